@@ -43,7 +43,7 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, 
 	$(BIN)/python tools/generate/make_stubs.py
 
 verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md
-	PYTHONPATH=.:tools/studies $(BIN)/python tools/studies/make_verdicts.py $(ARGS)
+	PYTHONPATH=.:tools/studies:tools/generate $(BIN)/python tools/studies/make_verdicts.py $(ARGS)
 
 bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
 	$(BIN)/python -m bench $(ARGS)

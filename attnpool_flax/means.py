@@ -169,7 +169,7 @@ def _either_jvp(primals, tangents):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
-    """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
+    """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms of the values relative to the largest one.
 
     The derivative by p is accurate for small p; at 0 it is that of the limit.
 
@@ -194,7 +194,7 @@ def power_mean(tokens, p, epsilon):
 def power_mean_sums(tokens, p, epsilon):
     """Returns (the largest value, for p < 0 the smallest; :class:`Exponents` of the logarithms; the zeros' part).
 
-    Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
+    Tokens of exactly 0 contribute only a gradient where p is 1, because their logarithms have none.
     """
     of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
@@ -240,7 +240,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
 
 def logsumexp(tokens, scale, mean):
-    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
+    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, or with the sum if not ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
     return finished_logsumexp(extreme, sums, tokens.broadcast_features(scale)[0], mean)
 
@@ -253,7 +253,7 @@ def logsumexp_sums(tokens, scale):
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
+    """Computes ln(mean exp(scale x)) / scale [..., d], or with the sum if not ``mean``; 0 for a fully masked row."""
     below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 

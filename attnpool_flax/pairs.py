@@ -350,8 +350,8 @@ def bidaf_attention(
 ):
     """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] only for the weights.
 
-    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same
-    for a whole row: it waits for the maxima.
+    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
+    so it is added only to the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
     Array([[1. , 0.5, 0.5, 1.5],

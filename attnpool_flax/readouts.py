@@ -224,7 +224,7 @@ def vlad_pooling(
 ):
     """Twin of :func:`attnpool_ref.vlad_pooling`: one cluster after another, no residuals [..., L, K, d].
 
-    Each residual is taken before it is summed up: the sum of the tokens less that of the centres would cancel.
+    Residuals are summed, because the sum of the tokens minus the sum of the centres would cancel.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)

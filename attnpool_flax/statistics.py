@@ -68,8 +68,8 @@ def attentive_statistics_pooling(
 ):
     """Twin of :func:`attnpool_ref.attentive_statistics_pooling`: the context is one vector for each example.
 
-    The part of the kernel that meets the mean and the deviation meets them once, not once a token: [..., L, 3d] never
-    exists.
+    The mean and the deviation are multiplied by their part of the kernel once, not once for each token: [..., L, 3d]
+    never exists.
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)

@@ -120,11 +120,11 @@ def semantic_match(
               \hat s_i = \frac{\sum_j a_{ij} t_j}{\sum_j a_{ij}}
               \text{ over all } j \text{ (global)}, \text{ or } |j - k| \le w \text{ (local)}
 
-    All runs over real tokens, and the window counts only them: deleting a padded token is the same as masking
-    it: w on each side and the centre, fewer at the ends. A zero vector has cosine 0; ties of the largest cosine go to
-    the first real token, where cosines that differ by no more than rounding tie; where the weights sum to exactly 0 the
-    normalised match is 0. Weights may be negative. The gradient is that of the chosen token or window; the choice itself
-    has none; with "max" x therefore has none. NaN among the cosines leaves the choice unknown: that match is NaN.
+    Only real tokens count, also in the window: w on each side and the centre, fewer at the ends. Deleting a padded
+    token is the same as masking it. A zero vector has cosine 0; ties of the largest cosine go to the first real token,
+    where cosines that differ by no more than rounding tie; where the weights sum to exactly 0 the normalised match is
+    0. Weights may be negative. The gradient is that of the chosen token or window; the choice itself has none; with
+    "max" x therefore has none. NaN among the cosines leaves the choice unknown: that match is NaN.
 
     Args:
       x: [..., L, d] tokens, :math:`s`.
@@ -185,9 +185,9 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
     .. math:: \ell_i \leftarrow \ell_i - \frac{1}{|N(i)|} \sum_{j \in N(i)}
               \frac{\ell_i \cdot \ell_j}{\ell_j \cdot \ell_j}\, \ell_j
 
-    All labels of a layer start from those of the layer before. Only with a single neighbour is the result
-    perpendicular to it. A zero neighbour takes nothing, but counts in the number; without neighbours a label stays.
-    A label of which nothing is left but rounding is 0: the next layer would take its direction from noise.
+    All labels of a layer start from those of the layer before. Only with a single neighbour is the result perpendicular
+    to it. A zero neighbour subtracts nothing, but counts in the mean; a label without neighbours does not change. A
+    label of which only rounding errors remain becomes 0, because the next layer would project on their direction.
 
     Args:
       labels: [k, d] label vectors, :math:`L`.

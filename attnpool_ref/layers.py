@@ -65,9 +65,9 @@ def residual_feed_forward(
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 
-    Without ``out_kernel`` it is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu
-    :math:`h \Phi(h)` (with erf), gelu_tanh (its approximation by tanh), relu, and geglu :math:`u \circ \mathrm{gelu}(g)`,
-    where :math:`[u; g]` are the two halves of a hidden layer that is twice as wide. relu has half a slope at 0.
+    Without ``out_kernel`` it is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h
+    \Phi(h)` (with erf), gelu_tanh (its approximation by tanh), relu, and geglu :math:`u \circ \mathrm{gelu}(g)`, where
+    :math:`[u; g]` are the two halves of a hidden layer that is twice as wide. The derivative of relu at 0 is 1/2.
 
     Args:
       x: [..., d] vectors.

@@ -45,7 +45,7 @@ def spans_to_mask(spans, max_length, span_mask=None):
 
     .. math:: k_{sl} = [a_s \le l \le b_s]
 
-    A span that ends before it begins is empty. Slots are counted as indices are, padding too.
+    A span that ends before it begins is empty. The ends are indices of positions, padding included.
 
     Args:
       spans: integer [..., S, 2], first and last slot :math:`a, b` of each span, from 0 to ``max_length`` - 1.
@@ -105,8 +105,7 @@ def pad(sequences, *, length=None, side="right"):
       side: "right" or "left", where the padding goes; it is 0.
 
     Returns:
-      (x [B, L, d], mask bool [B, L]). The dtypes of the sequences decide that of x as those of two arguments of one
-      call do.
+      (x [B, L, d], mask bool [B, L]). x has the widest floating dtype of the sequences.
 
     Raises:
       ValueError: the list is empty, two sequences disagree on the width, or one is longer than ``length``.

@@ -217,9 +217,9 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     p = 1 is the mean, 0 the geometric mean, -1 the harmonic one, an infinite p the largest or the smallest value. It is
     computed in logarithms, which do not overflow. Negative values are clamped, as in every source: for signed features
-    take :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of
-    :math:`x > \epsilon`. With ``epsilon=0`` a token that is 0 has weight 0 unless p is 1, and makes the result 0 where p is
-    not positive. The derivative by p at exactly 0 is not promised.
+    take :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x
+    > \epsilon`. With ``epsilon=0`` a token that is 0 has weight 0 unless p is 1, and makes the result 0 where p is not
+    positive. The derivative by p at exactly 0 is not guaranteed.
 
     Args:
       x: [..., L, d] tokens.
@@ -235,7 +235,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Radenović, Tolias and Chum 2018, equation 3, GeM.
+      Radenović, Tolias and Chum 2019, equation 3, GeM.
 
     >>> power_mean_pooling([[3.0], [4.0], [99.0]], [True, True, False], 2.0) ** 2
     array([12.5])
@@ -262,7 +262,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
     Without ``mean`` the :math:`1/N` is left out. A large scale comes near the maximum, and at 0 it is the mean; without
-    ``mean`` there is no limit at 0. The derivative by the scale at exactly 0 is not promised.
+    ``mean`` there is no limit at 0. The derivative by the scale at exactly 0 is not guaranteed.
 
     Args:
       x: [..., L, d] tokens.
@@ -365,7 +365,7 @@ def _below_the_top(x, real, scale):
 
 
 def _mean_of_exponentials(x, real, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale, of the sum without ``mean``; undefined in a fully masked row."""
+    """Computes ln(mean exp(scale x)) / scale, or with the sum if not ``mean``; undefined in a fully masked row."""
     x, scale, unit = in_range(x, real, scale)
     scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
     below_top, scaled, top = _below_the_top(x, real, scale)

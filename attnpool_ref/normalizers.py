@@ -94,7 +94,7 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 @definition
 def entmax15(scores, mask=None, *, axis=-1):
-    r"""Normalises by 1.5-entmax, which is smooth and gives scores far below the largest weight exactly 0.
+    r"""Normalises by 1.5-entmax, which is smooth; scores far below the largest have weight exactly 0.
 
     .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
               \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad

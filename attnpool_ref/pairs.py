@@ -288,8 +288,8 @@ def mask_attention(
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
               \tilde c_i = \sum_j P_{ij} c_j
 
-    What is called *query* supplies keys and values; *context* asks, and the result has its length. A product that is
-    exactly 0 is ordinary data.
+    What is called *query* supplies keys and values; *context* supplies the queries, and the result has its length. A
+    product that is exactly 0 is ordinary data.
 
     Args:
       query: [..., k, d] tokens to choose from, :math:`C`.

@@ -61,9 +61,9 @@ def latent_attention_pooling(
       mlp_out_bias: [d], :math:`b_2`, or None.
       norm_scale: [d], of the tokens' :func:`layer_norm`, 1 if None.
       norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
       epsilon: of the three normalisations, a number.
 
@@ -74,7 +74,7 @@ def latent_attention_pooling(
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
 
     Source:
-      Lee et al. 2024, section 3.1, and the authors' ``modeling_nvembed.py`` (lee2024).
+      Lee et al. 2025, section 3.1, and the authors' ``modeling_nvembed.py`` (lee2025).
 
     >>> parameters = {
     ...     "latents": [[1.0, -1.0]],
@@ -277,7 +277,7 @@ def vlad_pooling(
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Arandjelovic et al. 2016, equation 4 (arandjelovic2016), and Zhong et al. 2018 (GhostVLAD) for the ghosts.
+      Arandjelović et al. 2016, equation 4 (arandjelovic2016), and Zhong et al. 2018 (GhostVLAD) for the ghosts.
 
     >>> vlad_pooling([[1.0], [4.0], [99.0]], [True, True, False], assign_kernel=[[0.0]], centers=[[2.0]], normalize=False)
     array([[1.]])

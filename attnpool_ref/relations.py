@@ -219,7 +219,7 @@ def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one head over label vectors. LEMM (EMNLP 2020) describes such a
+      Vaswani et al. 2017, equation 1, with one head over label vectors. Zhong et al. 2020 (LEMM) describes such a
       mechanism in its abstract; its formulas could not be read, and this does not claim to reproduce it.
 
     >>> label_attention([[0.0], [2.0]], query_kernel=[[0.0]], key_kernel=[[1.0]], value_kernel=[[3.0]])

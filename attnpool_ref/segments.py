@@ -1,7 +1,7 @@
 """Packed sequences: tokens [N, d] in one array, and the number of the segment that each belongs to.
 
-Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That of
-two sequences is written out: it refuses the reduction "max", and its docstring says what pairs of segments are.
+Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That
+of two packed sequences is written out, because it does not support the reduction "max".
 """
 
 from importlib import import_module
@@ -113,8 +113,8 @@ def pack(sequences, *, length=None, num_segments=None):
       num_segments: the number of segments, the last ones empty; None is the number of sequences.
 
     Returns:
-      (x [N, d], segment_ids int [N], num_segments), the numbers sorted. The dtypes of the sequences decide that of x as
-      those of two arguments of one call do.
+      (x [N, d], segment_ids int [N], num_segments), the numbers sorted. x has the widest floating dtype of the
+      sequences.
 
     Raises:
       ValueError: the list is empty, two sequences disagree on the width, there are more tokens than ``length`` or more

@@ -24,9 +24,9 @@ def section(found):
         f"* {versions}; missing: {', '.join(found['missing']) or 'none'}",
         f"* the judge (float32, bfloat16): {judged}\n",
         "GB/s are the bytes that no way can do without (tokens read, in a step an array like them written) by the median time;",
-        "the share is of the bandwidth of a copy in the same rounds.\n",
-        "| case | | way | GB/s | share of a copy | time ÷ ours |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "the share is of the bandwidth of a copy in the same rounds. Below 1× attnpool is slower.\n",
+        "| case | way | GB/s (share of a copy) | attnpool is faster by |",
+        "| --- | --- | --- | --- |",
         *rows(found["cases"]),
     ]
     refused = [f"* {line}" for line in found["not measured"]]
@@ -43,5 +43,6 @@ def rows(cases):
             pairs = list(zip(times, seconds["copy"], strict=True))
             share = statistics.median(moved / t / (case["copy_bytes"] / c) for t, c in pairs)
             over = statistics.median(t / o for t, o in zip(times, seconds["attnpool"], strict=True))
-            about = f"{case['function']}, {case['title']} | {case['direction']}" if name == "copy" else " | "
-            yield f"| {about} | {name} | {speed:.3g} | {share:.0%} | {over:.2f} |"
+            about = f"{case['function']}, {case['title']}, {case['direction']}" if name == "copy" else ""
+            faster = "-" if name in ("copy", "attnpool") else f"{over:.2f}×"
+            yield f"| {about} | {name} | {speed:.3g} ({share:.0%}) | {faster} |"

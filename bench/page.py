@@ -12,20 +12,30 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HEAD = """# Performance
 
-Written by `make bench` from `bench/results.json`; `make accelerator` fills the last table. Ratios, not times: machines differ,
-and so do one machine's hours. All ways of doing one thing run in one process, in rounds of shuffled order, caches swept
-between; the results of each are held against the oracle first, and its gradients against ours. A ratio is the median over
-rounds of what one round says; the lowest and the highest round and the ratio of the best times stand beside it.
+Written by `make bench` from `bench/results.json`. The page has ratios, because times differ between machines, and
+between the hours of one. All ways of doing one thing run in one process, in rounds of shuffled order, with the caches
+swept between. Before they are timed, the results of each are compared with the oracle, and its gradients with those of
+attnpool.
 
-* **One read** sums x over its tokens: no pooling can do with less. In a step (value and gradients of all floating arrays) the
-  floor is **a read and a write** of an array like x. Where every pair of tokens has a product, the floor is **the products
-  alone**, in blocks: the scores' and, where a row averages the columns, those of the average; in a step a block's scores are
-  computed once more, as in ours, where no [n, k] is held. Each floor is measured in the same rounds.
-* **Plain** is the formula as one would write it in JAX, the full score matrix included (for `attention_pooling` a key for each
-  token, `x @ W`, then its score). **PyTorch** is `nn.MultiheadAttention`, `F.scaled_dot_product_attention` or the notebook's
-  formula with its masks mended; of MaxSim `torch.einsum` in blocks of 64 documents. **PyG** is `AttentionalAggregation`,
-  **jax.nn** is `jax.nn.dot_product_attention`. All have the same parameters.
-* **Temporaries** are what the compiled program needs beside its inputs and outputs, as XLA says: free of noise.
+* **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
+* **1.5× the floor**: attnpool takes 1.5 times as long as what no implementation can do without. This floor is measured
+  in the same rounds:
+  * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
+  * **the products alone**: where every pair of tokens has a product, the matrix products, in blocks.
+* A number is the median over the rounds; the lowest and the highest round are in parentheses.
+* **forward** computes the result, **step** the result and the gradients of all floating arrays.
+
+The libraries and formulas, all with the same parameters:
+
+* **plain**: the formula as one would write it in JAX, with the full matrix of scores. For `attention_pooling` it
+  computes a key for each token.
+* **einsum**: attnpool with `implementation="einsum"`. The other rows use the default, which was "tiles" here.
+* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the notebook's formula with its masks
+  corrected; for MaxSim `torch.einsum` in blocks of 64 documents.
+* **PyG**: `AttentionalAggregation`. **jax.nn**: `jax.nn.dot_product_attention`.
+
+The letters of the sizes: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
+candidates, N packed tokens.
 """
 
 UNMEASURED = "Not measured yet: `make bench` writes its figures here.\n"
@@ -89,76 +99,117 @@ def about(machine):
     return "\n".join(lines) + "\n"
 
 
-def figures(numbers):
-    """Median, spread and ratio of best times as cells."""
-    median, low, high, best = (f"{number:.2f}" if number < 10 else f"{number:.0f}" for number in numbers)
-    return [median, f"{low} to {high}", best]
+def number(value):
+    """A ratio with three digits at most."""
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
-def compared(race):
-    """(what, ratio) of each way beside ours: floors and plain formulas stand below ours, peers above."""
+def spread(numbers):
+    """The lowest and the highest round in parentheses."""
+    return f"({number(numbers[1])} to {number(numbers[2])})"
+
+
+def faster(theirs, ours):
+    """How much faster ours is, from times by round."""
+    numbers = ratio(theirs, ours)
+    words = "faster" if numbers[0] >= 1 else "as fast"
+    return f"{number(numbers[0])}× {words} {spread(numbers)}"
+
+
+def times(ours, floor, name):
+    """How many times as long as a floor ours takes, from times by round."""
+    numbers = ratio(ours, floor)
+    return f"{number(numbers[0])}× {name} {spread(numbers)}"
+
+
+def is_other(name, race):
+    """Whether a way is another program than the default of attnpool: only einsum is, where tiles are the default."""
+    way, ours = race["ways"][name], race["ways"]["attnpool"]
+    return name != "attnpool" and (way["kind"] != ours["kind"] or way["temporaries"] != ours["temporaries"])
+
+
+def where(found):
+    """The hardware of the run, as the beginning of a sentence."""
+    machine = found["machine_info"]
+    return f"On {machine['cores']} cores of an {machine['cpu']} ({machine['device']})"
+
+
+def cards(found, head, cells):
+    """A section for each case, with a row for each way and a column for each direction.
+
+    Args:
+      found: the JSON of a run.
+      head: title of the column of ways.
+      cells: from a race to (way, cell) pairs.
+    """
+    races = [race for race in benchmarks_of(found, "case") if "attnpool_ref" not in race["ways"]]
+    parts = []
+    for (function, title), of_case in groupby(races, key=lambda race: (race["function"], race["title"])):
+        rows, directions = {}, []
+        for race in of_case:
+            directions.append(race["direction"])
+            for way, cell in cells(race):
+                rows.setdefault(way, {})[race["direction"]] = cell
+        lines = [[way, *(cell.get(direction, "-") for direction in directions)] for way, cell in rows.items()]
+        parts.append(f"### {function}: {title}\n\n" + table([head, *directions], lines))
+    return "\n".join(parts)
+
+
+def _compared(race):
     ours = race["ways"]["attnpool"]["seconds"]
     for name, way in race["ways"].items():
-        if name == "attnpool":
-            continue
-        if way["kind"] == "floor" or (way["kind"] == "plain" and race["function"] not in UNFOLDED):
-            yield f"ours ÷ {name}", ratio(ours, way["seconds"])
-        else:
-            yield f"{name} ÷ ours", ratio(way["seconds"], ours)
-
-
-UNFOLDED = ("attention_pooling", "cross_attention_pooling")
-"""Functions that need no matrix at all, where the plain formula is divided by ours."""
+        if way["kind"] == "floor":
+            yield "the floor", times(ours, way["seconds"], name)
+        elif is_other(name, race):
+            yield name.removeprefix("attnpool, "), faster(way["seconds"], ours)
 
 
 def cases(found):
-    """The table of cases, forward and step."""
-    rows = []
-    for race in benchmarks_of(found, "case"):
-        if "attnpool_ref" in race["ways"]:
-            continue
-        rows += [[race["function"], race["title"], race["direction"], what, *figures(r)] for what, r in compared(race)]
-    head = ["function", "sizes", "", "ratio", "median", "lowest to highest", "of best times"]
-    return "## Time\n\n" + table(head, blank_repeats(rows))
-
-
-def blank_repeats(rows):
-    """Rows without the function and the sizes that the row above already names."""
-    for _, group in groupby(rows, key=lambda row: row[:2]):
-        for i, row in enumerate(group):
-            yield row if i == 0 else ["", "", *row[2:]]
+    """Times of the cases, forward and step."""
+    text = f"{where(found)}, a call with attnpool's default takes:\n\n"
+    return "## Time\n\n" + text + cards(found, "compared with", _compared)
 
 
 def oracle(found):
     """The oracle beside the notebook's NumPy."""
-    races = [race for race in benchmarks_of(found, "case") if "attnpool_ref" in race["ways"]]
     rows = []
-    for race in races:
-        ways = race["ways"]
-        numbers = ratio(ways["attnpool_ref"]["seconds"], ways["the notebook's NumPy"]["seconds"])
-        rows.append([race["function"], race["title"], *figures(numbers)])
-    text = "The definition computes in float64 and checks its arguments; the notebook's NumPy computes in float32.\n\n"
-    head = ["function", "sizes", "oracle ÷ notebook", "lowest to highest", "of best times"]
-    return "## The oracle\n\n" + text + table(head, rows)
+    for race in benchmarks_of(found, "case"):
+        if "attnpool_ref" in race["ways"]:
+            ways = race["ways"]
+            cell = times(
+                ways["attnpool_ref"]["seconds"], ways["the notebook's NumPy"]["seconds"], "the notebook's time"
+            )
+            rows.append([race["function"], race["title"].partition(", ")[0], cell])
+    text = (
+        f"{where(found)}, compared with the NumPy code of the notebooks that attnpool began with, which computes in\n"
+        "float32. The definition computes in float64 and checks its arguments.\n\n"
+    )
+    return "## The oracle\n\n" + text + table(["function", "sizes", "the oracle takes"], rows)
 
 
 def memory(found):
     """Temporaries and compile times of every compiled way."""
-    rows = []
-    for race in benchmarks_of(found, "case"):
-        for name, way in race["ways"].items():
-            if way["compile_seconds"] is None or way["kind"] == "floor":
-                continue
+    text = (
+        "Bytes that the compiled program needs besides its inputs and outputs, as XLA reports them, and the time to compile it. Bytes are\n"
+        "divided by those of an array that the row names, such as x or the scores [n, k].\n\n"
+    )
+    return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
+
+
+def _compiled(race):
+    for name, way in race["ways"].items():
+        if (
+            way["compile_seconds"] is not None
+            and way["kind"] != "floor"
+            and (name == "attnpool" or is_other(name, race))
+        ):
             share = f"{way['temporaries'] / race['unit_bytes']:.3f} {race['unit']}"
-            row = [race["function"], race["title"], race["direction"], name, share, f"{way['compile_seconds']:.2f} s"]
-            rows.append(row)
-    head = ["function", "sizes", "", "way", "temporaries", "to compile"]
-    return "## Memory and compile time\n\n" + table(head, blank_repeats(rows))
+            yield name.removeprefix("attnpool, "), f"{share}, {way['compile_seconds']:.2f} s"
 
 
 def growth(found):
-    """With which power of the length the time grows."""
-    rows = []
+    """The power of the length with which the time grows."""
+    lines = []
     for name, points in groupby(benchmarks_of(found, "sweep"), key=lambda race: race["function"]):
         points = list(points)
         lengths = [point["length"] for point in points]
@@ -169,9 +220,9 @@ def growth(found):
         letters = " = ".join(points[0]["letters"])
         fixed = " ".join(p for p in points[0]["title"].split() if p[0] not in points[0]["letters"])
         said = ", ".join(f"{way} {power:.1f}" for way, power in powers.items())
-        rows.append([name, fixed, f"{letters} from {lengths[-2]} to {lengths[-1]}", said])
-    head = ["function", "sizes", "length", "time grows as the length to the power of"]
-    return "## Growth with the length\n\n" + table(head, rows)
+        lines.append(f"* `{name}`, {fixed}, {letters} from {lengths[-2]} to {lengths[-1]}: {said}\n")
+    text = "The time grows as the length to the power of (1 is linear, 2 is quadratic):\n\n"
+    return "## Growth with the length\n\n" + text + "".join(lines)
 
 
 def eager(found):
@@ -179,9 +230,10 @@ def eager(found):
     rows = []
     for race in benchmarks_of(found, "eager"):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
-        rows.append([race["function"], race["title"], *figures(ratio(ours, jitted)), f"{min(ours) * 1e6:.0f} µs"])
-    text = "Beside the same call under the caller's own jit, both with the weights, which an eager call computes in any case.\n\n"
-    head = ["function", "sizes", "eager ÷ jitted", "lowest to highest", "of best times", "the eager call"]
+        cell = times(ours, jitted, "the jitted call")
+        rows.append([race["function"], race["title"], f"{min(ours) * 1e6:.0f} µs", cell])
+    text = f"{where(found)}, calls with `return_weights=True` are compared with the same calls under `jax.jit`.\n\n"
+    head = ["function", "sizes", "the eager call takes", "which is"]
     return "## An eager call on small arrays\n\n" + text + table(head, rows)
 
 
@@ -190,10 +242,12 @@ def lines(found):
     rows = []
     for race in benchmarks_of(found, "line"):
         ours, ways = race["ways"]["attnpool"]["seconds"], race["ways"]
-        read = f"{ratio(ours, ways['one read']['seconds'])[0]:.1f}" if "one read" in ways else "-"
-        numpy = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
-        rows.append([race["function"], read, f"{numpy:.1f}" if numpy < 10 else f"{numpy:.0f}"])
+        read = f"{ratio(ours, ways['one read']['seconds'])[0]:.1f}×" if "one read" in ways else "-"
+        speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
+        rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        "Small arrays (a few MB, with padding), forward. A read is of all floating inputs, and compiled as ours is.\n\n"
+        f"{where(found)}, forward, on small arrays (a few MB, with padding). One read is a sum of all floating\n"
+        "inputs, compiled as attnpool's function is. Below 1× in the last column the oracle is faster.\n\n"
     )
-    return "## Every function\n\n" + text + table(["function", "ours ÷ one read", "oracle ÷ ours"], rows)
+    head = ["function", "times as long as one read", "times faster than the oracle"]
+    return "## Every function\n\n" + text + table(head, rows)

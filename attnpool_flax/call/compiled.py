@@ -172,7 +172,7 @@ class Specialization:
       numbers: the defaults among the numbers, with their places among the names.
       dtype: the computing dtype.
       without_weights: whether the program leaves out the weights: a kernel computes them apart, which changes no bit.
-      placed: the defaults on the devices that were met.
+      placed: the default numbers, as arrays on the devices that were used.
     """
 
     call: contract.Call

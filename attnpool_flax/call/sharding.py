@@ -1,4 +1,4 @@
-"""Calls over several devices: what ``axis_name`` asks for, and arrays whose places on a mesh are part of their types."""
+"""Calls over several devices: checks of ``axis_name``, and arrays over Explicit mesh axes."""
 
 import contextlib
 from typing import Any
@@ -77,9 +77,9 @@ def over_explicit_axes(body, given, row, call, both, apart):
       body: from arrays by name to a result, or to (a result or None, the weights).
       given: the arrays.
       row: says the axes of both.
-      call: what the signature came to.
-      both: whether the weights come beside the result.
-      apart: whether they come beside None.
+      call: the resolved signature.
+      both: whether the weights are returned with the result.
+      apart: whether they are returned with None.
     """
     meshes = {jax.typeof(array).sharding.mesh for array in given.values()}
     mesh = next((own for own in meshes if own.explicit_axes), None)

@@ -555,7 +555,7 @@ class MultiHeadAttention(nn.Module):
       num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      use_bias: whether there are biases, or a tuple with the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
@@ -787,7 +787,7 @@ class MultiHeadAttentionPool(nn.Module):
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      use_bias: whether there are biases, or a tuple with the names of those that there are.
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as
         :func:`attnpool_flax.attend` takes it.
@@ -1070,7 +1070,7 @@ class AttentionPool2d(nn.Module):
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
+      use_class_token: whether a learned token replaces the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.

@@ -31,7 +31,7 @@ def load(
     Args:
       source: as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: what stands before the format's keys; None finds it. Other keys are ignored.
+      prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
       num_heads: the number of heads, where neither the tensors nor a configuration say it.
       epsilon: of the layer normalisations; None is that of the configuration, else of the format.
       activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
@@ -42,7 +42,7 @@ def load(
       belong to no module, which :func:`save` writes back.
 
     Raises:
-      ValueError: what :func:`attnpool_flax.load` refuses.
+      ValueError: as :func:`attnpool_flax.load`.
     """
     from attnpool_flax import linen
 
@@ -79,12 +79,12 @@ def save(
 
     Args:
       module: a Linen module of the class that the format's row names.
-      variables: its variables, as ``module.init`` or :func:`load` gives them.
+      variables: its variables, as ``module.init`` or :func:`load` returns them.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
         the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
         encoder are replaced.
       format: the name of a format.
-      prefix: what stands before the format's keys.
+      prefix: the beginning of the keys, before those of the format.
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.

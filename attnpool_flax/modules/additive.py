@@ -35,7 +35,7 @@ class AdditiveAttentionPool(PoolingModule):
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

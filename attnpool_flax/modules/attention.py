@@ -65,7 +65,7 @@ class AdditiveAttention(PoolingModule):
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:
@@ -103,7 +103,7 @@ class TanhSumAttention(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -171,7 +171,7 @@ class LocationAttention(PoolingModule):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
     >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
@@ -194,12 +194,12 @@ class LocationAttention(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
-        """Attends to slots and combines each query with what it found.
+        """Attends to slots, and maps each query together with its context.
 
         Args:
           query: [..., n, d] queries.
           state: [..., n, e] one state vector for each query.
-          value: [..., m, v] what stands in the slots.
+          value: [..., m, v] the vectors in the slots.
           mask: bool, broadcastable to [..., m], True = this slot is real.
           return_weights: also return the weights.
 
@@ -232,7 +232,7 @@ class MultiHeadAttention(PoolingModule):
       value_features: v, the width of the values; None is that of the keys.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      use_bias: whether there are biases, or a tuple with the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
@@ -278,7 +278,7 @@ class MultiHeadAttention(PoolingModule):
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:

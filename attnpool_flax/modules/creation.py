@@ -37,7 +37,7 @@ _ARRAYS = set()
 
 
 class Shapes(NamedTuple):
-    """Names and shapes of a module, kept from its construction so that an eager call derives nothing.
+    """Names and shapes of a module's parameters, stored at construction so that eager calls need not derive them.
 
     Attributes:
       parameters: each name, with the shape of the zeros that the function gets where the module has no such parameter.

@@ -74,7 +74,7 @@ def load(
         ``config.json``; or a mapping, nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or
         Equinox module.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: what stands before the format's keys; None finds it. Other keys are ignored.
+      prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
       num_heads: the number of heads, where neither the tensors nor a configuration say it.
       epsilon: of the layer normalisations; None is that of the configuration, else of the format.
       activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
@@ -84,7 +84,7 @@ def load(
       A module of the class that the format's row names, with the parameters of the file.
 
     Raises:
-      ValueError: what :func:`attnpool_ref.formats.read` refuses; float64 parameters without ``jax_enable_x64`` and
+      ValueError: as :func:`attnpool_ref.formats.read`; float64 parameters without ``jax_enable_x64`` and
         ``param_dtype``.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
@@ -120,7 +120,7 @@ def save(
         the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
         encoder are replaced.
       format: the name of a format.
-      prefix: what stands before the format's keys.
+      prefix: the beginning of the keys, before those of the format.
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.

@@ -35,7 +35,7 @@ class MAPHead(PoolingModule):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the query, which sees the shape [d, 1].
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -109,7 +109,7 @@ class AttentionalPooler(PoolingModule):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [q, n].
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionalPooler(in_features=4, num_heads=2, num_queries=5, query_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -176,7 +176,7 @@ class AttentionPool2d(PoolingModule):
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
+      use_class_token: whether a learned token replaces the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
@@ -185,7 +185,7 @@ class AttentionPool2d(PoolingModule):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionPool2d(in_features=4, num_heads=2, num_slots=3, out_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -13,7 +13,7 @@ def in_layout(module, dense, packed, num_segments, lengths, **numbers):
       **numbers: the segment numbers by the function's own names, or None.
 
     Raises:
-      ValueError: some of the numbers are given, and not all of them; lengths or mesh axes beside them.
+      ValueError: only some of the segment arguments are given, or lengths or mesh axes with them.
     """
     axis_name = module._mesh_axes()
     for value in (num_segments, *numbers.values()):

@@ -219,7 +219,7 @@ class MaskAttention(PoolingModule):
         context_lengths=None,
         return_weights=False,
     ):
-        """Chooses softly among the query's tokens, for each token of the context.
+        """Averages the query's tokens for each token of the context.
 
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
@@ -263,7 +263,7 @@ class BiDAFAttention(PoolingModule):
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = BiDAFAttention(4, rngs=nnx.Rngs(0))
     >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))

@@ -21,7 +21,7 @@ from attnpool_ref.table import language
 
 @dataclass(frozen=True)
 class NamedInitializer:
-    """An initializer that shows its name: signatures in ``help`` hold no addresses.
+    """An initializer whose ``repr`` is its name, so that signatures in ``help`` show no memory addresses.
 
     Attributes:
       function: an initializer of Flax.
@@ -176,7 +176,7 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
 
 
 def check_options(module: str, given: Mapping[str, Any]):
-    """Refuses what no call of the module could take, when the module is made.
+    """Raises an error for options that no call could take, when the module is made.
 
     Args:
       module: a key of :data:`SPECS`.

@@ -132,7 +132,7 @@ class AttentionPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
@@ -178,7 +178,7 @@ class MultiHeadAttentionPool(PoolingModule):
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      use_bias: whether there are biases, or a tuple with the names of those that there are.
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attnpool_flax.attend`
         takes it.
@@ -238,7 +238,7 @@ class MultiHeadAttentionPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.

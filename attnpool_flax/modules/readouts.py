@@ -42,7 +42,7 @@ class LatentAttentionPool(PoolingModule):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases of the hidden layer and the result.
       latents_init: initialiser of the latents, which sees the shape [d, r].
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = LatentAttentionPool(in_features=4, num_latents=5, num_heads=2, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -67,7 +67,7 @@ class LatentAttentionPool(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
-        """Pools tokens, each with what it finds among the latents.
+        """Pools tokens after their attention to the latents.
 
         Args:
           x: [..., L, d] tokens.
@@ -114,7 +114,7 @@ class Set2SetPool(PoolingModule):
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the bias.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -187,7 +187,7 @@ class VLADPool(PoolingModule):
       kernel_init: initialiser of the kernel.
       bias_init: initialiser of the bias.
       centers_init: initialiser of the centres, which sees the shape [d, K].
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = VLADPool(4, 5, num_ghosts=1, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -259,7 +259,7 @@ class GatedSumPool(PoolingModule):
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -29,7 +29,7 @@ class RelationVector(PoolingModule):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> relation = RelationVector(4, 8, rngs=nnx.Rngs(0))
     >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
@@ -84,7 +84,7 @@ class FieldAttentionPool(PoolingModule):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = FieldAttentionPool(4, 6, rngs=nnx.Rngs(0))
     >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
@@ -142,7 +142,7 @@ class LabelAttention(PoolingModule):
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
     >>> labels = jnp.ones((2, 3, 4))

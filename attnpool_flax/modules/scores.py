@@ -31,7 +31,7 @@ class BilinearScore(PoolingModule):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -84,7 +84,7 @@ class AdditiveScore(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -142,7 +142,7 @@ class ConcatScore(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -200,7 +200,7 @@ class TanhSumScore(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -257,7 +257,7 @@ class LocationScore(PoolingModule):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
     >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
@@ -307,7 +307,7 @@ class TrilinearScore(PoolingModule):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TrilinearScore(4, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))

@@ -63,9 +63,9 @@ class Spec:
       function: the function that takes the parameters as arguments.
       sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
       parameters: in the order in which they are created.
-      defaults: for each constructor argument that may be None the argument whose value it then has, or a function of
-        all arguments; in order. What is no argument of the constructor becomes an attribute of the module. A module with
-        ``num_heads`` also has ``head_features``, the share of a head in ``qkv_features`` (or ``in_features``).
+      defaults: for each constructor argument that may be None, the argument whose value replaces it, or a function of
+        all arguments; in order. Other names become attributes of the module. A module with ``num_heads`` also has
+        ``head_features``, the part of ``qkv_features`` (or ``in_features``) that belongs to a head.
     """
 
     function: str

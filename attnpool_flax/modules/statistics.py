@@ -36,7 +36,7 @@ class AttentiveStatisticsPool(PoolingModule):
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the bias.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

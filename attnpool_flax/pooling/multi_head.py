@@ -173,10 +173,10 @@ def multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
 
-    The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
-    each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
-    to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
-    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With another normaliser than the
+    The key kernel is folded into the queries, and the key bias into one number for each. The raw tokens are pooled for
+    each head and query, and the value kernel is applied to the pooled tokens. The value bias is multiplied by the sum
+    of the weights. With so many queries that projecting the tokens takes fewer operations, they are projected; never
+    with ``axis_name``, which supports the normalizers "softmax" and "sigmoid". With another normaliser than the
     softmax, products are whole ones ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)

@@ -42,7 +42,7 @@ class Dense(Tokens):
 
         Args:
           queries: in the computing dtype, scaled.
-          multiplier: [..., h, L] of the weights that are averaged under, or None.
+          multiplier: [..., h, L], multiplied with the weights before the average, or None.
           has_query: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
           bias: [..., h, L], added to the products, or None.
 

@@ -66,7 +66,7 @@ def for_tokens(values, call):
     """Rule of functions that loop over tokens: what the call requests, or the default on the arrays' devices.
 
     Args:
-      values: every argument by name; arrays, or what only has a shape and a dtype.
+      values: every argument by name; arrays, or objects with a shape and a dtype.
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
 
     Returns:

@@ -133,7 +133,7 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def logarithm(sums, scale, mean):
-    """Computes ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 for a fully masked row.
+    """Computes ln(total / count) / scale, or ln(total) / scale if not ``mean``; 0 for a fully masked row.
 
     The derivative by the slack, as a sum, is 1 / total. It carries the whole gradient of the tokens, because
     total = count + scale slack.

@@ -1,10 +1,10 @@
 """Pallas kernels of the dense softmax for TPUs: each reads x once; the backward one writes dx once.
 
-The grid is (examples, blocks of tokens). The tokens of a block lie on sublanes, their features on lanes; scores and mask are
-rows of one number for each token. The sums of an example stay in on-chip memory from its first block to its last. Queries
-are padded to a multiple of eight rows, the height of a register. bfloat16 tokens meet float32 factors as two narrow rows
-(:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond the last token: what it holds there, and
-what stands at padding, is replaced before it is summed, and its scores are selected away.
+The grid is (examples, blocks of tokens). The tokens of a block lie on sublanes, their features on lanes; scores and
+mask are rows of one number for each token. The sums of an example stay in on-chip memory from its first block to its
+last. Queries are padded to a multiple of eight rows, the height of a register. bfloat16 tokens meet float32 factors as
+two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond the last token:
+values there and at padding are replaced before they are summed, and their scores are -inf.
 
 B are the examples, L tokens, h queries, d features.
 """

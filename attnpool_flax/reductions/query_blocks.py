@@ -127,7 +127,7 @@ def for_queries(values, call, queries, keys, heads=1):
     """Rule of functions that loop over queries: what the call requests, or blocks ("tiles") where there are several.
 
     Args:
-      values: every argument by name; arrays, or what only has a shape and a dtype.
+      values: every argument by name; arrays, or objects with a shape and a dtype.
       call: the resolved signature.
       queries: the argument [..., n, d] whose tokens are taken in blocks.
       keys: the argument [..., m, d] of whose tokens each query meets all.

@@ -15,9 +15,10 @@ scores, from which the weights are made)
     dqueries = sum_l dscores_l x_l
     dx_l     = exp(s_l - max_score) dnumerator + dscores_l q
 
-A dropout multiplier stands beside exp(s_l - max_score) in the numerator and its gradients (``applied``); a bias is added to the
-scores; masked scores are -inf. The maximum is a constant in the gradient, because it cancels. B are the examples, L tokens,
-h queries, d features. Kernels: tiles on CPUs, whole products of raw tokens on accelerators, :func:`plain` for any gradient.
+A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gradients (``applied``); a bias is added
+to the scores; masked scores are -inf. The maximum is a constant in the gradient, because it cancels. B are the
+examples, L tokens, h queries, d features. Kernels: tiles on CPUs, whole products of raw tokens on accelerators,
+:func:`plain` for any gradient.
 """
 
 import functools

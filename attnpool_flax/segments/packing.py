@@ -32,7 +32,7 @@ def pack(sequences, *, length=None, num_segments=None):
 
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
-    """Twin of :func:`attnpool_ref.unpack`; the numbers are read wherever they lie, so that no ``jit`` can hold it.
+    """Twin of :func:`attnpool_ref.unpack`; the segment numbers are read on the host, so it does not work inside ``jit``.
 
     >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
     [Array([[1.],

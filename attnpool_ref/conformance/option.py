@@ -46,7 +46,7 @@ def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the
     """Returns a dataclass field that is an option.
 
     Args:
-      default: its default; a type stands for a new object of it.
+      default: its default; a type means a new object of that type.
       says: its help in Python, unless the docstring of the dataclass has it.
       check: validates the value and returns it in the form that the field holds.
       **on_the_command_line: the other fields of :class:`Option`.

@@ -13,7 +13,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
     """Turns the body of a definition into the public function.
 
     The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller gives
-    lengths), and numbers as floats. The result is cast to the dtype of the arguments (``docs/conventions.md``).
+    lengths), and numbers as floats. The result is cast to the dtype of the arguments (``docs/contract.md``).
 
     Args:
       function: the body; its name is that of its row.

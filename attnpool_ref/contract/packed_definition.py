@@ -85,8 +85,8 @@ def packed_signature(dense, tokens=("x",), without=()):
 
     Args:
       dense: the signature.
-      tokens: the arguments that hold tokens; behind each come its segment numbers, behind the last ``num_segments``.
-      without: arguments that the packed function lacks, beside the lengths and ``axis_name``.
+      tokens: the arguments that hold tokens; each is followed by its segment numbers, the last one also by ``num_segments``.
+      without: arguments that the packed function lacks, in addition to the lengths and ``axis_name``.
     """
     taken = [p for p in dense.parameters.values() if p.name not in ("axis_name", *without)]
     taken = [p for p in taken if not p.name.endswith("lengths")]

@@ -157,8 +157,8 @@ def fitting(tensors):
       tensors: as in :func:`read`.
 
     Returns:
-      (row, prefix, None) for each head that fits. After them, the nearest first, (row, prefix, reason) for formats
-      that do not fit but of whose keys more than four fifths are in the file, or more than half where no format fits.
+      (row, prefix, None) for each head that fits. After them, best first, (row, prefix, reason) for formats that do not
+      fit, but have more than 4/5 of their keys in the file, or more than half if no format fits.
     """
     return [found[:3] for found in examined(tensors)]
 

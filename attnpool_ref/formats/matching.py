@@ -132,7 +132,7 @@ def find(row: Format, names: Names, prefix, of, sizes=None):
       A :class:`Match` without problems.
 
     Raises:
-      ValueError: no prefix or several, features that no module of ours has, or keys that are missing, unexpected or of
+      ValueError: no prefix or several, features that attnpool does not have, or keys that are missing, unexpected or of
         another shape: all of them in one message.
     """
     if prefix is None:

@@ -155,7 +155,7 @@ def all_parts(folder):
     """Returns the parts of a model, as its ``modules.json`` lists them.
 
     Raises:
-      ValueError: it is no such list.
+      ValueError: the file has no such list.
     """
     parts = folders.read_json(folder / "modules.json")
     sound = isinstance(parts, list) and all(

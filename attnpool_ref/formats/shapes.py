@@ -14,9 +14,9 @@ def bind(shape, actual, sizes):
     """Reads letters off a tensor's shape.
 
     Args:
-      shape: in letters.
+      shape: a shape in letters.
       actual: the tensor's shape.
-      sizes: the letters that are known, to which those that this shape tells are added.
+      sizes: the known sizes by letter; those that this shape determines are added.
 
     Returns:
       Whether the shape fits the known sizes. If not, ``sizes`` is unchanged.

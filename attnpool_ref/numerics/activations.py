@@ -8,7 +8,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def relu(x):
-    """Computes max(x, 0); the gradient at 0 is half of the slope."""
+    """Computes max(x, 0); the derivative at 0 is 1/2."""
     return np.maximum(x, 0)
 
 

@@ -174,13 +174,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
-    that channel of it where each has its own weights. Weights at padding are never read.
+    Each weight belongs to a position, and may be negative. Where the real weights sum to exactly 0 the result is 0;
+    with weights for each channel, in that channel. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank decides,
-        given that of x. None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: the number of axes,
+        compared with that of x, decides. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 

@@ -51,7 +51,7 @@ def additive_attention_state(
       ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation.
 
     Source:
-      Ilse et al. 2018, equations 8 and 9, as a monoid.
+      Ilse et al. 2018, equations 8 and 9.
 
     >>> parameters = {"kernel": np.zeros((2, 4)), "out_kernel": np.ones(4)}
     >>> one, other = (additive_attention_state([[first, 0.0]], **parameters) for first in (1.0, 3.0))

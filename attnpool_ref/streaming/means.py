@@ -215,7 +215,7 @@ def sum_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Zaheer et al. 2017, equation 4, as a monoid.
+      Zaheer et al. 2017, equation 4.
 
     >>> whole = merge_states(sum_state([[1.0], [3.0]]), sum_state([[8.0], [99.0]], [True, False]))
     >>> finalize_state(whole)
@@ -244,7 +244,7 @@ def min_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Corso et al. 2020, section 2.1, as a monoid.
+      Corso et al. 2020, section 2.1.
 
     >>> whole = merge_states(min_state([[1.0], [3.0]]), min_state([[-99.0]], [False]))
     >>> finalize_state(whole)
@@ -274,7 +274,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Maron and Lozano-Pérez 1997, section 2, noisy-or, as a monoid.
+      Maron and Lozano-Pérez 1997, section 2, noisy-or.
 
     >>> finalize_state(merge_states(noisy_or_state([[0.5]]), noisy_or_state([[0.5]])))
     array([0.75])
@@ -309,7 +309,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Radenović, Tolias and Chum 2018, equation 3, GeM, as a monoid.
+      Radenović, Tolias and Chum 2019, equation 3, GeM.
 
     >>> whole = merge_states(power_mean_state([[3.0]], p=2.0), power_mean_state([[4.0]], p=2.0))
     >>> finalize_state(whole) ** 2
@@ -347,7 +347,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
       ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
 
     Source:
-      Pinheiro and Collobert 2015, equation 4, as a monoid.
+      Pinheiro and Collobert 2015, equation 4.
 
     >>> finalize_state(merge_states(logsumexp_state([[1.0]], scale=0.0), logsumexp_state([[3.0]], scale=0.0)))
     array([2.])
@@ -380,7 +380,7 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      McFee, Salamon and Bello 2018, section II-C, as a monoid.
+      McFee, Salamon and Bello 2018, section II-C.
 
     >>> finalize_state(merge_states(softmax_state([[1.0]], scale=0.0), softmax_state([[3.0]], scale=0.0)))
     array([2.])

@@ -12,12 +12,12 @@ from attnpool_ref.streaming.states import MultiHeadAttentionState
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    r"""Merges the states of two chunks, or of what was merged before: associative and commutative.
+    r"""Merges the states of two chunks, or of merged chunks: associative and commutative.
 
     .. math:: a \circ b = b \circ a, \qquad (a \circ b) \circ c = a \circ (b \circ c), \qquad a \circ 1 = a
 
-    Largest values, first and last tokens are the same to the last bit in any order, sums to rounding. Of tokens of equal
-    positions either may be kept.
+    Largest values, first and last tokens are the same to the last bit in any order, sums to rounding. Of two tokens
+    with equal positions either may be returned.
 
     Args:
       a: a state.
@@ -31,7 +31,7 @@ def merge_states(a, b):
       ValueError: the states differ in kind, width, batch axes or options (``p``, ``scale``, ``ddof`` and their like).
 
     Source:
-      Milakov and Gimelshein 2018, Online normalizer calculation for softmax, for those of attention.
+      Milakov and Gimelshein 2018, for those of attention.
 
     >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
     array([2.])
@@ -47,8 +47,8 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
 
-    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling` gives.
-    Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` stand side by side.
+    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling`
+    gives. Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` are concatenated.
 
     Args:
       state: the state.
@@ -58,9 +58,9 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
 
     Returns:
-      What the dense function gives, [..., d]; [..., n, H, d] of a multi-head state, and with kernels [..., n, o], where
-      o = Hc' without ``out_kernel``. 0 (or
-      :math:`b_o`) where nothing was real. The dtype is that of the dense call.
+      The result of the dense function, [..., d]; [..., n, H, d] of a multi-head state, and with kernels [..., n, o],
+      where o = Hc' without ``out_kernel``. 0 (or :math:`b_o`) where nothing was real. The dtype is that of the dense
+      call.
 
     Raises:
       TypeError: the argument is no state, or a kernel no array of numbers.

@@ -41,7 +41,7 @@ def mean_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Reimers and Gurevych 2019, section 3, MEAN, as a monoid.
+      Reimers and Gurevych 2019, section 3, MEAN.
 
     >>> whole = merge_states(mean_state([[1.0], [3.0]]), mean_state([[8.0], [99.0]], [True, False]))
     >>> finalize_state(whole)
@@ -70,7 +70,7 @@ def max_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Reimers and Gurevych 2019, section 3, MAX, as a monoid.
+      Reimers and Gurevych 2019, section 3, MAX.
 
     >>> whole = merge_states(max_state([[-1.0], [-3.0]]), max_state([[99.0]], [False]))
     >>> finalize_state(whole)
@@ -81,7 +81,7 @@ def max_state(x, mask=None, *, lengths=None):
 
 @definition
 def mean_max_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the mean and the maximum of the whole need of one chunk.
+    r"""Returns the state of one chunk for the mean and the maximum.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N, \; \max_{l : k_l} x_{lc} \Big), \qquad N = \sum_l k_l
 
@@ -99,7 +99,7 @@ def mean_max_state(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Howard and Ruder 2018, section 3.3, concat pooling without its last hidden state, as a monoid.
+      Howard and Ruder 2018, section 3.3, concat pooling without its last hidden state.
 
     >>> finalize_state(merge_states(mean_max_state([[1.0], [3.0]]), mean_max_state([[8.0]])))
     array([4., 8.])
@@ -128,7 +128,7 @@ def first_state(x, mask=None, *, lengths=None, start):
       ValueError: shapes disagree, a float mask, a position that is negative or no integer.
 
     Source:
-      Reimers and Gurevych 2019, section 3, CLS, as a monoid.
+      Reimers and Gurevych 2019, section 3, CLS.
 
     >>> later, earlier = first_state([[1.0], [2.0]], start=2), first_state([[8.0], [9.0]], [False, True], start=0)
     >>> finalize_state(merge_states(later, earlier))
@@ -159,7 +159,7 @@ def last_state(x, mask=None, *, lengths=None, start):
       ValueError: shapes disagree, a float mask, a position that is negative or no integer.
 
     Source:
-      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019), as a monoid.
+      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
 
     >>> later, earlier = last_state([[1.0], [2.0]], [True, False], start=2), last_state([[8.0], [9.0]], start=0)
     >>> finalize_state(merge_states(later, earlier))
@@ -178,12 +178,12 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Only the weights of the whole are divided by: those of a chunk may cancel.
+    The division is by the weights of the whole, because those of a chunk may cancel.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, in all chunks alike: their
-        rank beside that of x says which. None is 1.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, of the same kind in all
+        chunks: the number of axes, compared with that of x, decides. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
@@ -195,7 +195,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions; as a monoid.
+      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions.
 
     >>> whole = merge_states(weighted_state([[1.0], [2.0]], [1.0, -1.0]), weighted_state([[5.0]], [2.0]))
     >>> finalize_state(whole)
@@ -268,7 +268,7 @@ def attention_state(
       TypeError: no query.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001; as a monoid.
+      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001.
 
     >>> query = [0.0, 1.0]
     >>> whole = merge_states(attention_state([[1.0, 0.0]], None, query), attention_state([[3.0, 0.0]], None, query))
@@ -304,7 +304,7 @@ def multi_head_attention_state(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
+    The value kernel is applied to the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -326,7 +326,7 @@ def multi_head_attention_state(
       ValueError: shapes disagree, a float mask, ``query_bias`` without its kernel.
 
     Source:
-      Vaswani et al. 2017, section 3.2.2, with learned queries, as a monoid.
+      Vaswani et al. 2017, section 3.2.2, with learned queries.
 
     >>> kernel = np.eye(2).reshape(2, 2, 1)
     >>> parameters = {"query": [[0.0, 0.0]], "query_kernel": kernel, "key_kernel": kernel}

@@ -12,7 +12,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
 
 
 @definition
@@ -42,7 +42,7 @@ def latent_attention_state(
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    :math:`k_l` is 1 at real tokens, else 0; :math:`f` is the map of a token in :func:`latent_attention_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -57,11 +57,11 @@ def latent_attention_state(
       mlp_out_kernel: [f, d].
       mlp_bias: [2f], or None.
       mlp_out_bias: [d], or None.
-      norm_scale: [d], of the tokens' normalisation, 1 if None.
+      norm_scale: [d], scale of the tokens' layer normalisation, 1 if None.
       norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
       epsilon: of the three normalisations, a number.
 
@@ -73,7 +73,7 @@ def latent_attention_state(
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
 
     Source:
-      Lee et al. 2024, section 3.1, as a monoid.
+      Lee et al. 2025, section 3.1.
 
     >>> parameters = {
     ...     "latents": [[1.0, -1.0]],
@@ -114,7 +114,7 @@ def latent_attention_state(
 
 @kind
 class VladState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
+    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights that are not yet normalised.
 
     Attributes:
       top: [..., K], the largest logarithm of a weight; -inf for a fully masked row.
@@ -153,7 +153,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
               t_j = \max_{l : k_l} \log a_{lj}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    :math:`k_l` is 1 at real tokens, else 0; :math:`a` and :math:`c` are those of :func:`vlad_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -171,7 +171,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Arandjelovic et al. 2016, equation 4, as a monoid.
+      Arandjelović et al. 2016, equation 4.
 
     >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]], "normalize": False}
     >>> finalize_state(merge_states(vlad_state([[1.0]], **parameters), vlad_state([[4.0]], **parameters)))
@@ -188,7 +188,7 @@ class GatedSumState(SumState):
 
 @definition
 def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
-    r"""Keeps what the gated sum of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the gated sum.
 
     .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
@@ -210,7 +210,7 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Li et al. 2016, equation 7, without its outer tanh, as a monoid.
+      Li et al. 2016, equation 7, without its outer tanh.
 
     >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
     >>> finalize_state(merge_states(*(gated_sum_state([[token]], **kernels) for token in (1.0, 3.0)))).round(6)

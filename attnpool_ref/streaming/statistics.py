@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments [..., d], or [..., 1] if all features share them.
 
     Attributes:
       mass: the sum of the weights' magnitudes.
@@ -168,7 +168,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Two merge about the mean of both. Weights of a chunk may cancel: the state then keeps a center in place of the mean.
+    Two states merge about their common mean. If the weights of a chunk cancel, the state keeps a center in place of it.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -185,7 +185,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+      Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
 
     >>> whole = merge_states(std_state([[1.0], [2.0]]), std_state([[3.0], [99.0]], [True, False], ddof=0))
     >>> finalize_state(whole)
@@ -219,7 +219,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+      Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
 
     >>> finalize_state(merge_states(statistics_state([[1.0], [1.0]]), statistics_state([[3.0], [3.0]])))
     array([2., 1.])
@@ -275,7 +275,7 @@ def attentive_statistics_state(
         context.
 
     Source:
-      Okabe et al. 2018, section 2.3, as a monoid.
+      Okabe et al. 2018, section 2.3.
 
     >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
     >>> whole = merge_states(*(attentive_statistics_state([[token]], **kernels) for token in (1.0, 3.0)))

@@ -8,7 +8,7 @@ def overview(rows, **others):
 
     Args:
       rows: the rows, in the order of the documentation.
-      **others: more names by family, of those that have no row.
+      **others: names of functions without a row, by family.
     """
     families = {}
     for row in rows:

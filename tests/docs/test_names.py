@@ -136,4 +136,4 @@ def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
 
 def test_what_attnpool_does_not_have_is_said_too():
     output = run("find", "TransMIL").output
-    assert re.search(r"^    instead  A model of several layers, not a pooling", output, re.MULTILINE)
+    assert re.search(r"^    instead  This is a model of several layers", output, re.MULTILINE)

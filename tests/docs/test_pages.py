@@ -14,11 +14,19 @@ from attnpool_ref.table import BY_NAME, SOURCES
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-GENERATED = {"variants.md", "bugs.md", "which.md", "verdicts.md"}  # their lines are run from what they are written from
+GENERATED = {
+    "variants.md",
+    "bugs.md",
+    "traps.md",
+    "which.md",
+    "verdicts.md",
+}  # their lines are run from what they are written from
 OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md")  # their blocks are JAX's own
-ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py
+ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py; guarantees.md is in test_contract_page.py
 OF_BOTH = [
-    path for path in PAGES if path.name not in {*GENERATED, *OF_JAX, "judging.md"} and path.parent.name not in ELSEWHERE
+    path
+    for path in PAGES
+    if path.name not in {*GENERATED, *OF_JAX, "judging.md", "guarantees.md"} and path.parent.name not in ELSEWHERE
 ]
 RECIPES = re.split(r"^## ", (DOCS / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
@@ -73,6 +81,12 @@ def test_a_command_of_the_installation_is_one_that_works(line):
     assert re.fullmatch(r"\.(\[(\w+)\])?", arguments[2])
     assert arguments[2] == "." or arguments[2][2:-1] in EXTRAS
     assert set(arguments[3:]) <= {"jax[cuda12]", "jax[cuda13]", "jax[tpu]"}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_no_table_has_more_columns_than_fit_a_page(path):
+    rows = [line for line in path.read_text(encoding="utf-8").splitlines() if re.match(r"\|.*\|$", line)]
+    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) > 5] == []
 
 
 def test_every_extra_of_users_is_explained():

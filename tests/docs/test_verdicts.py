@@ -40,7 +40,9 @@ def test_an_entry_says_what_is_asked_and_what_to_do(entry):
 
 @NOTEBOOKS
 def test_a_notebooks_function_has_the_verdict_of_the_page(entry):
-    assert page.line(entry, judging.judged(entry)) in TEXT.splitlines()
+    verdict = judging.judged(entry)
+    assert page.line(entry, verdict) in TEXT.splitlines()
+    assert page.groups(entry, verdict) in TEXT.partition(f"### {entry.name}\n")[2].partition("\n### ")[0].splitlines()
 
 
 @NOTEBOOKS
@@ -90,7 +92,7 @@ def test_another_definition_is_named_and_shown_but_not_counted():
     assert states["empty rows"] == judging.DIFFERS
     assert judging.BROKE not in states.values()
     text = page.section(entry, verdict)
-    assert "Defined otherwise:\n\n* **empty rows**: it takes everything for real. Here the result is" in text
+    assert "Defined differently:\n\n* **empty rows**: it takes everything for real. Here: the result is" in text
 
 
 def test_a_difference_that_does_not_show_is_named():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -65,11 +66,30 @@ def test_a_line_stands_on_the_page(folder):
     assert measured == ["lengths_to_mask", "bilinear_score"]
 
 
-def test_a_case_has_a_ratio_to_the_floor_and_to_the_plain_formula_in_both_directions(folder):
-    text = (folder / "performance.md").read_text()
-    for direction, floor in ((FORWARD, "the products alone"), (STEP, "a read and a write")):
-        for other in (floor, "plain"):
-            assert text.count(f"| {direction} | ours ÷ {other} |") == 1
+def test_a_case_is_compared_with_the_floor_and_the_plain_formula_in_both_directions(folder):
+    text = (folder / "performance.md").read_text().split("## Time")[1].split("\n## ")[0]
+    assert re.search(r"^\| compared with \| forward \| step \|$", text, re.MULTILINE)
+    number = r"[\d.]+"
+    floors = rf"{number}× the products alone \({number} to {number}\) \| {number}× a read and a write \({number} to {number}\)"
+    assert len(re.findall(rf"^\| the floor \| {floors} \|$", text, re.MULTILINE)) == 1
+    plain = rf"{number}× (?:faster|as fast) \({number} to {number}\)"
+    assert len(re.findall(rf"^\| plain \| {plain} \| {plain} \|$", text, re.MULTILINE)) == 1
+
+
+def test_a_ratio_says_faster_only_where_it_is():
+    assert page.faster([3.0, 3.0], [1.0, 1.5]) == "2.50× faster (2.00 to 3.00)"
+    assert page.faster([1.0], [2.0]) == "0.50× as fast (0.50 to 0.50)"
+    assert page.times([3.0], [2.0], "one read") == "1.50× one read (1.50 to 1.50)"
+
+
+def test_the_default_is_not_compared_with_itself():
+    ways = {
+        name: {"kind": "attnpool", "temporaries": size} for name, size in (("attnpool", 8), ("tiles", 8), ("einsum", 9))
+    }
+    race = {"ways": ways | {"plain": {"kind": "plain", "temporaries": 8}}}
+    assert [name for name in race["ways"] if page.is_other(name, race)] == ["einsum", "plain"]
+    text = page.page(json.loads((ROOT / "bench" / "results.json").read_text()))
+    assert "| einsum |" in text and "tiles |" not in text
 
 
 @pytest.mark.parametrize("name, options", [("mask_attention", {}), ("cross_attention_pooling", {"reduction": "max"})])
@@ -193,8 +213,8 @@ def test_without_jax_the_accelerators_command_says_what_is_missing(capsys, monke
 def test_the_accelerators_tiny_path_gives_a_table_in_the_page(tmp_path):
     assert accelerator.main(["--tiny", "--only", "KGC", "--output", str(tmp_path)]) == 0
     text = (tmp_path / "performance.md").read_text()
-    assert "| cross_attention_pooling, B=3 L=12 T=10 d=8, KGC | forward | copy |" in text
-    assert text.count("|  |  | attnpool |") == 2
+    assert "| cross_attention_pooling, B=3 L=12 T=10 d=8, KGC, forward | copy |" in text
+    assert text.count("|  | attnpool |") == 2
     assert "Not measured: no GPU" not in text
 
 

@@ -57,11 +57,17 @@ def assert_shown_is_printed(shown, printed):
     assert shown.rstrip().endswith(CUT) or not printed[begin:].strip()
 
 
-def headings(page):
-    """What a link to a heading of the page may say after #."""
-    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+def heading_anchor(title):
+    """What a link to a heading says after #."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def anchors(page):
+    """What links to a place of the page may say after #: its headings, and ``<a id="…">``."""
+    prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
     titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return {*map(heading_anchor, titles), *re.findall(r'<a id="([^"]+)">', prose)}
 
 
 def broken_links(path):
@@ -72,5 +78,5 @@ def broken_links(path):
         file = path.parent / page if page else path
         if page.startswith("https://"):
             continue
-        if not file.exists() or (heading and heading not in headings(file.read_text(encoding="utf-8"))):
+        if not file.exists() or (heading and heading not in anchors(file.read_text(encoding="utf-8"))):
             yield target

@@ -7,6 +7,7 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
+import bibliography
 import bugs
 import traps
 from bugs.table import ERROR, NOTE, WRONG
@@ -45,10 +46,14 @@ INTRODUCTION = """
 
 # Variants
 
-Every function stands in both packages under the same name: `attnpool_ref` is the definition in NumPy,
-`attnpool_flax` the implementation in JAX, which adds `axis_name=` where a sequence may be split over devices,
-`implementation=` where it walks over tokens and `precision=` where it multiplies; `help(attnpool_flax.NAME)` says what else it does differently.
-[conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
+Every function is in both packages under the same name: `attnpool_ref` has the definition in NumPy, `attnpool_flax` the
+implementation in JAX. The latter may also take `axis_name=` (a sequence split over devices), `implementation=` (the
+kernel) and `precision=` (of products). `help(attnpool_flax.NAME)` says what else differs.
+
+In the equations, $k_l$ is 1 where token $l$ is real and 0 where it is padding, and $l : k_l$ under a sum means that it
+runs over real tokens. In the shapes, `...` stands for any batch axes, a `?` after a name for an optional argument, and
+`|` for a choice of shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes, and
+[references.md](references.md) has the sources.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -56,11 +61,14 @@ BUGS_INTRODUCTION = """
 
 # Mistakes in the notebooks
 
-What the [five notebooks](notebooks/README.md) that attnpool began with, and the public code behind them, get wrong: the
-smallest input, their number, and the right one with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the
-tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
-several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
-arbitrary. [variants.md](variants.md) says what each function computes.
+Mistakes of the [five notebooks](notebooks/README.md) that attnpool began with, and of the public code behind them. Each
+has the smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The
+tests run all of them, with `attnpool_ref` and `attnpool_flax`: {number} wrong results and {error} errors. {note} notes
+have nothing to run.
+
+A letter after an id tells demonstrations of the same mistake apart. Results are written as flat vectors. The blocks
+need `import numpy as np` and `from attnpool_ref import *`. Padding holds arbitrary values. [variants.md](variants.md)
+has the definitions.
 """.strip()
 
 TRAPS_INTRODUCTION = """
@@ -68,12 +76,15 @@ TRAPS_INTRODUCTION = """
 
 # Traps in public code
 
-What libraries and authors' repositories of poolings get wrong: where, the smallest input, their number, and the right one
-with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the tests from a formula
-that says what the source does: {number} wrong numbers and {error} errors, and {note} note, where there is nothing to run. Where
-the library can be installed beside attnpool, `make peers` has its number from the library itself ([peers.md](peers.md)).
-Results are written flat, `np` is NumPy, and what stands in padding is arbitrary. [bugs.md](bugs.md) has the mistakes of
-the notebooks that attnpool began with, [verdicts.md](verdicts.md) what other libraries promise and keep.
+Mistakes in the poolings of public libraries and of authors' repositories. Each has its place in the source, the
+smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The tests run
+all of them from a formula that does what the source does: {number} wrong results and {error} errors. {note} note has
+nothing to run. For libraries that can be installed, `make peers` compares the number with the library itself
+([peers.md](peers.md)).
+
+Results are written as flat vectors. The blocks need `import numpy as np` and `from attnpool_ref import *`. Padding
+holds arbitrary values. [bugs.md](bugs.md) has the mistakes of the notebooks that attnpool began with, and
+[verdicts.md](verdicts.md) shows which guarantees other libraries give.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -81,13 +92,14 @@ WHICH_INTRODUCTION = """
 
 # You know it as
 
-From the name that you know to the call, its source, and what differs from the code that you know. `attnpool find WORD`
-searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
+Find a pooling by the name that you know: the call, its source, and what differs from the code that you know. `attnpool
+find WORD` searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
 
-The calls are those of `attnpool_ref` and `attnpool_flax` alike; `x` [..., L, d] are tokens, and `mask` [..., L] says which
-are real. `q` is a query, `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of yours, and
-`**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or JAX's. A module named
-below a call is `attnpool_flax`'s and owns its parameters. [variants.md](variants.md) says what each function computes.
+The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are tokens, and `mask` [..., L] is True at
+real ones. `q` is a query; `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of
+yours, and `**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or
+JAX's. A module is in `attnpool_flax` and has the parameters of the call. [variants.md](variants.md) has the
+definitions, and [references.md](references.md) the papers.
 """.strip()
 
 HEADS_INTRODUCTION = """
@@ -95,9 +107,8 @@ HEADS_INTRODUCTION = """
 
 # Trained heads
 
-A head that was trained elsewhere runs here unchanged, takes a mask where it took none, and is faster. `load` makes an NNX
-module of it, `attnpool_flax.linen.load` a Linen module and its variables; `save` writes it as the other library has it, bit
-for bit.
+Heads that other libraries trained give the same results here, and also take a mask. `load` returns an NNX module,
+`attnpool_flax.linen.load` a Linen module and its variables. `save` writes the format of the other library, bit for bit.
 
 ```python
 import numpy as np
@@ -114,30 +125,32 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **From where.** A `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping from
-  names to arrays of NumPy, JAX or PyTorch, or a module's tree. Of a file only the head's own tensors are read. Nothing is
-  downloaded or unpickled: of a `.pt` give what `torch.load(file, weights_only=True)` returns.
-* **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. Given, it ends with its
-  separator, `"head."`. `attnpool inspect FILE` says which formats fit a file, and under which prefix.
-* **What no file says**: the number of heads, the epsilon and the gelu. They are the argument, else the configuration, else
-  what the source has: heads that a `config.json` leaves away are those of its `model_type`, if that has a number of its own.
-  Where that does not settle it, `load` asks. Nor does `save` write them: where they are not what the other library takes by
-  default, say them there too.
-* **What `save` says of a file**: a `.safetensors` file of PyTorch's tensors has `{"format": "pt"}` in its metadata, which
-  transformers' loader asks for; what the metadata of a file said that was loaded is not kept, as it is the whole model's.
-* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")` writes
-  `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for `SentenceTransformer("models/mine")`. In the folder
-  of an encoder or of a model, it writes only the parts after the encoder.
-* **Saving is atomic**: after a crash the old file or the new one is there, complete.
-* **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
-  owns, such as the counter of a batch normalisation, is kept aside and written again.
-* **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a
-  gradient to x. NaN in padding changes no bit.
-* `attnpool_ref.formats.read` and `write` are the same in NumPy, without JAX.
+* **Sources**: a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping
+  from names to arrays of NumPy, JAX or PyTorch, or the parameters of a module. Only the head's own tensors are read
+  from a file. Nothing is downloaded or unpickled: of a `.pt` file, pass what `torch.load(file, weights_only=True)`
+  returns.
+* **Prefix**: `prefix=None` finds the head among other keys. If there are several heads, the error lists them. A prefix
+  that you pass ends with its separator, as in `"head."`. `attnpool inspect FILE` lists the formats that fit a file, and
+  their prefixes.
+* **What the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your arguments,
+  else from the configuration, else from the defaults of the source. If none has them, the error names what to pass.
+  `save` does not write them either: if they are not the other library's defaults, pass them there too.
+* **Metadata**: `save` writes `{"format": "pt"}`, which transformers needs, into the metadata of a `.safetensors` file
+  of PyTorch's tensors. It keeps no other metadata.
+* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
+  writes `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for
+  `SentenceTransformer("models/mine")`. In the folder of an encoder or of a model, it writes only the parts after the
+  encoder.
+* **Saving is atomic**: after a crash there is the old file or the new one, complete.
+* **Result**: the module named under "Becomes", with each parameter in the dtype of the file (`param_dtype=` converts).
+  Tensors that the module has no parameter for, such as the counter of a batch normalization, are kept and saved again.
+* **Padding and fully masked rows**: NaN in padding changes no bit. Queries of a fully masked row attend to 0, and the
+  layers after the attention are applied to that, so that all such rows have the same result and give x no gradient.
+* `attnpool_ref.formats.read` and `write` do the same in NumPy, without JAX.
 
-The differences below are of random weights in float64, relative to the largest output; `python tools/studies/golden_differences.py`
-prints them again from the files that the originals wrote. `python examples/siglip_head.py` puts a SigLIP head of real size
-beside Flax's own layers.
+The differences below were measured with random weights in float64, relative to the largest output. `python
+tools/studies/golden_differences.py` prints them again. `python examples/siglip_head.py` compares a SigLIP head of real
+size with Flax's own layers.
 """.strip()
 
 
@@ -150,34 +163,30 @@ def page():
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
-    sources = "\n".join(f"* `{key}`: {text}" for key, text in table.SOURCES.items())
-    return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def bugs_page():
     """The text of the page of mistakes."""
-    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS, ())
+    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS)
 
 
 def traps_page():
     """The text of the page of traps."""
-    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS, ("where",))
+    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS)
 
 
-def _page_of_bugs(introduction, sections, more):
+def _page_of_bugs(introduction, sections):
     kinds = [bug.kind for section in sections for bug in section.rows]
     counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
     parts = [introduction.format(**counts)]
-    columns = ("id", *more, "what goes wrong", "smallest input", "theirs", "right", "with attnpool")
     for section in sections:
-        shown = [_bug(bug) for bug in section.rows if bug.kind != NOTE]
         notes = [
             f"* {': '.join(filter(None, (bug.name, bug.place)))}: {bug.what} {bug.reason}"
             for bug in section.rows
             if bug.kind == NOTE
         ]
-        lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
-        parts += [f"## {section.title}", section.origin, "\n".join(lines)]
+        parts += [f"## {section.title}", section.origin, *(_bug(bug) for bug in section.rows if bug.kind != NOTE)]
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
@@ -187,9 +196,8 @@ def which_page():
     """The text of the page of names."""
     parts = [WHICH_INTRODUCTION]
     for group in names.GROUPS:
-        lines = ["| you know | call | source | what differs |", "|" + " --- |" * 4, *map(_known, group.shown)]
         if group.shown:
-            parts += [f"## {group.title}", "\n".join(lines)]
+            parts += [f"## {group.title}", *map(_known, group.shown)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -214,22 +222,25 @@ def heads_page():
 
 
 def _known(entry):
+    """The card of a name: what else it is called, the call, the module, the source, what differs."""
     first, *others = entry.names
-    calls = [f"`{line}`" for line in entry.call.splitlines()]
     module = module_of(entry)
-    modules = [f"module `{module}`"] if module else []
-    known = f"**{first}**" + "".join(f", {other}" for other in others)
-    cells = known, "<br>".join([*calls, *modules]) or "-", entry.source, entry.differs
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    facts = [
+        *([f"* Also: {', '.join(others)}"] if others else []),
+        *([f"* Module: `{module}`"] if module else []),
+        f"* Source: {entry.source}",
+        f"* {'Differs' if entry.call else 'Instead'}: {entry.differs}",
+    ]
+    return "\n\n".join([f"### {first}", *([f"```python\n{entry.call}\n```"] if entry.call else []), "\n".join(facts)])
 
 
 def _bug(bug):
-    given = "<br>".join(f"`{statement}`" for statement in bug.given)
+    """The card of a mistake: what goes wrong, the smallest input with attnpool's call, both results."""
     was = bug.was if bug.kind == ERROR else _flat(bug.was)
-    now = "refused" if bug.refuses else _flat(bug.now)
-    place = [bug.place] if bug.place else []
-    cells = [bug.name, *place, bug.what, given, was, now, f"`{bug.call}`"]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    now = "an error" if bug.refuses else _flat(bug.now)
+    code = "\n".join([*bug.given, bug.call])
+    heading = ": ".join(filter(None, (bug.name, bug.place)))
+    return f"### {heading}\n\n{bug.what}\n\n```python\n{code}\n```\n\n* Theirs: {was}\n* Right: {now}"
 
 
 def _flat(printed):
@@ -355,3 +366,5 @@ if __name__ == "__main__":
     TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
     HEADS_PATH.write_text(heads_page())
+    bibliography.PAGE.write_text(bibliography.page())
+    bibliography.MODULE.write_text(bibliography.module())

@@ -24,8 +24,8 @@ class NotApplicable(Exception):
 class Calling:
     """Mapping of a function's arguments to the parameters of the implementation under test.
 
-    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives,
-    then the function's own; masks in the form of lengths or segment numbers have the names of those.
+    Arguments are matched by name, then by position. The names tried are that in ``Candidate.arguments``, then the
+    function's own; masks in the form of lengths or segment numbers have the names of those.
 
     Attributes:
       names: for each argument and option of the function that the implementation takes, its name there.
@@ -211,7 +211,7 @@ def formed(candidate, mask):
     """Returns a mask in the form that the implementation takes.
 
     Raises:
-      NotApplicable: lengths cannot say it.
+      NotApplicable: lengths cannot express it.
     """
     form = candidate.mask_form
     if form is None:

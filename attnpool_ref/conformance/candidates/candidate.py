@@ -37,7 +37,7 @@ class Candidate:
     Attributes:
       target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
         ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
-      arguments: its names of arguments that the function calls otherwise: ``{"attention_mask": "mask"}``.
+      arguments: its names for arguments that have another name in the function: ``{"attention_mask": "mask"}``.
       padding_true: its masks are True (or 1) at padding.
       mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
         "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and ``num_segments``); None for

@@ -1,7 +1,7 @@
 """Calls of an implementation under test, with its output, its warnings and the duration of each call.
 
-Each row is judged in a thread of its own. Who started the thread looks at its :class:`Watch`, and stops waiting where
-a call takes too long; the thread ends at the implementation's next call.
+Each row is judged in a thread of its own. The waiting thread reads its :class:`Watch`, and stops waiting if a call
+takes too long; the thread then ends at the implementation's next call.
 """
 
 import bdb

@@ -1,7 +1,7 @@
 """Chunked pooling as one function: splits tokens into chunks, and merges and finalizes their states.
 
 It splits the tokens at random, one chunk of length 0 among them and two of one length, and merges the states in random
-order and bracketing. What it gives is judged as the dense row is that the states finalize to.
+order and bracketing. The result is judged like that of the dense function.
 """
 
 import functools
@@ -26,8 +26,8 @@ class InChunks:
     """Pooling over chunks, with the signature of the function that returns a chunk's state.
 
     Attributes:
-      namespace: what has the functions.
-      whole: the function that gives the state of one chunk.
+      namespace: the object that has the functions.
+      whole: the function that returns the state of one chunk.
     """
 
     def __init__(self, name, namespace, arguments=None):

@@ -1,6 +1,6 @@
 """Sharded sequences: a function under ``jax.shard_map`` as one function of whole sequences.
 
-What it gives is judged as the function itself is. How much that shows depends on how many devices there are: ``XLA_FLAGS=
+The result is judged like that of the function itself. The check needs several devices: ``XLA_FLAGS=
 --xla_force_host_platform_device_count=4`` makes four of one CPU.
 """
 

@@ -54,15 +54,15 @@ class Case:
 
     Attributes:
       row: the row.
-      title: what makes the case what it is.
+      title: what distinguishes the case.
       values: every argument of the row by name: float64, boolean or integer arrays, or None.
       options: static arguments.
       axes: for each array that is not None its axes by name, batch axes as "...".
       batch: the batch axes.
       sizes: the size of each named axis.
-      exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
+      exact: the arguments whose numbers are exact in every dtype, so that exact comparisons give the same.
       spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
-      dtypes: names of dtypes of the arguments that have one of their own, whatever the implementation is judged in.
+      dtypes: names of the dtypes of arguments that do not have the judged dtype.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
       bits: how many significant bits its numbers have in narrow dtypes.
       terms_of_sum: the largest number of terms of its only sums, where all terms are positive and equally weighted; 0 in

@@ -17,7 +17,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
       names: the optional arguments that are given; "key#1" is the second alternative of its shapes.
       options: static arguments.
       batch: the batch axes.
-      sizes: sizes of named axes beside or instead of :data:`SIZES`.
+      sizes: sizes of named axes, in addition to :data:`SIZES` or instead of them.
       shared: the data without batch axes.
       left: numbers that are left to their defaults.
       any_rank: the axes of an array that may have any rank.

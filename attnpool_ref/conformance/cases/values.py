@@ -54,7 +54,7 @@ def extremes(main):
 
 
 def idle(main):
-    """Returns weights of 0 at tokens that are far larger than all others: they decide neither a unit nor an origin."""
+    """Returns weights of 0 at tokens far larger than all others, which must determine neither a unit nor an origin."""
     weights, x = main.values["weights"], main.values["x"]
     of_tokens = np.arange(x.shape[-2]) % 3 == 0
     by_channel = main.axes["weights"][-1] not in SEQUENCES
@@ -113,7 +113,7 @@ def averaging(main):
 def exact(main):
     """Returns small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
 
-    A sum of products has a single term, whatever its order, and is what it is in every dtype.
+    A sum of products has a single nonzero term, so it is exact in every dtype and order.
     """
     rng, values = main.rng(" exact"), {}
     for key in main.given("data"):
@@ -148,7 +148,7 @@ def alternating(main):
 
 
 def of_tokens(main):
-    """Returns the vectors that stand along a sequence: (argument, place of the sequence) of each."""
+    """Returns (argument, position of the sequence axis) of each argument with vectors along a sequence."""
     return [
         (key, place)
         for key in main.given("data", "parameter")
@@ -179,7 +179,7 @@ CHOOSING = frozenset({"semantic_match"})
 
 
 def far_from_zero(main):
-    """Yields data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
+    """Yields data 1000 away from 0, which a difference of squares loses.
 
     Far from data that stay, a distance is rounded by itself: no implementation is better there.
     """

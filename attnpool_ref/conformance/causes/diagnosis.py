@@ -1,8 +1,8 @@
 """Diagnosis: known mistakes whose results equal the wrong results, dtype by dtype.
 
-An ordinary function has more than one thing wrong with it. So an answer is taken apart: where something is real, where
-nothing is, at which precision, and whether padding reaches it. Each part is explained by itself. A mistake is named if it
-explains most of what is wrong there, and more cases than contradict it; otherwise no cause is named.
+A wrong function usually has more than one mistake, so the parts of its results are explained separately: real tokens,
+fully masked rows, precision, and values in padding. A mistake is named if it explains most of the wrong cases of a
+part, and more cases than contradict it; otherwise no cause is named.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,8 +33,8 @@ class Cause:
 
     Attributes:
       words: the mistake in words, the same whatever was judged.
-      numbers: the numbers that the mistake may have.
-      counts: by dtype, how many of how many wrong cases it explains.
+      numbers: the numbers in the mistake, such as -1e9.
+      counts: for each dtype (the wrong cases that it explains, all wrong cases).
     """
 
     words: str

@@ -1,7 +1,7 @@
 """Known mistakes, each as the result that it gives: the definition with other arguments or options.
 
-Each is made from the row's own description, so that it exists for every row that it can befall. Those that are about
-weights take the normalisation apart: scores, mask, weights, and what the weights average.
+Each is derived from the row, and exists for every row in which it is possible. Mistakes about weights change a part of
+the normalization: scores, mask, weights, or averaged values.
 """
 
 from collections.abc import Callable, Iterator

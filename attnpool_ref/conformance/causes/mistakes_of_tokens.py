@@ -110,9 +110,9 @@ def last_by_count(call):
 
 
 def by_moments(call):
-    """Returns the wrong result itself where the mean of squares minus the squared mean may give it, else the right one.
+    """Returns the wrong result if a variance computed as E[x²] - mean² explains it, else the right one.
 
-    The mean of squares is rounded by itself: so much may the variance be off, and the root of what falls below 0 is NaN.
+    The variance is then off by at most the rounding error of E[x²], and the root of a negative variance is NaN.
     """
     exact = call.exact
     if call.got is None or call.subject.is_narrow or call.got[0].shape != exact[0].shape:

@@ -153,7 +153,7 @@ class WrongAnswer:
     def speaks_for(self, mistake, loose=False):
         """Returns whether a mistake explains a wrong result outside of fully masked rows, is silent, or is contradicted.
 
-        Where the mistake itself leaves nothing real, an answer may be NaN or anything else.
+        Where the mistake masks all tokens, it agrees with any result, NaN included.
         """
         answer = self.answer_of(mistake)
         if answer is None:

@@ -55,7 +55,7 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
       got: results.
       want: results for other arguments that should be the same.
       return_weights: whether the weights are among them.
-      view: from the place and the array of an output of ``case`` to what of it is compared.
+      view: selects the compared part of an output, from its index and its array.
     """
     sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
     if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
@@ -67,8 +67,8 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
     """Compares results with exact ones, element by element, and returns the worst element as a finding.
 
-    An element that is exactly 0 may lie on a threshold, and what is left of a projection is a difference, as are sums
-    of bounded terms: these are allowed what the largest element is.
+    Elements that are exactly 0 (they may lie on a threshold), residuals of projections and sums of bounded terms are
+    allowed the error of the largest element.
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):

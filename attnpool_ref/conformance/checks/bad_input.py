@@ -29,11 +29,11 @@ class Refusal:
     """One call that must raise an error.
 
     Attributes:
-      title: what is wrong with it.
-      error: what must be raised.
-      values: what is passed, by the row's names.
-      as_it_is: names of what is passed as it stands here, and not as an array of the implementation's family.
-      more: an argument that nobody has.
+      title: the mistake in the call.
+      error: the exception that must be raised.
+      values: the arguments that are passed, by the row's names.
+      as_it_is: names of arguments that are passed unchanged, not as arrays of the implementation's family.
+      more: an argument that the function does not have.
     """
 
     title: str

@@ -47,7 +47,7 @@ def apply(subject, case, situation, findings, again):
       subject: the implementation.
       case: its case.
       situation: what is known of the case.
-      findings: findings that stand if everything is asked.
+      findings: the findings if all options are on.
       again: runs the check once more; it then tolerates what ``subject.tolerated`` names.
 
     Returns:

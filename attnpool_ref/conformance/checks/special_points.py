@@ -1,6 +1,7 @@
 """Gradients at special points, at which the function has none: the contract states their values.
 
-Ties of two and hinges are judged by central differences (``values.tied``); what stands here is decided.
+Ties of two and hinges are judged by central differences (``values.tied``); here are the values that the contract
+states.
 """
 
 import numpy as np

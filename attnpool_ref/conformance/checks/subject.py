@@ -21,7 +21,7 @@ class Subject:
       calling: which argument goes where.
       parameters: the arguments of the row that the implementation holds itself.
       demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
-      tolerated: what a second look at a broken guarantee tolerates.
+      tolerated: deviations that a second run of a broken check tolerates.
       skipped: gradients that were skipped, and the reason for each.
     """
 
@@ -304,7 +304,7 @@ class Subject:
 
         Args:
           passed: what is passed, by the row's names.
-          keys: what the program is given although it is no array, such as a number.
+          keys: arguments of the program that are no arrays, such as numbers.
         """
         plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
         key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))

@@ -48,7 +48,7 @@ def sensitivity(function, arrays, rng, base=None):
       function: from a dict of float64 arrays to a list of arrays.
       arrays: the inputs that rounding errors touch.
       rng: a NumPy generator.
-      base: what the function gives for the inputs, where it is known.
+      base: ``function(arrays)``, if known.
 
     Returns:
       A list: for each output an array of its shape, 0 where the output is not finite.
@@ -122,16 +122,16 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
 
     Args:
       function: from a dict of arrays to a number.
-      base: what it is at ``arrays``.
+      base: ``function(arrays)``.
       arrays: the arguments.
-      directions: for each argument that moves where it moves to, of its shape.
-      total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
-      smooth: whether the function is meant to be smooth here: a kink within a step is then a doubt. Where it has one on
-        purpose, the differences are the mean of its slopes.
+      directions: the direction of each argument that changes, an array of its shape.
+      total: the magnitude of the terms that the function adds up, to which its rounding error is proportional.
+      smooth: whether the function should be differentiable here; then a kink within a step counts as doubt. Otherwise
+        the result is the mean of the slopes on both sides.
 
     Returns:
-      (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and how
-      far the slopes on both sides lie apart beyond what curvature explains.
+      (derivative, doubt): the doubt adds up the change by the second extrapolation, the rounding error of the
+      differences, and the difference of the slopes on both sides that curvature does not explain.
     """
 
     def first_and_second(step):
@@ -160,12 +160,12 @@ def derivative_of_arrays(function, arrays, directions, rounding):
     Args:
       function: from a dict of arrays to a dict of arrays.
       arrays: the arguments.
-      directions: for each argument where it moves to, of its shape.
-      rounding: how far rounding may put an element of what the function gives.
+      directions: for each argument its direction, an array of its shape.
+      rounding: a bound of the rounding error of an element of the results.
 
     Returns:
-      For each array (derivative, doubt), both of its shape: the doubt is what the second extrapolation changed, the rounding
-      of the differences, and with a kink within every step what one there changes.
+      For each array (derivative, doubt), both of its shape: the doubt adds up the change by the second extrapolation,
+      the rounding error of the differences, and the effect of a kink if every step contains one.
     """
 
     def central(step):

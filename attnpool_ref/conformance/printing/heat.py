@@ -1,6 +1,6 @@
-"""Heat maps of what was expected and what was got, as HTML tables: the numbers stand in their cells.
+"""Heat maps of what was expected and what was got, as HTML tables whose cells show the numbers.
 
-A number that reads differently in the two is bold and has a mark, so that nobody needs the colours.
+A number that differs is bold and has a mark, so that colors are not needed.
 """
 
 import math

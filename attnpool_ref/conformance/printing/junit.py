@@ -1,8 +1,8 @@
 """Report as JUnit XML: a suite for each row, a test case for each guarantee.
 
-The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd), which others read as well. What
-JUnit cannot say is said as it can: a guarantee that is n/a, that follows from another or that is waived is skipped, with
-the reason; what was never judged (a "partial" row) and a waiver that waives nothing are errors.
+The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd), which others read as well. A
+guarantee that is n/a, that follows from another or that is waived is skipped, with the reason; what was never judged (a
+"partial" row) and a waiver that waives nothing are errors.
 """
 
 import xml.etree.ElementTree as ET

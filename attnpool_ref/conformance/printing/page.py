@@ -21,7 +21,7 @@ MEANS |= {"n/a": "not applicable, or skipped"}
 
 
 def as_html(report):
-    """Returns the report as a page that stands for itself."""
+    """Returns the report as one self-contained page."""
     style = resources.files("attnpool_ref.conformance.printing").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{report.candidate}: {report.verdict}"
     rows = [row for row in report.rows if row.status != MISSING]

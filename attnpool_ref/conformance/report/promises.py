@@ -9,12 +9,12 @@ class Promise:
 
     Attributes:
       name: what the report calls it.
-      says: what is promised, in one sentence.
-      line: the line of the contract that says so; 0 for the definition itself.
-      follows_from: promises whose failure explains a failure of this one, as far as dtypes go.
+      says: the guarantee in one sentence.
+      line: the number of its section in ``docs/contract.md``; 0 for the definition itself.
+      follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         or "agreement", "long sums" or "refusals".
-      asked: the option of the judge that asks for it, or "" for what is asked by default.
+      asked: the option of the judge that checks it, or "" if it is checked by default.
     """
 
     name: str
@@ -35,16 +35,26 @@ _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
 PROMISES = (
-    Promise(ANSWER, "Legal arguments get an answer: arrays of numbers, in time, and no error.", 0),
-    Promise(SHAPE, "Each result has the shape that the row shows.", 7, (ANSWER,)),
+    Promise(ANSWER, "A legal call returns arrays of numbers, in time and without an error.", 0),
+    Promise(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
     Promise(DTYPE, "Results and weights have the dtype of the input.", 9, (ANSWER,)),
     Promise(VALUES, "Without a mask the result is what the definition says, up to rounding.", 0, _FORM),
     Promise(MASKED, "Under masks the result is what the definition says of the real tokens.", 1, (*_FORM, VALUES)),
     Promise(WEIGHTS, "The weights are those of the definition; the real ones sum to 1.", 3, _WRONG),
-    Promise(EMPTY, "Where nothing is real the result is exactly 0, and padding has weight 0.", 6, _WRONG, "empty rows"),
-    Promise("shapes", "Other batch axes, lengths of 1 and 0, shared arguments change nothing.", 7, (*_WRONG, EMPTY)),
+    Promise(EMPTY, "A fully masked row gives exactly 0, and padding has weight 0.", 6, _WRONG, "empty rows"),
+    Promise(
+        "shapes",
+        "Other batch axes, lengths of 1 and 0, and shared arguments give the same result.",
+        7,
+        (*_WRONG, EMPTY),
+    ),
     Promise("ties and edges", "Ties, zeros and edges are decided as the definition says.", 13, (*_WRONG, EMPTY)),
-    Promise("one argument alone", "Each argument is read by itself, and has the row's default.", 0, (*_WRONG, EMPTY)),
+    Promise(
+        "one argument alone",
+        "Each argument works without the others, and has the function's default.",
+        0,
+        (*_WRONG, EMPTY),
+    ),
     Promise(
         "arguments that broadcast",
         "Masks may be integers, of a lower rank or with axes of 1.",
@@ -61,7 +71,7 @@ PROMISES = (
     ),
     Promise(
         INTEGERS,
-        "Data of integers alone give the default float, and nothing overflows.",
+        "Data of integers only give the default floating dtype, and nothing overflows.",
         9,
         (*_WRONG, EMPTY),
         asked="integers",
@@ -100,36 +110,58 @@ PROMISES = (
     ),
     Promise(
         "second derivatives",
-        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
+        "Differentiated twice in reverse mode, the result has the second derivative, whatever padding holds.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
         "second derivatives",
     ),
     Promise(
         "forward over reverse",
-        "Forward mode of the gradient gives the same in a direct call; elsewhere a refusal names what to write instead.",
+        "Forward mode of the gradient agrees in a direct call; elsewhere the error names what to write instead.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
         "forward over reverse",
     ),
     Promise(
         "poison in shared arrays",
-        "What stands in a shared array where an example sees padding does not reach that example.",
+        "A shared array's values at positions that are padding for an example do not reach that example.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
         "poison in shared arrays",
         "contract",
     ),
     Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
-    Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED, EMPTY), "padding side"),
-    Promise("deleting is masking", "A padded token may as well not be there.", 7, (*_FORM, MASKED, EMPTY), "deleting"),
     Promise(
-        "permuting", "The order of the tokens does not matter where the row does not say so.", 7, _FORM, "permuting"
+        "padding side",
+        "Padding on the left gives the same as padding on the right.",
+        7,
+        (*_FORM, MASKED, EMPTY),
+        "padding side",
     ),
-    Promise("shifting the scores", "A constant added to every score changes nothing.", 10, _FORM, "shifting"),
-    Promise("batch mates", "What else is in the batch does not matter.", 7, _FORM, "batch mates"),
+    Promise(
+        "deleting is masking",
+        "Deleting a padded token gives the same as masking it.",
+        7,
+        (*_FORM, MASKED, EMPTY),
+        "deleting",
+    ),
+    Promise(
+        "permuting",
+        "The order of the tokens does not matter, except where the definition depends on it.",
+        7,
+        _FORM,
+        "permuting",
+    ),
+    Promise(
+        "shifting the scores",
+        "A constant added to every score changes nothing, except where the definition depends on it.",
+        10,
+        _FORM,
+        "shifting",
+    ),
+    Promise("batch mates", "The other examples of the batch do not matter.", 7, _FORM, "batch mates"),
     Promise("NaN at a real token", "NaN reaches its own example and no other.", 5, _WRONG, "NaN at a real token"),
-    Promise("return_weights", "Asking for the weights changes no bit of the result.", 12, _FORM, "return_weights"),
+    Promise("return_weights", "`return_weights=True` changes no bit of the result.", 12, _FORM, "return_weights"),
     Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "purity"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
     Promise(
@@ -154,7 +186,7 @@ PROMISES = (
     ),
     Promise(
         REFUSALS,
-        "Bad input is a TypeError or a ValueError before anything is done.",
+        "Bad input raises a TypeError or a ValueError before anything is computed.",
         18,
         (ANSWER,),
         "refusals",
@@ -170,8 +202,8 @@ def explained_by(name, broken):
     """Returns the guarantee that explains why ``name`` is broken, or "".
 
     Args:
-      name: a broken promise.
-      broken: for each broken promise the dtypes in which it is; an explanation holds in all of them.
+      name: a broken guarantee.
+      broken: the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
     """
     for cause in BY_NAME[name].follows_from:
         if cause in broken and broken[name] <= broken[cause]:

@@ -42,7 +42,7 @@ class Compared:
     Attributes:
       name: which one: "the result", "the weights", "result 2 of 2".
       expected: what the definition says.
-      got: what the implementation gave.
+      got: the implementation's result.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Failure:
 
     Attributes:
       row: name of the row.
-      check: the promise.
+      check: the guarantee.
       dtype: in which it failed.
       message: what was got, and what was needed.
       snippet: Python code that shows it at a prompt.
@@ -126,8 +126,8 @@ class RowReport:
       promises: the result for each guarantee, by name.
       partial: why a "pass" is only "partial".
       unasked: what was skipped, and why.
-      notes: what it printed, what it warned of, and what would break a guarantee that was not requested.
-      by_place: its arguments that met an argument of the row by their place alone, by the row's name.
+      notes: its output, its warnings, and deviations that break only optional guarantees.
+      by_place: its arguments that were matched by position only, by the function's names.
       adapter: the family of its arrays.
       cases: how many were judged.
       seconds: how long it took.
@@ -198,13 +198,13 @@ class Report:
     """Report of one implementation, with all functions.
 
     Attributes:
-      candidate: what it is called.
-      device: what computes.
-      versions: of what matters for the numbers.
+      candidate: its name.
+      device: the name of the device.
+      versions: of the packages that matter for the numbers.
       rows: the rows' reports.
-      calls: how it is called, where it is not as the rows say.
-      seed: what the drawing derives from beside the cases' names.
-      interrupted: whether somebody stopped the judging.
+      calls: its calling convention, where that differs from the functions'.
+      seed: the seed of the drawn cases, in addition to their names.
+      interrupted: whether the judging was stopped.
       waivers: the guarantees that were waived, each with its reason.
       idle_waivers: those among them that waived nothing, and why.
     """

@@ -1,7 +1,7 @@
 """Waivers: guarantees that need not hold, each by name and with a reason.
 
 A waiver names a guarantee, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and waives no
-other: what followed from a waived guarantee stands for itself. That no row is empty says nothing of extreme scores.
+other: guarantees that followed from a waived one are then judged by themselves.
 """
 
 from attnpool_ref import table
@@ -23,7 +23,7 @@ def check_names(waive):
 
 
 def apply(rows, waive):
-    """Returns applies waivers to reports, and returns those that waived nothing, with the reasons.
+    """Applies waivers to reports, and returns those that waived nothing, with the reasons.
 
     Args:
       rows: the reports of rows that are judged.

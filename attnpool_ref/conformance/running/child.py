@@ -1,4 +1,4 @@
-"""One child process, as the asking process sees it: it imports an implementation and judges rows until it is killed."""
+"""One child process, as the parent process sees it: it imports an implementation and judges rows until it is killed."""
 
 import contextlib
 import multiprocessing
@@ -34,7 +34,7 @@ class Properties:
       rows: names of the rows that it is said to implement; empty for all of them.
       has: names of the rows that it has.
       calls: :meth:`attnpool_ref.conformance.Candidate.says`.
-      on_accelerator: whether JAX computes on an accelerator, which has one owner.
+      on_accelerator: whether JAX computes on an accelerator, which only one process can use.
     """
 
     rows: tuple[str, ...]

@@ -124,7 +124,7 @@ def _missing(row, fails):
 
 @takes_options_of(Scope, without=("only", "strict", "jobs", "progress"), dtypes=("float32", "float64"))
 def check(candidate, name, **options: Any):
-    """Returns asserts that an implementation is the function called ``name``; for your own tests.
+    """Asserts that an implementation is the function called ``name``; for your own tests.
 
     The implementation is called in this process, which it can end or block.
 

@@ -20,7 +20,7 @@ IMPORT_LIMIT = 60.0
 
 
 class ProcessPool:
-    """An implementation in child processes; in the asking process it takes the place of a :class:`Candidate`.
+    """An implementation in child processes; in the parent process it takes the place of a :class:`Candidate`.
 
     For each process a thread hands it rows and reads its messages. A process that dies is the finding of the row that
     it judged. If it judged several at once, each of them is judged again by itself.

@@ -106,7 +106,7 @@ class Runner:
         """Runs the check ``name`` on a case of this kind, and returns its findings.
 
         Raises:
-          NotApplicable: the implementation cannot be asked.
+          NotApplicable: the implementation cannot be called with this case.
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)

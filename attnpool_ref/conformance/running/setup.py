@@ -1,4 +1,4 @@
-"""Data for a new child process: an implementation as a pickle, and the configuration of the asking process."""
+"""Data for a new child process: an implementation as a pickle, and the configuration of the parent process."""
 
 import enum
 import importlib
@@ -62,7 +62,7 @@ def jax_settings():
 
 
 def configure_jax(settings):
-    """Gives JAX the configuration that it has in the asking process."""
+    """Gives JAX the configuration that it has in the parent process."""
     if settings:
         import jax
 

@@ -1,4 +1,4 @@
-"""Code of a child process: imports an implementation and judges rows of it for the asking process.
+"""Code of a child process: imports an implementation and judges rows of it for the parent process.
 
 It receives (names of rows, :class:`Scope`) for rows that it is to judge, and None when it is to stop. It sends tuples:
 
@@ -37,7 +37,7 @@ def work(connection, setup):
     _leave_the_terminal()
     try:
         _Worker(connection).judge_all(setup)
-    except (EOFError, BrokenPipeError):  # the asking process is gone, and does not end what was started here
+    except (EOFError, BrokenPipeError):  # the parent process is gone, and does not end what was started here
         if hasattr(os, "killpg"):
             os.killpg(0, signal.SIGKILL)
     except OSError:
@@ -109,7 +109,7 @@ class _Worker:
 
     def _look(self):
         if self.connection.poll():
-            self.connection.recv()  # None; or an EOFError where the asking process is gone
+            self.connection.recv()  # None; or an EOFError where the parent process is gone
             raise KeyboardInterrupt
         if time.monotonic() - self.alive_at > HEARTBEAT:
             self.alive_at = time.monotonic()
@@ -137,7 +137,7 @@ def _output_of_import(shown):
 
 
 def _on_accelerator():
-    """Returns whether JAX is imported and computes on an accelerator, which has one owner."""
+    """Returns whether JAX is imported and computes on an accelerator, which only one process can use."""
     jax = sys.modules.get("jax")
     with contextlib.suppress(RuntimeError):  # there is none that works, as each call will say
         return jax is not None and jax.default_backend() != "cpu"
@@ -160,6 +160,6 @@ class _SendingWatch(Watch):
 
 
 def _sendable(error):
-    """Returns the exception, or a RuntimeError with its text if the asking process would have to import its class."""
+    """Returns the exception, or a RuntimeError with its text if the parent process would have to import its class."""
     package = type(error).__module__.partition(".")[0]
     return error if package in ("builtins", "attnpool_ref") else RuntimeError(said(error))

@@ -20,7 +20,7 @@ def opened(folder):
     """Opens a folder: its tensors and its configuration. Messages have its name, also if it is given as ".".
 
     Raises:
-      ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
+      ValueError: no file of tensors, several that are equally likely, or a corrupt one.
     """
     folder = named(folder)
     return Opened(folder.name or str(folder), _tensors_of(folder), configuration(folder))
@@ -49,7 +49,7 @@ def sharded(index):
     """Opens the tensors of several files that an index names.
 
     Raises:
-      ValueError: an index that is none, or that names a file outside of its folder or a tensor that its file lacks.
+      ValueError: an invalid index, or one that names a file outside of its folder or a tensor that its file lacks.
     """
     listed = read_json(index)
     where = listed.get("weight_map") if isinstance(listed, dict) else None

@@ -53,7 +53,7 @@ def tensors_of(path):
 
 
 def save(tensors, target):
-    """Writes arrays into an archive that is not compressed; a file that is there is replaced once all is written."""
+    """Writes arrays into an uncompressed archive; an existing file is replaced when all is written."""
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:
         raise ValueError(

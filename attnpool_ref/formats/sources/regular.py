@@ -23,7 +23,7 @@ class Regular:
       stream: the file as :mod:`zipfile` takes it.
 
     Raises:
-      ValueError: another kind of file, or a link that leads nowhere.
+      ValueError: another kind of file, or a broken link.
       FileNotFoundError: no such file.
     """
 

@@ -70,7 +70,7 @@ def tensors_of(path):
 
 
 def save(tensors, target, framework=""):
-    """Writes arrays into a file; a file that is there is replaced once all is written.
+    """Writes arrays into a file; an existing file is replaced when all is written.
 
     Args:
       tensors: arrays by name.

@@ -125,9 +125,9 @@ CLIP = Format(
     title="the AttentionPool2d of OpenAI's and open_clip's CLIP ResNets",
     source="openai/CLIP d05afc4, clip/model.py; open_clip 3.3.0, modified_resnet.py",
     module="AttentionPool2d",
-    verified="4.1e-16, whole, as it has no mask",
+    verified="4.1e-16, on whole sequences, as it has no mask",
     usual="visual.attnpool.",
-    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which nobody resizes silently.",
+    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which are not resized.",
     forms=(
         Form(
             (
@@ -177,9 +177,9 @@ TIMM_POOL2D = Format(
     title="timm's AttentionPool2d, with its kernels fused or apart, with and without a class token",
     source="timm 1.0.31, timm/layers/attention_pool2d.py",
     module="AttentionPool2d",
-    verified="7.4e-16, whole, as it has no mask",
+    verified="7.4e-16, on whole sequences, as it has no mask",
     usual="head.",
-    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which timm resizes and nobody here does silently. `RotAttentionPool2d`, which has rotary positions and no `pos_embed`, is refused.",
+    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions: timm resizes them, attnpool does not. `RotAttentionPool2d`, which has rotary positions and no `pos_embed`, is an error.",
     forms=tuple(_of_timm_2d(fused, class_token) for class_token in (False, True) for fused in (True, False)),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "qkv_features": "w", "out_features": "o"},
     num_heads=64,
@@ -210,7 +210,7 @@ COCA = Format(
     module="AttentionalPooler",
     verified="6.7e-16, with and without CONCH's own mask",
     usual="visual.attn_pool.",
-    notes="What CoCa does next is the caller's: `layer_norm(pooled, scale, bias, epsilon=1e-5)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
+    notes="CoCa's next steps are not part of the head: `layer_norm(pooled, scale, bias, epsilon=1e-5)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
     forms=(
         Form(
             (*_of_coca("d"), Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS)), sizes={"in_features": "d"}

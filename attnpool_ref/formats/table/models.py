@@ -9,7 +9,7 @@ SENTENCE_TRANSFORMERS = Format(
     source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
     module="SentencePool",
     verified="1.2e-15, padded on either side, with and without a prompt",
-    notes="Pooling in all modes, Dense, LayerNorm, Normalize, WeightedLayerPooling; the encoder is the caller's. Called as `pool(x, mask, prompt_length)`. Saved into a new or empty folder, or into the folder of its encoder or model, whose other files stay as they are. Dropout is neither read nor written.",
+    notes="Pooling in all modes, Dense, LayerNorm, Normalize, WeightedLayerPooling; the encoder is not part of it. Call it as `pool(x, mask, prompt_length)`. Saved into a new or empty folder, or into the folder of its encoder or model, whose other files do not change. Dropout is neither read nor written.",
     forms=(),
     sizes={},
 )

@@ -24,9 +24,9 @@ VJEPA = Format(
     title="the AttentivePooler of V-JEPA and V-JEPA 2, of depth 1",
     source="facebookresearch/jepa 51c59d5 and facebookresearch/vjepa2 c2963a4, src/models/attentive_pooler.py",
     module="AttentiveProbe",
-    verified="1.1e-15, whole, and of the real tokens alone, as it has no mask",
+    verified="1.1e-15, on whole sequences and on the real tokens only, as it has no mask",
     usual="pooler.",
-    notes="V-JEPA 1 stores `xattn.proj` and never applies it: it is kept aside and written again. The classifier behind it (`linear`) stands outside of the prefix.",
+    notes="V-JEPA 1 stores `xattn.proj` and never applies it: it is kept and saved again. The classifier after the pooler (`linear`) is outside of the prefix.",
     forms=(
         Form(
             (
@@ -62,9 +62,9 @@ VJEPA2_HF = Format(
     title="the pooler of V-JEPA 2 in Hugging Face's transformers, without self-attention layers",
     source="transformers 5.23, models/vjepa2/modeling_vjepa2.py",
     module="AttentiveProbe",
-    verified="3.2e-16, whole, and of the real tokens alone, as it has no mask",
+    verified="3.2e-16, on whole sequences and on the real tokens only, as it has no mask",
     usual="pooler.",
-    notes="transformers' default has three self-attention layers before it, which are refused; epsilon is 1e-6 there and 1e-5 in the original.",
+    notes="transformers' default has three self-attention layers before it, with which loading is an error. Epsilon is 1e-6 there and 1e-5 in the original.",
     forms=(
         Form(
             (
@@ -102,9 +102,9 @@ AIM = Format(
     title="the AttentionPoolingClassifier of AIM, without its classifier",
     source="apple/ml-aim bd9e068, aim-v1/aim/v1/torch/layers.py",
     module="AttentiveProbe",
-    verified="3.8e-16, whole, and of the real tokens alone, as it has no mask",
+    verified="3.8e-16, on whole sequences and on the real tokens only, as it has no mask",
     usual="head.",
-    notes='`linear` is the classifier behind it: `module.extras["linear.weight"]`. AIM\'s JAX twin takes the statistics of the batch even at inference; these are the frozen ones.',
+    notes='`linear` is the classifier behind it: `module.extras["linear.weight"]`. AIM\'s JAX version uses statistics of the batch even at inference; here the stored ones are used.',
     forms=(
         Form(
             (

@@ -72,7 +72,7 @@ SPEECHBRAIN_ASP = Format(
     module="AttentiveStatisticsPool",
     verified="3.6e-16, with and without its own mask",
     usual="asp.",
-    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its own tensors are kept aside, and written as they were unless these two have changed.",
+    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its tensors are kept, and saved unchanged unless these two have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
@@ -93,12 +93,12 @@ SPEECHBRAIN_ASP = Format(
 
 WESPEAKER_ASTP = Format(
     "wespeaker_astp",
-    title="the ASTP of WeSpeaker and 3D-Speaker (there `epsilon=1e-10`)",
+    title="the ASTP of WeSpeaker and 3D-Speaker (for 3D-Speaker pass `epsilon=1e-10`)",
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
-    verified="9.3e-15, whole, and of the real tokens alone, as it has no mask; with the whole's statistics 6.4e-8, see below",
+    verified="9.3e-15, on whole sequences and on the real tokens only, as it has no mask; with the global context 6.4e-8, see below",
     usual="pool.",
-    notes="With the whole's statistics beside each frame WeSpeaker adds 1e-7 inside the root of the deviation, where ours has a floor: it differs by up to 1e-7 / (2 sigma).",
+    notes="With the global context, WeSpeaker adds 1e-7 under the root of the deviation, where attnpool has a floor: they differ by up to 1e-7 / (2 sigma).",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),

@@ -14,7 +14,7 @@ ATTENTION = (
         "multi_head_attention(q, k, v, ~padding[..., None, :], query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "torch's key_padding_mask is True at padding; kernels are laid out as Flax has them.",
+        "torch's key_padding_mask is True at padding. Kernels have Flax's layout.",
         "MultiHeadAttention",
     ),
     Entry(
@@ -22,14 +22,14 @@ ATTENTION = (
         "multi_head_attention(x, x, x, mask[..., None, :] & tril, query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "A token that sees nothing, as left padding makes it, gives the output's bias.",
+        "With left padding, the first tokens see no key: their result is the output bias.",
         "MultiHeadAttention",
     ),
     Entry(
         ("Bahdanau attention", "additive attention", "concat attention of seq2seq"),
         "additive_attention(q, k, v, W_q, W_k, w, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015)",
-        "As d2l's AdditiveAttention, without its dropout; the scores alone are `additive_score`.",
+        "As d2l's AdditiveAttention, without its dropout. `additive_score` computes only the scores.",
         "AdditiveAttention",
     ),
     Entry(
@@ -82,21 +82,21 @@ ATTENTION = (
         ("Attn class", "location-based attention"),
         "location_attention(q, state, v, W, b, W_o, b_o, mask)",
         "Luong, Pham, Manning 2015 (luong2015); PyTorch's translation tutorial",
-        "One score for each slot, without the values; Luong's location score is `location_score`.",
+        "Scores depend on the position and the query, not on the values. Luong's score is `location_score`.",
         "LocationAttention",
     ),
     Entry(
         ("location score", "Luong location"),
         "attend(location_score(q, state, W), v, mask[..., None, :])",
         "Luong, Pham, Manning 2015 (luong2015)",
-        "Luong's scores are of the query alone: give W zeros for the state.",
+        "Luong's scores depend on the query only: set the rows of W for the state to 0.",
         "LocationScore",
     ),
     Entry(
         ("tanh sum attention",),
         "tanh_sum_attention(q, k, v, W, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v",
-        "The sum of a hidden layer, without weights of its own; the scores alone are `tanh_sum_score`.",
+        "Scores are unweighted sums of the hidden layer. `tanh_sum_score` computes only the scores.",
         "TanhSumAttention",
     ),
     Entry(
@@ -110,7 +110,7 @@ ATTENTION = (
         ("Nadaraya-Watson", "kernel regression", "attention pooling by similarity"),
         "kernel_regression(q, k, v, mask[..., None, :])",
         "Zhang et al., Dive into Deep Learning (d2l)",
-        "Gaussian unless `kernel` says otherwise; where no kernel reaches, the result is 0.",
+        "Gaussian by default (`kernel=`). Where no key is in range, the result is 0.",
     ),
     Entry(
         ("Gaussian attention", "RBF attention", "Gaussian score"),
@@ -142,7 +142,7 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "One step of the update; further ones take the result as the query.",
+        "This is one update step. For more, pass the result as the query.",
         "AttentionPool",
     ),
     Entry(
@@ -171,13 +171,13 @@ NORMALIZERS = (
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",
-        'A length beyond L is refused; `side="left"` pads on the left.',
+        'A length beyond L is an error; `side="left"` is for left padding.',
     ),
     Entry(
         ("sparsemax",),
         "sparsemax(scores, mask)",
         "Martins, Astudillo 2016 (martins2016); entmax",
-        "Takes a mask; weights are exactly 0 at padding and beyond the threshold.",
+        "Takes a mask. Weights are exactly 0 at padding and below the threshold.",
     ),
     Entry(
         ("entmax", "entmax15", "1.5-entmax"),
@@ -206,20 +206,20 @@ NORMALIZERS = (
     Entry(
         ("top-k attention", "sparse top-k softmax", "topk attention of x-transformers"),
         "top_k_softmax(scores, mask, k=8)",
-        "Gupta et al. 2021; x-transformers",
-        "All that tie with the k-th score are kept.",
+        "Shazeer et al. 2017; Gupta et al. 2021; x-transformers",
+        "All scores that equal the k-th largest are kept.",
     ),
     Entry(
         ("Gumbel softmax", "straight-through"),
         "gumbel_softmax(scores, mask, noise, temperature=0.5, hard=True)",
         "Jang, Gu, Poole 2017; F.gumbel_softmax",
-        "The noise is an array of yours, never a key or a generator.",
+        "You pass the noise as an array, not a key or a generator.",
     ),
     Entry(
-        ("a normaliser of one's own", "custom softmax", "normalizer"),
+        ("your own normalizer", "custom softmax", "normalizer"),
         "attend(scores, v, mask[..., None, :], normalizer=f)",
         "attnpool",
-        'f(scores, mask) gives weights; or a name: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax".',
+        'f(scores, mask) returns weights. Or pass a name: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax".',
         takes=("attend normalizer=sigmoid",),
     ),
     Entry(

@@ -7,21 +7,21 @@ INSTANCES = (
         ("ABMIL", "attention-based MIL", "attention MIL", "whole-slide images (WSI)"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked, where its code takes one bag at a time; the outer bias cancels.",
+        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("gated attention MIL", "gated ABMIL", "GatedAttention"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked, where its code takes one bag at a time; the outer bias cancels.",
+        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated", "whole-slide images"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Lu et al. 2021; mahmoodlab/CLAM",
-        "w [h] is SB, [h, classes] is MB; CLAM's A_raw are scores, these weights are after the softmax.",
+        "w [h] is CLAM-SB, w [h, classes] is CLAM-MB. CLAM's `A_raw` are scores before the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -36,19 +36,19 @@ INSTANCES = (
         'critical = attend(swapaxes(c, -1, -2), x, mask[..., None, :], normalizer="hardmax")\n'
         "dot_product_attention(f(critical), f(x), g(x), mask[..., None, :])",
         "Li, Li, Eliceiri 2021; binli123/dsmil-wsi",
-        "The bag stream; the instance stream is `max_pooling(c, mask)`, c the instances' scores [..., L, classes].",
+        "This is the bag stream. The instance stream is `max_pooling(c, mask)`, with scores c [..., L, classes].",
     ),
     Entry(
         ("noisy-or", "noisy-or MIL"),
         "noisy_or_pooling(p, mask)",
-        "Maron, Lozano-Pérez 1998",
+        "Maron, Lozano-Pérez 1997",
         "A product without logarithms, so that the gradient is finite at p = 1.",
     ),
     Entry(
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
-        "top-k instances of a bag",
-        "A bag of fewer than k tokens gives the mean of all, where torch's topk fails; ties share.",
+        "Durand, Thome, Cord 2016, its upper half; torch.topk, then a mean",
+        "A bag of fewer than k tokens gives the mean of all, where torch's topk fails. Ties share the gradient.",
     ),
     Entry(
         ("WELDON", "CHOWDER", "min-max pooling"),
@@ -67,7 +67,7 @@ INSTANCES = (
         ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
         "",
         "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
-        "A model of several layers, not a pooling; its last step is CLS or PMA.",
+        "This is a model of several layers. Its last step is CLS pooling or PMA.",
     ),
 )
 
@@ -82,7 +82,7 @@ SPEECH = (
         ("TSDP", "std pooling", "standard deviation pooling"),
         "std_pooling(x, mask, ddof=1)",
         "WeSpeaker's `TSDP`",
-        "Two passes over shifted tokens: equal tokens have std 0 with gradient 0.",
+        "Equal tokens have std 0 with gradient 0.",
     ),
     Entry(
         ("ASP", "attentive statistics pooling", "attentive statistics", "speaker embedding"),
@@ -96,27 +96,27 @@ SPEECH = (
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
         "global_context=True, epsilon=1e-12)",
         "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
-        "The batch norm is frozen and given as scale and shift; an empty row is 0, not NaN.",
+        "The batch norm is given as a scale and a shift. An empty row is 0, not NaN.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("ASTP", "WeSpeaker ASTP", "3D-Speaker ASTP"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)",
         "WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default",
-        "Its 1e-7 stands inside the root, and its variance is E[x^2] - mean^2, which cancels in float32.",
+        "There, 1e-7 is added under the root, and the variance is E[x^2] - mean^2, which cancels in float32.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "One call for each head, on its share of the channels.",
+        "One call for each head, on its part of the channels.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Cai, Chen, Li 2018; voxceleb_trainer",
-        "Its hidden width is that of x.",
+        "The hidden layer is as wide as x.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -130,7 +130,7 @@ SPEECH = (
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "Padding is masked, where its Keras layer ignores the mask; its default axis is the batch.",
+        "Padding is masked; its Keras layer ignores the mask, and its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(
@@ -144,7 +144,7 @@ SPEECH = (
         ("PANNs AttBlock", "channel gating", "AttBlock"),
         "weighted_pooling(f(x), masked_softmax(gate, mask[..., None], axis=-2), mask)",
         "Kong et al. 2020",
-        "AttBlock clamps its scores to +-10.",
+        "AttBlock clamps its scores to ±10.",
         takes=("weighted_pooling weights[..., L, d]",),
     ),
 )

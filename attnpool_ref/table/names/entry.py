@@ -38,7 +38,7 @@ class Entry:
       source: the paper, and the code that people know.
       differs: what differs from that code, in a short sentence.
       module: the class in JAX that holds the parameters.
-      takes: without which the call is not what it says: "function argument[axes]", or "function option=value".
+      takes: shapes and options that the call needs: "function argument[axes]", or "function option=value".
     """
 
     names: tuple[str, ...]

@@ -23,15 +23,15 @@ HEADS = (
         ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
         "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "In JAX the query folds into the kernels: no key or value of a token is made.",
+        "In JAX the query is multiplied into the kernels first, so no token gets a key or a value.",
         "MultiHeadAttentionPool",
     ),
     Entry(
         ("MAP head", "MAPHead", "SigLIP head", "multihead attention pooling"),
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
-        "Zhai et al. 2022, 2023; big_vision's `MAPHead`",
-        "The same numbers; gelu is the tanh form there, and exact in timm's. `attnpool_flax.load` reads a trained one.",
+        "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
+        "The same numbers. gelu is approximated by tanh there, and exact in timm. `attnpool_flax.load` reads a trained one.",
         "MAPHead",
     ),
     Entry(
@@ -39,14 +39,14 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=latent, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, normalize=False, activation="gelu")',
         "timm's `AttentionPoolLatent`",
-        "There is a norm before its MLP only with norm_layer; it fails where embed_dim is not in_features.",
+        "There is a norm before the MLP only with norm_layer. timm fails if embed_dim is not in_features.",
     ),
     Entry(
         ("CoCa pooler", "AttentionalPooler", "CONCH"),
         "clean = layer_norm(where(mask[..., None], x, 0), s, t, epsilon=1e-5)\n"
         "multi_head_attention_pooling(clean, mask, query=layer_norm(q, u, v, epsilon=1e-5), **maps)",
         "Yu et al. 2022; open_clip's `AttentionalPooler`",
-        "Padding is selected away before the norm, whose parameters would get NaN from it.",
+        "Padding is set to 0 before the norm. Otherwise NaN in it would reach the gradients of the norm's parameters.",
         "AttentionalPooler",
     ),
     Entry(
@@ -56,7 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The mean is of real tokens, and a token itself unless the row is empty; timm's may be learned (`use_class_token`).",
+        "The mean is of real tokens, and is a key as well. timm's may be a learned token (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(
@@ -65,14 +65,14 @@ HEADS = (
         "pooled = q + multi_head_attention_pooling(clean, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=u, norm_bias=v, activation="gelu", epsilon=1e-5)',
         "Bardes et al. 2024; jepa's `AttentivePooler`",
-        "The checkpoint's xattn.proj is never applied there, and not here.",
+        "The checkpoint's xattn.proj is never applied, neither there nor here.",
         "AttentiveProbe",
     ),
     Entry(
         ("AIM probe", "CAPI probe", "attention probe without a query map"),
         "multi_head_attention_pooling(f(x), mask, query=q, key_kernel=K, value_kernel=V)",
         "El-Nouby et al. 2024; ml-aim; Darcet et al. 2025",
-        "q is [n, H, c]; f is AIM's batch norm, frozen; CAPI has none, and biases of keys and values.",
+        "q is [n, H, c]. f is AIM's batch norm with stored statistics. CAPI has no norm, but biases of keys and values.",
         "AttentiveProbe",
         takes=("multi_head_attention_pooling query[n, H, c]",),
     ),
@@ -82,13 +82,13 @@ HEADS = (
         "multi_head_attention(mean_pooling(x, mask)[..., None, :], keys, keys, mask[..., None, :], query_kernel=Q, "
         "key_kernel=K, value_kernel=identity, out_kernel=identity)",
         "Psomas et al. 2023; billpsomas/simpool",
-        "Without the power gamma, for which its code subtracts the minimum of the whole batch.",
+        "Without the power gamma: for it, the authors' code subtracts the minimum of the whole batch.",
     ),
     Entry(
         ("Perceiver resampler", "Flamingo resampler", "token merging (ToMe)"),
         "",
         "Alayrac et al. 2022; Bolya et al. 2023",
-        "Several layers, or a shorter sequence, not one vector; one layer is `multi_head_attention_pooling`.",
+        "It has several layers, or returns a sequence. One layer is `multi_head_attention_pooling`.",
     ),
 )
 
@@ -97,7 +97,7 @@ CLUSTERS = (
         ("NetVLAD", "VLAD"),
         "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
         "Arandjelović et al. 2016; pytorch-NetVlad",
-        "[..., K, d]; the flat vector is a reshape. There, each zero in padding subtracts its share of the centers.",
+        "Returns [..., K, d]: reshape for the flat vector. There, zero padding subtracts a part of the centers.",
         "VLADPool",
     ),
     Entry(

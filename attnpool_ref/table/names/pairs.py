@@ -7,7 +7,7 @@ RETRIEVAL = (
         ("MaxSim", "ColBERT", "late interaction", "ColPali", "PyLate"),
         "maxsim_score(l2_normalize(q), l2_normalize(x), q_mask, mask)",
         "Khattab, Zaharia 2020; ColBERT, PyLate",
-        "Padding never is the maximum: PyLate makes it 0, which wins over negative similarities.",
+        "Padding is never the maximum. In PyLate it is 0, which is above negative similarities.",
     ),
     Entry(
         ("MaxSim of all pairs", "ColBERT in-batch scores", "mean_maxsim"),
@@ -19,7 +19,7 @@ RETRIEVAL = (
         ("XTR",),
         "",
         "Lee et al. 2023",
-        "Needs the whole corpus, to impute the similarities that were not retrieved; attnpool has MaxSim.",
+        "XTR needs the whole corpus, to impute similarities that were not retrieved. attnpool has MaxSim.",
     ),
     Entry(
         ("cross attention pooling", "cross pooling"),
@@ -32,7 +32,7 @@ RETRIEVAL = (
         ("cross attention pooling of all pairs", "each with each of another batch"),
         "cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "What a loop over all pairs gives.",
+        "The same as a loop over all pairs.",
     ),
 )
 
@@ -41,20 +41,20 @@ MATCHING = (
         ("BiDAF", "bidirectional attention flow", "trilinear attention"),
         "bidaf_attention(context, query, w, context_mask, query_mask)",
         "Seo et al. 2017 (seo2017)",
-        "Both sides are masked; the scores alone are `trilinear_score`.",
+        "Both sides are masked. `trilinear_score` computes only the scores.",
         "BiDAFAttention",
     ),
     Entry(
         ("soft alignment", "ESIM", "decomposable attention"),
         "dot_product_attention(f(x), f(y), y, y_mask[..., None, :], scale=1.0)",
         "Parikh et al. 2016; Chen et al. 2017",
-        "The other direction is the same call with x and y exchanged; f is the identity in ESIM.",
+        "Exchange x and y for the other direction. In ESIM, f is the identity.",
     ),
     Entry(
         ("lexical decomposition", "sentence similarity by decomposition"),
         "orthogonal_decomposition(x, semantic_match(x, y, x_mask, y_mask))",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "`linear_decomposition` and `rigid_decomposition` are the other two; a zero vector has cosine 0.",
+        "`linear_decomposition` and `rigid_decomposition` are the two others. A zero vector has cosine 0.",
     ),
     Entry(
         ("linear decomposition",),
@@ -66,20 +66,20 @@ MATCHING = (
         ("rigid decomposition",),
         "rigid_decomposition(x, semantic_match(x, y, x_mask, y_mask), atol=1e-6)",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "`atol` says how near is equal; the paper's is 0.",
+        "Vectors are equal if they differ by at most `atol`; in the paper it is 0.",
     ),
     Entry(
         ("NeurJudge separation", "fact separation", "mask attention"),
         "orthogonal_decomposition(d, mask_attention(c, d, c_mask, d_mask))",
         "Yue et al. 2021 (yue2021)",
-        "Each token of the fact chooses softly among the real tokens of the verdict.",
+        "Each token of the fact attends to the real tokens of the verdict.",
         "MaskAttention",
     ),
     Entry(
         ("code-wise attention", "label-aware pooling"),
         "code_wise_attention(labels, x, label_mask, mask)",
         "Yue et al. 2021 (yue2021)",
-        "The maximum is over real labels alone.",
+        "The maximum is over real labels only.",
         "CodeWiseAttention",
     ),
     Entry(
@@ -92,8 +92,8 @@ MATCHING = (
         ("label attention", "LEMM"),
         "label_attention(dot_product_attention(labels, x, x, mask[..., None, :]), query_kernel=Q, key_kernel=K, "
         "value_kernel=V)",
-        "a textbook's way; LEMM (Zhong et al. 2020) has no public code",
-        "Makes no claim to reproduce LEMM.",
+        "Vaswani et al. 2017, as LEMM (Zhong et al. 2020) has no public code",
+        "This is the textbook's way, not a reproduction of LEMM.",
         "LabelAttention",
     ),
     Entry(
@@ -110,20 +110,20 @@ RELATIONS = (
         ("MIAN", "field attention", "item-behaviour interaction", "CTR attention"),
         "field_attention_pooling(item, fields, kernel, bias, mask)",
         "Zhang et al. 2021 (zhang2021)",
-        "The kernel is one for each field [J, d + e], or shared [d + e].",
+        "The kernel is [J, d + e], one for each field, or [d + e], shared.",
         "FieldAttentionPool",
     ),
     Entry(
         ("differential attention", "DAN", "attention triplet loss"),
         "attention_triplet_loss(anchor, positive, negative, margin=0.2)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "One loss for each example; the mean is yours.",
+        "Returns one loss for each example: take the mean yourself.",
     ),
     Entry(
         ("differential context", "DCN of visual question answering"),
         "differential_context(attention, supporting, opposing, mask)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "A zero vector is no division by 0.",
+        "A zero vector is not divided by its norm of 0.",
     ),
     Entry(
         ("contrastive case relations", "CTM relation vector"),

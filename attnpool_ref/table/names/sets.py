@@ -7,12 +7,12 @@ SETS = (
         ("DeepSets", "sum pooling", "global_add_pool of a padded batch"),
         "sum_pooling(f(x), mask)",
         "Zaheer et al. 2017",
-        "f is applied before, what follows the sum after; an empty set is 0.",
+        "f is applied to each element before the sum. An empty set gives 0.",
     ),
     Entry(
         ("min pooling",),
         "min_pooling(x, mask)",
-        "PyG's MinAggregation",
+        "Corso et al. 2020; PyG's MinAggregation",
         "An empty row is 0; tied tokens share the gradient.",
     ),
     Entry(
@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "As the authors' code: no output map, the scale of the whole width, the residual on the projected seeds.",
+        "As in the authors' code: no output map, scaled by the whole width, added to the projected seeds.",
         "PMA",
     ),
     Entry(
@@ -31,21 +31,21 @@ SETS = (
         "pooled = seeds + multi_head_attention_pooling(clean, mask, query=seeds, **maps)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "PyG's `PoolingByMultiheadAttention`",
-        "Not the authors' function: a map before it, an output map, the residual on the seeds, and norms by default.",
+        "Unlike the authors' PMA: a layer before it, an output map, added to the seeds, norms by default.",
         "PMA",
     ),
     Entry(
         ("Set2Set",),
         "set2set_pooling(x, mask, input_kernel=W, recurrent_kernel=R, bias=b, num_steps=3)",
         "Vinyals, Bengio, Kudlur 2016; PyG, DGL",
-        "torch's two biases are one sum; an empty row is 0 in both halves.",
+        "Pass the sum of torch's two biases. An empty row is 0 in both halves.",
         "Set2SetPool",
     ),
     Entry(
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "The degree scalers are yours.",
+        "You write the degree scalers.",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
@@ -70,27 +70,27 @@ SETS = (
     Entry(
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),
         "quantile_pooling(x, mask, 0.5)",
-        "NumPy's quantile",
-        "Of an even number the mean of both middle values; PyG's median is the lower one.",
+        "Hyndman, Fan 1996; NumPy's quantile",
+        "For an even number of tokens it is the mean of both middle values; PyG takes the lower one.",
     ),
     Entry(
         ("global attention", "GlobalAttention", "AttentionalAggregation", "gated readout"),
         "weighted_pooling(f(x), masked_softmax(gate, mask), mask)",
         "Li et al. 2016; PyG's `AttentionalAggregation`",
-        "`gate` is [..., L]; of a linear gate it is `attention_pooling(x, mask, w, scale=1.0)`.",
+        "`gate` is [..., L]. With a linear gate it is `attention_pooling(x, mask, w, scale=1.0)`.",
     ),
     Entry(
         ("GGNN readout", "MPNN readout", "gated sum", "gated graph readout"),
         "gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)",
         "Li et al. 2016; Gilmer et al. 2017",
-        "Without the paper's outer tanh; with networks of your own, `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
+        "Without the paper's outer tanh. For your own networks, write `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
         "GatedSumPool",
     ),
     Entry(
         ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation"),
         "",
         "PyG's aggregations",
-        "attnpool has none of them: they depend on the order, or are rarely used.",
+        "attnpool has no order-dependent aggregations.",
     ),
 )
 
@@ -99,43 +99,43 @@ PACKED = (
         ("readout", "global_mean_pool", "scatter_mean", "segment_mean"),
         "segment_mean_pooling(x, batch, num_graphs)",
         "PyG's `global_mean_pool`; torch_scatter",
-        "The number of segments is given, so that empty ones stay and jit works.",
+        "You pass the number of segments, so empty ones are in the result and jit works.",
     ),
     Entry(
         ("global_max_pool", "scatter_max"),
         "segment_max_pooling(x, batch, num_graphs)",
         "PyG's `global_max_pool`; torch_scatter",
-        "An empty segment is 0; ties share the gradient.",
+        "An empty segment is 0. Ties share the gradient.",
     ),
     Entry(
         ("global_add_pool", "scatter_add", "segment_sum"),
         "segment_sum_pooling(x, batch, num_graphs)",
         "PyG's `global_add_pool`; jax.ops.segment_sum",
-        "NaN in padding stays out, with a mask or a segment number that does not exist.",
+        "Padding may be masked or have a segment id out of range; NaN in it has no effect.",
     ),
     Entry(
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),
         "segment_attention_pooling(x, segment_ids, num_segments, mask, q)",
         "packed batches; PyG's batch vector",
-        "Segments are numbers, [N], in any order; offsets become numbers by `repeat`.",
+        "Segment ids are [N], in any order. `repeat` makes them of offsets.",
         "AttentionPool",
     ),
     Entry(
         ("PackedSequence", "pack_sequence", "pack_padded_sequence", "jagged tensor"),
         "x, segment_ids, num_segments = pack(sequences)",
         "torch.nn.utils.rnn",
-        "All tokens in one array, one number for each; `unpack` is the way back.",
+        "All tokens are in one array, with a segment id for each. `unpack` is the inverse.",
     ),
     Entry(
         ("pad_sequence", "collate", "ragged list"),
         "x, mask = pad(sequences)",
         "torch.nn.utils.rnn.pad_sequence",
-        "Gives the mask as well.",
+        "Returns the mask as well.",
     ),
     Entry(
         ("streaming", "chunks", "online softmax", "longer than memory"),
         "state = merge_states(attention_state(x1, mask1, q), attention_state(x2, mask2, q))\nfinalize_state(state)",
         "Milakov, Gimelshein 2018",
-        "Chunks merge in any order; each pooling that can has its state.",
+        "Chunks merge in any order. Other poolings have states too, such as `mean_state`.",
     ),
 )

@@ -24,8 +24,8 @@ SENTENCES = (
     Entry(
         ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
         "last_pooling(x, mask)",
-        "sentence-transformers' mode lasttoken",
-        "Each row finds its last real token by itself, on whichever side the padding is.",
+        "sentence-transformers' mode lasttoken (reimers2019)",
+        "Each row's last real token is found, on whichever side the padding is.",
     ),
     Entry(
         ("E5-mistral", "GTE-Qwen", "Qwen3-Embedding", "last_token_pool"),
@@ -37,7 +37,7 @@ SENTENCES = (
         ("SGPT", "weighted mean", "weightedmean", "position-weighted mean"),
         "weighted_pooling(x, token_positions(mask) + 1, mask)",
         "Muennighoff 2022; sentence-transformers' mode weightedmean",
-        "Positions count real tokens; sentence-transformers counts slots, which differs where a mask has holes.",
+        "Positions count real tokens; sentence-transformers counts all, which differs if padding is between tokens.",
     ),
     Entry(
         ("mean_sqrt_len_tokens", "sum over square root of the length"),
@@ -61,13 +61,13 @@ SENTENCES = (
         ("CLIP text encoder", "EOS token", "PromptBERT", "[MASK] token", "entity marker"),
         "first_pooling(x, mask & (ids == token))",
         "Radford et al. 2021; Jiang et al. 2022",
-        "The mask selects: a text without the token is 0, not its first slot.",
+        "The mask selects the token. A text without it gives 0, not its first position.",
     ),
     Entry(
         ("BERT pooler", "ALBERT pooler", "CLS pooler", "pooler_output"),
         "tanh(first_pooling(x, mask) @ W + b)",
         "Devlin et al. 2019; transformers' BertPooler",
-        "The dense layer and the tanh are yours; the first token is the first real one.",
+        "You write the dense layer and the tanh. The first token is the first real one.",
     ),
     Entry(
         ("SimKGC", "_pool_output", "normalised sentence embedding"),
@@ -79,25 +79,25 @@ SENTENCES = (
         ("first-last average", "avg_first_last"),
         "mean_pooling((first_layer + last_layer) / 2, mask)",
         "Gao, Yao, Chen 2021; SimCSE's avg_first_last",
-        "The average of the layers is yours.",
+        "You take the average of the layers.",
     ),
     Entry(
         ("WeightedLayerPooling", "weighted layers"),
         "weighted_pooling(layers, w)",
         "sentence-transformers' `WeightedLayerPooling`",
-        "Layers [..., K, d] stand where tokens do; weights that sum to 0 give 0, where it divides by 0.",
+        "Pass layers [..., K, d] as the tokens. Weights that sum to 0 give 0 here, and 0/0 there.",
     ),
     Entry(
         ("ScalarMix", "ELMo layer mixing", "SUPERB featurizer"),
         "weighted_pooling(layers, masked_softmax(w)) * scale",
         "Peters et al. 2018; AllenNLP's ScalarMix",
-        "Layers [..., K, d] stand where tokens do, and `scale` is its gamma.",
+        "Pass layers [..., K, d] as the tokens; `scale` is its gamma.",
     ),
     Entry(
         ("SPLADE",),
         "max_pooling(log1p(relu(logits)), mask)",
         "Formal et al. 2021; sentence-transformers' `SpladePooling`",
-        "The relu and the logarithm are yours; its older form takes the sum.",
+        "You write the relu and the logarithm. SPLADE's older form takes the sum.",
     ),
     Entry(
         ("mean-max pooling", "AdaptiveConcatPool", "mean and max side by side"),
@@ -109,21 +109,21 @@ SENTENCES = (
         ("ULMFiT concat pooling", "concat pooling"),
         "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Howard, Ruder 2018; fastai's text classifier",
-        "The three are calls of their own, and each leaves padding out.",
+        "Here these are three calls, each without padding.",
     ),
     Entry(
         ("NV-Embed", "latent attention pooling"),
         "latent_attention_pooling(x, mask, latents=r, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O, "
         "mlp_kernel=W1, mlp_out_kernel=W2)",
         "Lee et al. 2025; modeling_nvembed.py",
-        "Tokens are the queries and latents the keys, as in the original; most copies have it the wrong way round.",
+        "Tokens are the queries and latents the keys, as in the original; most copies have it the other way round.",
         "LatentAttentionPool",
     ),
     Entry(
         ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
-        "Weights are normalised over the real tokens; removing the first principal component (SIF) is yours.",
+        "Weights are normalized over the real tokens. You remove the first principal component (SIF).",
         "WeightedPool",
     ),
     Entry(
@@ -145,7 +145,7 @@ CLASSIFIERS = (
         ("Lin's self-attentive embedding", "structured self-attention", "multi-hop attention", "sentence matrix"),
         "additive_attention_pooling(x, mask, kernel=W, out_kernel=V)",
         "Lin et al. 2017",
-        "V [h, r] gives r hops [..., r, d]; the paper's flat vector is a reshape.",
+        "V [h, r] gives r hops [..., r, d]. Reshape for the paper's flat vector.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -158,7 +158,7 @@ CLASSIFIERS = (
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=u)",
         "Yang et al. 2016",
-        "One call for each level; ports take exponentials without the maximum, which overflow.",
+        "One call for each level. Some ports do not subtract the maximum before the exponential, which overflows.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -190,7 +190,7 @@ SPANS = (
         "slots = broadcast_to(arange(L), spans.shape)\n"
         'concatenate([attend(sign * slots, x, spans, normalizer="hardmax") for sign in (-1.0, 1.0)], -1)',
         "AllenNLP's extractor of that name, combination x,y",
-        "The ends are the first and last real token of the span; the width embedding is yours.",
+        "The ends are the first and last real token of the span. You add the embedding of the width.",
     ),
     Entry(
         ("windows", "strided average", "late chunking", "AvgPool1d with a mask"),

@@ -49,7 +49,7 @@ ROWS = (
         "power_mean_pooling",
         family="means",
         shapes=f"{_TOKENS} p[]|[d] epsilon[] -> [..., d]",
-        source="radenovic2018",
+        source="radenovic2019",
         equation="o_c = ((1/N) sum over real l of max(x_lc, epsilon)^p)^(1/p)",
         layouts=LAYOUTS,
         module="PowerMeanPool",

@@ -11,7 +11,7 @@ _LATENT = (
 
 LATENT = {
     "shapes": _LATENT,
-    "source": "lee2024",
+    "source": "lee2025",
     "rules": tuple(f"{of}norm_bias needs {of}norm_scale" for of in ("", "latent_", "mlp_")),
 }
 """What the pooling over latents and its state have in common."""

@@ -10,7 +10,7 @@ LEXICAL = Section("Seed 004: lexical decomposition", "Three public implementatio
 
 @LEXICAL.wrong("S4-L1", was="1 0", now="1.707107 0.707107")
 def _(attnpool):
-    """mcrisc's window ends before its last word."""
+    """mcrisc's implementation leaves out the last word of a window."""
     x, y = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 1.0]])
     return (
         lambda: mcrisc_local(x, y, 1),
@@ -20,7 +20,9 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L2", was="0.9986", now="-0.9986")
 def _(attnpool):
-    """Nothing divides by the sum of the cosines, which turns the linear decomposition round where it is negative."""
+    """The match is not divided by the sum of the cosines. Where that sum is negative, the linear decomposition has the
+    wrong sign.
+    """
     x, y = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0], [-0.9, 0.1]])
     return (
         lambda: cosine(x, cosine(x, y) @ y),
@@ -40,7 +42,7 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L4", was="0.25 0.25 0.25 0.25", now="0.5 0.5 0.5 0.5")
 def _(attnpool):
-    """mcrisc's head takes one softmax over the whole batch."""
+    """mcrisc's implementation takes one softmax over the whole batch."""
     s = np.zeros((2, 2))
     return (
         lambda: softmax(s, axis=None),
@@ -50,7 +52,9 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L5", was="1 0", now="0 0")
 def _(attnpool):
-    """quaizarv lowers cosines by 2 for each padded side, and a row of padding still finds its match."""
+    """quaizarv's implementation subtracts 2 from the cosine for each padded side, so a row of padding still has a
+    match.
+    """
     x, y, x_mask, y_mask = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), np.zeros(1, bool), np.ones(1, bool)
     return (
         lambda: quaizarv_max(x, y, x_mask, y_mask),
@@ -60,7 +64,7 @@ def _(attnpool):
 
 @LEXICAL.error("S4-L6", was="anything, and not twice the same", now="0 0")
 def _(attnpool):
-    """The Keras port divides with `where=` but without `out=`: a zero vector's cosine is what stood in memory."""
+    """The Keras port divides with `where=` but without `out=`, so the cosine of a zero vector is uninitialized memory."""
     x, y = np.zeros((1, 2)), np.array([[1.0, 0.0]])
     return (
         None,
@@ -73,7 +77,7 @@ CTM = Section("Seed 004: CTM", "The authors' repository (liu2022).")
 
 @CTM.error("S4-C1", was="ValueError (TensorFlow: TypeError)", now="1", raises=ValueError)
 def _(attnpool):
-    """`if query_mask:` asks for the truth of a whole array (in TensorFlow's graph mode: of a tensor)."""
+    """`if query_mask:` needs the truth value of a whole array (in TensorFlow's graph mode, of a tensor)."""
     k, s, mask = np.array([[1.0], [5.0]]), np.zeros(2), np.array([True, False])
     return (
         lambda: ctm_encoder(k, s, mask),
@@ -93,7 +97,7 @@ def _(attnpool):
 
 @CTM.wrong("S4-C3", was="0.681700 0.318300", now="0.880797 0.119203")
 def _(attnpool):
-    """Category predictions go through a softmax twice, the second inside the loss."""
+    """Category predictions go through a softmax twice: the second one is in the loss."""
     s = np.array([2.0, 0.0])
     return (
         lambda: softmax(softmax(s)),
@@ -103,29 +107,29 @@ def _(attnpool):
 
 CTM.note(
     "S4-C4",
-    "The smaller model regularises the loss of the term's tail three times and two other losses never.",
-    "A sum of losses in a training script; attnpool has the parts, and adds none of them up.",
+    "The smaller model adds the regularizer of one loss three times, and those of two others never.",
+    "This is a sum of losses in a training script. attnpool has the single losses.",
 )
 
 CTM.note(
     "S4-C5",
     (
-        "The choice of comparable cases excludes the index in the batch instead of that in the data: a case "
-        "may be its own."
+        "When similar cases are sampled, the index in the batch is excluded, not that in the data: a case may be "
+        "similar to itself."
     ),
-    "Sampling of data, which is no part of attnpool: `relation_triplet_loss` takes the cases that it is given.",
+    "attnpool does not sample data.",
 )
 
 CTM.note(
     "S4-C6",
-    "The same choice seeds its generator at every call, and so draws the same again.",
-    "Sampling of data, which is no part of attnpool; nothing in it reads a random state.",
+    "The same sampling seeds its generator at every call, so it draws the same cases again.",
+    "attnpool does not sample data.",
 )
 
 CTM.note(
     "S4-C7",
-    "The same choice fails where a class has one member.",
-    "Sampling of data, which is no part of attnpool.",
+    "The same sampling fails if a class has one member.",
+    "attnpool does not sample data.",
 )
 
 
@@ -143,7 +147,7 @@ MIAN = Section("Seed 004: MIAN", "The printed equations (zhang2021).")
 
 @MIAN.error("S4-M1", was="ValueError", now="0.5 0.5", raises=ValueError)
 def _(attnpool):
-    """The global interaction adds vectors of different widths; a projection to one width before it goes unsaid."""
+    """The global interaction adds vectors of different widths. A projection to one width before it is not mentioned."""
     rs, r = [np.ones(2), np.ones(3)], np.array([[1.0, 0.0], [0.0, 1.0]])
     return (
         lambda: 0.5 * rs[0] + 0.5 * rs[1],
@@ -153,7 +157,7 @@ def _(attnpool):
 
 @MIAN.error("S4-M2", was="ValueError", now="1 -1 0.25 0.25", raises=ValueError)
 def _(attnpool):
-    """A kernel for each behaviour fixes how many there are; where their number varies, only a shared one is possible."""
+    """One kernel for each behavior fixes the number of behaviors. If it varies, the kernel must be shared."""
     target, fields = np.array([1.0, -1.0]), np.array([[0.5, 0.0], [0.0, 0.5]])
     w = np.zeros((3, 4))
     return (
@@ -164,15 +168,12 @@ def _(attnpool):
 
 MIAN.note(
     "S4-M3",
-    "Scores are values of tanh, so that no weight is more than e^2 = 7.389 times another: it can never be sharp.",
-    "The paper's definition, which is kept: `field_attention_pooling` has the same bound.",
+    "Scores are values of tanh, so no weight is more than e^2 = 7.389 times another.",
+    "This is the paper's definition, and `field_attention_pooling` has the same bound.",
 )
 
 MIAN.note(
     "S4-M4",
-    (
-        "The item's part of the result is the item, except for a user without behaviours, of whom the paper "
-        "says nothing."
-    ),
-    "A decision: an empty row is 0, the item's part included.",
+    ("The item's part of the result is the item. The paper does not say what it is for a user without behaviors."),
+    "In attnpool a fully masked row is 0, the item's part included.",
 )

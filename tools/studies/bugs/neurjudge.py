@@ -30,7 +30,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
 def _(attnpool):
-    """Padding is recognised by its zero state alone, which a recurrent layer with biases never gives it."""
+    """Padding is recognized by a state of zeros, which a recurrent layer with biases never returns."""
     c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -40,7 +40,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-3", was="0 0", now="nan nan")
 def _(attnpool):
-    """NaN is replaced by 0 to mend empty rows, which hides every real NaN."""
+    """NaN is replaced by 0 because of fully masked rows. This hides every other NaN."""
     c, d = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -50,7 +50,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-4", was="0 0", now="1 0")
 def _(attnpool):
-    """A real row whose scores are all 0 is taken for empty."""
+    """A row whose real scores are all 0 is treated as fully masked."""
     c, d = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     return (
         lambda: neurjudge_mask(c, d)[0],
@@ -60,7 +60,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-5", was="0.2447 0.0900 0.6652", now="0.731059 0.268941 0")
 def _(attnpool):
-    """Code-wise attention has no mask: padding of the context scores 0 and beats what is negative."""
+    """Code-wise attention has no mask: padding of the context has score 0, which is above negative scores."""
     d, g = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]), np.array([[-1.0, 0.0], [-2.0, 0.0]])
     mask = np.array([True, True, False])
     return (
@@ -71,7 +71,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-6", was="0.5 0.5", now="0.731059 0.268941")
 def _(attnpool):
-    """A padded label lifts every negative maximum to 0."""
+    """A padded label has score 0, so a maximum over labels is never negative."""
     d, g = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[-1.0, 0.0], [0.0, 0.0]])
     mask = np.array([True, False])
     return (
@@ -103,14 +103,14 @@ def _(attnpool):
 NEURJUDGE.note(
     "S4-9",
     ("`MaskGRU` runs its backward direction through the padding first, so that states of real tokens depend on it."),
-    "A recurrent encoder, which attnpool has none of; its poolings take the states that an encoder gives.",
+    "attnpool has no recurrent encoder.",
 )
 
 
 @NEURJUDGE.wrong("S4-10", was="2e-9", now="0.239632")
 def _(attnpool):
-    """Scores are not scaled, and products of width 300 saturate (weight of a token whose score is 20 lower). That is
-    the source's definition and stays the default; `scale` is the way out.
+    """Scores are not scaled, and products of width 300 saturate (weight of a token whose score is 20 lower). attnpool
+    keeps this definition as the default; `scale` avoids it.
     """
     d, g = np.array([[20.0], [0.0]]), np.array([[1.0]])
     return (
@@ -122,25 +122,19 @@ def _(attnpool):
 NEURJUDGE.note(
     "S4-11",
     "Where two labels tie for the maximum, PyTorch gives the whole gradient to one of them.",
-    (
-        "A choice at a point without a derivative, and NumPy has no gradients: attnpool_flax shares it "
-        "evenly, and says so."
-    ),
+    ("There is no derivative at a tie. attnpool_flax shares the gradient evenly, as its documentation says."),
 )
 
 NEURJUDGE.note(
     "S4-T1",
-    "The seed says that NeurJudge predicts from its two pooled vectors alone.",
-    "A statement about wiring: the code joins the states of the fact's tokens as well, then averages.",
+    "The notebook says that NeurJudge predicts only from its two pooled vectors.",
+    "The code also concatenates the states of the fact's tokens, and then averages.",
 )
 
 NEURJUDGE.note(
     "S4-T2",
-    "The seed says that the DVQA paper has neither formulas nor code.",
-    (
-        "A statement: its equations (1) to (5) are in the paper; see `attention_triplet_loss` and "
-        "`differential_context`."
-    ),
+    "The notebook says that the DVQA paper has neither formulas nor code.",
+    ("The paper has equations (1) to (5); see `attention_triplet_loss` and `differential_context`."),
 )
 
 
@@ -149,7 +143,7 @@ BIDAF = Section("Seed 004: BiDAF", "The authors' repository (seo2017).")
 
 @BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")
 def _(attnpool):
-    """One additive mask over pairs: rows of padded context are uniform over the query, its padding included."""
+    """With one additive mask over pairs, rows of padded context have uniform weights over the query and its padding."""
     h, u, w = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0], [0, 2]]), np.float32([1, 2, 3, 4, 5, 6]) / 10
     mask = np.array([True, False])
     return (
@@ -160,7 +154,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B2", was="nan nan", now="0.5 0.5")
 def _(attnpool):
-    """In float16 -1e30 is -inf, and 0 times it is NaN at real positions."""
+    """In float16 -1e30 is -inf, and 0 times -inf is NaN at real positions."""
     h, u, w = np.float16([[1, 0]]), np.float16([[1, 0], [0, 2]]), np.float16([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     return (
         lambda: bidaf(h, u, w, np.ones(1, bool), np.ones(2, bool))[0],
@@ -170,7 +164,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B3", was="0.5 0.5", now="0 0")
 def _(attnpool):
-    """An example with nothing real is uniform."""
+    """An example without a real token has uniform weights."""
     h, u, w, none = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0]]), np.ones(6, np.float32), np.zeros(2, bool)
     return (
         lambda: bidaf(h, u, w, none, none[:1])[1],

@@ -5,12 +5,17 @@ from notebooks import cross_pooling, simkgc_first, simkgc_max, simkgc_mean
 
 from bugs.table import Section
 
-CROSS = Section("Seed 000: cross pooling", "The notebook's replacement for SimKGC's pooling.")
+CROSS = Section(
+    "Seed 000: cross pooling",
+    "The notebook's replacement for SimKGC's pooling. SimKGC calls the text of a question hr (head and relation), that of an answer tail.",
+)
 
 
 @CROSS.wrong("S0-1", was="0.731059", now="1")
 def _(attnpool):
-    """Embeddings of padding are multiplied by 0 and keep a score of 0 in the softmax; the output shrinks."""
+    """Embeddings of padding are multiplied by 0, so their score is 0, not -inf: they get weight, and the output
+    shrinks.
+    """
     h, t, mask = np.array([[1.0], [5.0]]), np.array([[1.0], [5.0]]), np.array([True, False])
     return (
         lambda: cross_pooling(h, t, mask, mask)[0],
@@ -20,7 +25,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-2", was="-0.00037", now="-3")
 def _(attnpool):
-    """Where real scores are negative, padding wins."""
+    """The same where real scores are negative: padding gets almost all the weight."""
     h, t, mask = np.array([[-3.0], [5.0]]), np.array([[3.0], [5.0]]), np.array([True, False])
     return (
         lambda: cross_pooling(h, t, mask, mask)[0],
@@ -41,7 +46,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-4a", was="0.5", now="1")
 def _(attnpool):
-    """With an empty tail the hr side is uniform over its padding too."""
+    """With an empty tail, the weights of the hr side are uniform over real tokens and padding."""
     h, t, mask, none = np.array([[1.0], [5.0]]), np.ones((3, 1)), np.array([True, False]), np.zeros(3, bool)
     return (
         lambda: cross_pooling(h, t, mask, none)[0],
@@ -61,7 +66,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-5", was="nan nan", now="1 1")
 def _(attnpool):
-    """0 times NaN is NaN: one NaN in padding reaches everything."""
+    """0 times NaN is NaN: one NaN in padding makes all results NaN."""
     h, t, mask, real = np.array([[1.0], [np.nan]]), np.array([[1.0]]), np.array([True, False]), np.ones(1, bool)
     return (
         lambda: np.concatenate(cross_pooling(h, t, mask, real)[:2]),
@@ -72,7 +77,7 @@ def _(attnpool):
 @CROSS.wrong("S0-6", was="0.525 0.731 0.993", now="0.525 0.525 0.525")
 def _(attnpool):
     """Scores are summed over the other side, so that its length (here 1, 10, 50) decides how sharp the weights are.
-    That is the documented definition and stays the default; `reduction="mean"` and `scale` are the ways out.
+    attnpool keeps this definition as the default; `reduction="mean"` and `scale` avoid it.
     """
     h, ts = np.array([[1.0], [1.1]]), [np.ones((length, 1)) for length in (1, 10, 50)]
     return (
@@ -83,7 +88,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-7", was="2 0", now="1 0")
 def _(attnpool):
-    """The pooled vectors are not normalised, though the caller takes their products for cosines."""
+    """The pooled vectors are not normalized, but the caller uses their products as cosines."""
     h, t = np.array([[2.0, 0.0]]), np.array([[1.0, 0.0]])
     return (
         lambda: cross_pooling(h, t, np.ones(1), np.ones(1))[0],
@@ -98,8 +103,8 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """SimKGC scores every hr with every tail of a batch, but the function pools matched pairs alone; an entity can no
-    longer be encoded without its partner.
+    """SimKGC scores every hr with every tail of a batch, but the function pools matching pairs only, so an entity can
+    no longer be encoded without its partner.
     """
     h, t = np.array([[[1.0], [2.0]], [[0.0], [0.0]]]), np.array([[[1.0]], [[0.0]], [[-1.0]]])
     return (
@@ -110,7 +115,9 @@ def _(attnpool):
 
 @CROSS.error("S0-9", was="TypeError", now="0.600000 0.800000", raises=TypeError)
 def _(attnpool):
-    """The function has other arguments than the one that it replaces: the first is a mask times a string."""
+    """Its arguments are not those of the function that it replaces, of which the first is a string: called in its place,
+    it multiplies a string by a mask.
+    """
     x, mask = np.array([[3.0, 4.0], [5.0, 5.0]]), np.array([True, False])
     return (
         lambda: cross_pooling("mean", x[0], mask, x),
@@ -174,5 +181,5 @@ def _(attnpool):
 SIMKGC.note(
     "S0-S6",
     "Mean pooling of an empty row is 0.",
-    "Right as it is: the same as in attnpool.",
+    "This is right, and the same as in attnpool.",
 )

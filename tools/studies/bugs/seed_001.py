@@ -31,7 +31,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-2", was="0.99990001", now="1")
 def _(attnpool):
-    """1e-4 (written 10e-5) stands in the softmax's denominator, and the weights do not sum to 1."""
+    """1e-4 (written 10e-5) is added to the denominator of the softmax, so the weights do not sum to 1."""
     s = np.array([[0.0, -1000.0]])
     return (
         lambda: softmax_with_epsilon(s).sum(),
@@ -41,8 +41,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-3a", was="1 0 0 0", now="0.647107 0.038248 0.157323 0.157323")
 def _(attnpool):
-    """What is called layer norm divides by the sum, which may be almost 0: (1e9, -1e9, 1, 0), and the weights
-    saturate.
+    """The "layer norm" divides by the sum of the vector, which may be almost 0. Here it returns (1e9, -1e9, 1, 0), and
+    the weights saturate.
     """
     q = np.array([1.0, -1.0, 1e-9, 0.0])
     return (
@@ -55,7 +55,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-3b", was="0.417430 0.582570", now="0.880797 0.119203")
 def _(attnpool):
-    """A negative sum turns the query round: (-1, -2) becomes (1/3, 2/3), where layer norm gives (1, -1)."""
+    """If the sum is negative, all signs change: (-1, -2) becomes (1/3, 2/3), where layer norm gives (1, -1)."""
     q = np.array([-1.0, -2.0])
     return (
         lambda: softmax(q / q.sum()),
@@ -67,7 +67,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-4", was="-997.000000", now="2")
 def _(attnpool):
-    """Random weights over their sum may be large or negative: (1, -1, 0.001) becomes (1000, -1000, 1), no average."""
+    """Random weights are divided by their sum, which may be small: (1, -1, 0.001) becomes (1000, -1000, 1)."""
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 0.001])
     return (
         lambda: fixed_pooling(x[None], (w / w.sum())[None]),
@@ -77,7 +77,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-5", was="0", now="1")
 def _(attnpool):
-    """The argument `weight` of `attention_pooling` is never read (the difference that it makes)."""
+    """The argument `weight` of `attention_pooling` is ignored (the numbers are the difference that another weight
+    makes).
+    """
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 1.0])
     return (
         lambda: (
@@ -90,7 +92,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-6", was="0", now="1")
 def _(attnpool):
-    """Query and kernels are drawn again at every call, from the global generator: are two calls equal (1) or not (0)?"""
+    """Query and kernels are drawn at every call from the global generator, so two equal calls differ (0; 1 if they are
+    equal).
+    """
     x, random = np.array([[1.0, 0.0], [2.0, 1.0]]), np.random.default_rng(0)
     return (
         lambda: np.array_equal(learned_pooling(x[None], random=random), learned_pooling(x[None], random=random)),
@@ -100,7 +104,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7a", was="2.575", now="0")
 def _(attnpool):
-    """-10000 is added to padding: an empty row is an unmasked softmax."""
+    """-10000 is added to scores of padding: a fully masked row is an unmasked softmax."""
     x, mask = np.array([[1.0], [2.0], [3.0]]), np.zeros(3, bool)
     return (
         lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
@@ -110,7 +114,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7b", was="0", now="-20000")
 def _(attnpool):
-    """-10000 is added to padding: a real score below it loses."""
+    """-10000 is added to scores of padding: a real score below -10000 loses to padding."""
     x, mask = np.array([[-20000.0], [0.0]]), np.array([True, False])
     return (
         lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
@@ -120,7 +124,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8a", was="2", now="1 2")
 def _(attnpool):
-    """A bare `squeeze` takes the batch axis of a batch of 1 with it (shapes)."""
+    """`squeeze()` without an axis also removes the batch axis of a batch of 1 (the numbers are shapes)."""
     x = np.ones((1, 3, 2))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -130,7 +134,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8b", was="2", now="2 1")
 def _(attnpool):
-    """It takes the feature axis of width 1 (shapes)."""
+    """It also removes a feature axis of width 1 (shapes)."""
     x = np.ones((2, 3, 1))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -140,7 +144,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8c", was="", now="1 1")
 def _(attnpool):
-    """It takes both (shapes)."""
+    """It removes both (shapes)."""
     x = np.ones((1, 3, 1))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -150,7 +154,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9a", was="6", now="2")
 def _(attnpool):
-    """The caller's weights are not normalised: ones give 3 times the mean."""
+    """The given weights are not normalized: three weights of 1 give 3 times the mean."""
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: fixed_pooling(x[None], np.ones((1, 3))),
@@ -160,7 +164,7 @@ def _(attnpool):
 
 @POOLING.error("S1-9b", was="ValueError", now="2", raises=ValueError)
 def _(attnpool):
-    """The text asks for weights [S, 1], which the code cannot multiply."""
+    """The text says that weights are [S, 1], a shape that the code cannot multiply."""
     x, w = np.array([[[1.0], [2.0], [3.0]]]), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w),
@@ -170,7 +174,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9c", was="2 3 2", refuses="`weights`")
 def _(attnpool):
-    """With S = 1 weights [B, 1] silently give one row for each weight (shapes)."""
+    """With S = 1, weights [B, 1] silently return one row for each weight (shapes)."""
     x, w = np.ones((2, 1, 2)), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w).shape,
@@ -180,7 +184,7 @@ def _(attnpool):
 
 @POOLING.error("S1-10", was="AssertionError", now="2 2", raises=AssertionError)
 def _(attnpool):
-    """The softmax insists on two axes and `attention_pooling` on three."""
+    """The softmax accepts two axes only, and `attention_pooling` three only."""
     x = np.array([[[[1.0], [3.0]]], [[[2.0], [2.0]]]])
     return (
         lambda: softmax_with_epsilon(x[..., 0]),
@@ -190,7 +194,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-11", was="8", now="4")
 def _(attnpool):
-    """float32 becomes float64 by the random float64 weights (bytes of a number)."""
+    """float32 input becomes float64, because the random weights are float64 (the numbers are bytes of an element)."""
     x = np.ones((1, 2, 3), np.float32)
     return (
         lambda: learned_pooling(x, random=np.random.default_rng(0)).dtype.itemsize,

@@ -5,7 +5,7 @@ from notebooks import location_class, rule_two_in_the_class
 
 from bugs.table import Section
 
-RULES = Section("Seed 002: three rules and the class Attn", "And the sources that it goes back to.")
+RULES = Section("Seed 002: three rules and the class Attn", "And the code that it is based on.")
 
 
 @RULES.wrong("S2-1", was="1 1 1", now="2 1 1")
@@ -23,7 +23,7 @@ def _(attnpool):
 
 @RULES.wrong("S2-2", was="0.1223 0.2721 0.6056", now="0.310026 0.689974 0")
 def _(attnpool):
-    """Shorter sequences are padded to the number of slots, and the padded slot takes weight."""
+    """Shorter sequences are padded to the number of slots, and the padding gets weight."""
     q, k, v = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]]), np.array([[[1.0], [2.0], [0.0]]])
     w1, b1, w2, b2 = np.arange(12).reshape(3, 4).T / 10, np.zeros(3), np.ones((3, 1)), np.zeros(1)
     return (
@@ -36,7 +36,9 @@ def _(attnpool):
 
 @RULES.error("S2-3", was="ValueError", now="3", raises=ValueError)
 def _(attnpool):
-    """Another number of tokens than of slots fails, and there is no mask; padded and masked it works."""
+    """A sequence that is shorter than the number of slots is an error, and there is no mask. Padded and masked, it
+    works here.
+    """
     q, k, v = np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.arange(1.0, 6.0)[None, :, None]
     w1, b1, w2, b2 = np.zeros((2, 8)), np.zeros(8), np.array([[0.0], [1.0]]), np.zeros(1)
     return (
@@ -49,7 +51,9 @@ def _(attnpool):
 
 @RULES.error("S2-4", was="ValueError", now="0.344501 0.445812 0.209687", raises=ValueError)
 def _(attnpool):
-    """Query and key are joined row by row, so that one query cannot meet three keys. A score for each pair can."""
+    """Query and key are concatenated row by row, so one query cannot be used with three keys. A score for each pair
+    allows it.
+    """
     q, k, v = np.array([[[1.0, 2.0]]]), np.array([[[1.0], [0.0], [-1.0]]]), np.ones((1, 3, 1))
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
     return (
@@ -60,7 +64,7 @@ def _(attnpool):
 
 @RULES.wrong("S2-5", was="1 32", now="1 1 32")
 def _(attnpool):
-    """The weights come back without their batch axis (shapes)."""
+    """The weights are returned without their batch axis (shapes)."""
     q, k, v = np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.ones((1, 32, 1))
     w1, b1, w2, b2 = np.ones((4, 32)), np.zeros(32), np.ones((3, 1)), np.zeros(1)
     return (
@@ -71,7 +75,9 @@ def _(attnpool):
 
 @RULES.wrong("S2-R1", was="1", now="0.344501 0.445812 0.209687")
 def _(attnpool):
-    """Rule 2 put into the class as it is written sums the slots away: one score for each query, whose softmax is 1."""
+    """Rule 2, used in the class as it is written, sums over the slots. One score per query is left, and its softmax is
+    1.
+    """
     q, k = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]])
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
     return (
@@ -83,19 +89,19 @@ def _(attnpool):
 RULES.note(
     "S2-R2",
     "Course notes call rule 1 multiplicative.",
-    "A name, not a number: its scores are affine in [query; key] and belong to positions. See `location_score`.",
+    "Only the name is wrong: its scores are affine in [query; key], one for each position. See `location_score`.",
 )
 
 RULES.note(
     "S2-R3",
     "The text calls it self-attention when query, key and value are equal.",
-    "A statement: the three are usually three projections of one source. See `multi_head_attention`.",
+    "Usually they are three projections of one source. See `multi_head_attention`.",
 )
 
 RULES.note(
     "S2-R4",
-    "One copy of the class joins [context; query] where the others join [query; context].",
-    "Another layer rather than a mistake: the rows of `out_kernel` change places.",
+    "One copy of the class concatenates [context; query] where the others concatenate [query; context].",
+    "This is no mistake: the rows of `out_kernel` are in another order.",
 )
 
 

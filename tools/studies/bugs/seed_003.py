@@ -6,18 +6,21 @@ from notebooks import d2l_softmax, d2l_softmax_in_place, heatmap_limits, kernel_
 from attnpool_ref.plot import show_heatmaps
 from bugs.table import Section
 
-D2L = Section("Seed 003: d2l", "Masked softmax, kernel regression and heat maps, of the seed and of the book.")
+D2L = Section(
+    "Seed 003: d2l",
+    "Masked softmax, kernel regression and heat maps, of the notebook and of the book Dive into Deep Learning.",
+)
 
 D2L.note(
     "S3-1",
-    "The printed softmax has the key's index j in its numerator where i belongs.",
-    "A formula whose free index is missing has no value. `masked_softmax` has it as the book has.",
+    "The printed softmax has the index j in its numerator, where i is right.",
+    "The formula has no value, as its free index is missing. `masked_softmax` has the formula of the book.",
 )
 
 
 @D2L.error("S3-2", was="AttributeError (d2l)", now="1 1 0")
 def _(attnpool):
-    """`import d2l` has no `sequence_mask` (it stands in `d2l.torch`), and the notebook needs a private module."""
+    """`import d2l` has no `sequence_mask` (`d2l.torch` has it), and the notebook needs a private module."""
     return (
         None,
         lambda: attnpool.lengths_to_mask(2, 3),
@@ -26,7 +29,7 @@ def _(attnpool):
 
 @D2L.error(
     "S3-3a",
-    was="ValueError: (8, 4) does not meet (2, 4)",
+    was="ValueError: (8, 4) does not broadcast with (2, 4)",
     now="0.090031 0.244728 0.665241 0 1 0 0 0",
     raises=ValueError,
 )
@@ -40,7 +43,10 @@ def _(attnpool):
 
 
 @D2L.error(
-    "S3-3b", was="ValueError: (6, 4) does not meet (12, 4)", now="1 0 0 0 0.25 0.25 0.25 0.25", raises=ValueError
+    "S3-3b",
+    was="ValueError: (6, 4) does not broadcast with (12, 4)",
+    now="1 0 0 0 0.25 0.25 0.25 0.25",
+    raises=ValueError,
 )
 def _(attnpool):
     """It fails for scores of four axes, such as those of several heads."""
@@ -73,7 +79,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-4a", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """Padding is filled with -1e6: an empty row is uniform over padding."""
+    """Scores of padding are set to -1e6: a fully masked row is uniform over padding."""
     s = np.zeros((1, 1, 3), np.float32)
     return (
         lambda: d2l_softmax(s, np.array([0])),
@@ -103,7 +109,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-5", was="1 0 0 0", now="0.0900 0.2447 0.6652 0")
 def _(attnpool):
-    """The fill is written into the caller's scores: a second call with a greater length finds -1e6."""
+    """-1e6 is written into the caller's scores, so a second call with a greater length finds -1e6 there."""
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: [d2l_softmax_in_place(s, length) for length in (1, 3)][1],
@@ -113,7 +119,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6a", was="0.032059 0.087144 0.236883 0.643914", refuses="has the value 9")
 def _(attnpool):
-    """A length beyond the axis is no mask at all."""
+    """A length beyond the axis masks nothing."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([9])),
@@ -123,7 +129,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6b", was="0.25 0.25 0.25 0.25", refuses="has the value -1")
 def _(attnpool):
-    """A negative length is an empty row, which is uniform."""
+    """A negative length is treated as 0, and the row is uniform."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([-1])),
@@ -133,7 +139,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6c", was="0.268941 0.731059 0 0", refuses="float64")
 def _(attnpool):
-    """A length of 1.5 is taken for 2."""
+    """A length of 1.5 is rounded up to 2."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([1.5])),
@@ -174,7 +180,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N1", was="1 0", now="0.5 0.5")
 def _(attnpool):
-    """The text includes the boxcar's edge, the code leaves it out."""
+    """In the text the boxcar kernel includes its edge, in the code it does not."""
     q, k = np.array([0.0]), np.array([0.0, 1.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u < 1),
@@ -186,7 +192,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N2", was="0.666667 0.333333", now="0.571429 0.428571")
 def _(attnpool):
-    """The kernel that is called Epanechnikov is the triangular one. Here `kernel="triangular"` has it under its name."""
+    """The kernel that is called Epanechnikov is the triangular one (here `kernel="triangular"`)."""
     q, k = np.array([0.0]), np.array([0.0, 0.5])
     return (
         lambda: kernel_weights(q, k, lambda u: np.maximum(0, 1 - u)),
@@ -198,7 +204,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N3", was="nan nan", now="0 0")
 def _(attnpool):
-    """With no key in range, 0 is divided by 0."""
+    """If no key is in the range of the kernel, 0 is divided by 0."""
     q, k = np.array([0.0]), np.array([5.0, 6.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u <= 1),
@@ -210,7 +216,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N4", was="nan nan", now="0 1")
 def _(attnpool):
-    """A narrow Gaussian underflows to 0 over 0; with logarithms the nearer key has all the weight."""
+    """A narrow Gaussian underflows to 0/0. Computed from logarithms, the nearer key has all the weight."""
     q, k = np.float32([0]), np.float32([5, 4])
     return (
         lambda: kernel_weights(q, k, lambda u: np.exp(-(u**2) / (2 * np.float32(0.1) ** 2))),
@@ -222,7 +228,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-N5", was="0.119203 0.880797", now="0.500000 0.982014")
 def _(attnpool):
-    """The TensorFlow page repeats the training points where the test points belong; only their equal number hides it."""
+    """The TensorFlow page uses the training points in place of the test points. It goes unnoticed because their numbers
+    are equal.
+    """
     x_train, x_test, y = np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0.0, 1.0])
     return (
         lambda: kernel_weights(x_train, x_train, lambda u: np.exp(-(u**2) / 2)) @ y,
@@ -232,7 +240,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-H1", was="0 1 0 10", now="0 10 0 10")
 def _(attnpool):
-    """Each heat map has its own scale, but the one colour bar is the last map's (limits of both maps)."""
+    """Each heat map has its own color scale, but the only color bar is that of the last map (the numbers are the limits
+    of both).
+    """
     maps = np.array([[[[0.0, 1.0]], [[0.0, 10.0]]]])
     return (
         lambda: heatmap_limits(maps),

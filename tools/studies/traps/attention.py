@@ -34,7 +34,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-11b", was="0", now="2", place="chaycao/self-attention-embedding")
 def _(attnpool):
-    """It rewards hops that are all the same."""
+    """Such a penalty is lowest for hops that are all the same."""
     a = np.array([[1.0, 0.0], [1.0, 0.0]])
     return (
         lambda: penalty_by_ones(a),
@@ -44,7 +44,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-11c", was="0.5", now="0.25", place="kaushalshetty/Structured-Self-Attention")
 def _(attnpool):
-    """The norm, not its square."""
+    """The penalty is the norm, not its square."""
     a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     return (
         lambda: penalty_without_square(a),
@@ -59,8 +59,8 @@ def _(attnpool):
     place="binli123/dsmil-wsi `dsmil.py` at 01400d7, mended in 37d9458",
 )
 def _(attnpool):
-    """The loop over classes sorts the features again and again, by indices into the first order: the second class asks with
-    the first one's instance.
+    """In the loop over classes the features are sorted again for each class, by indices into the original order. The
+    second class gets its query from the wrong instance.
     """
     x, c = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
     return (
@@ -73,7 +73,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13a", was="nan 0", now="1 0", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """Exponentials without their maximum: infinite from a score of 89 on."""
+    """The maximum is not subtracted before the exponential, which is infinite from a score of 89 on."""
     s = np.float32([89, 1])
     return (
         lambda: han_weights(s),
@@ -83,7 +83,9 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13b", was="5.8e-11", now="1", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """1e-7 beside their sum is all there is where scores are low (the sum of the weights)."""
+    """1e-7 is added to the sum of exponentials. Where scores are low, the sum is smaller than that (the numbers are
+    sums of the weights).
+    """
     s = np.float32([-40, -41])
     return (
         lambda: han_weights(s).sum(),
@@ -93,7 +95,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13c", was="4.2e-11 1.6e-11", now="0.731059 0.268941", place="richliao/textClassifier")
 def _(attnpool):
-    """The same, the weights."""
+    """The same case: the weights."""
     s = np.float32([-40, -41])
     return (
         lambda: han_weights(s),
@@ -103,7 +105,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13d", was="4", now="1.238406", place="ematvey/hierarchical-attention-networks at 515cade, mended")
 def _(attnpool):
-    """A softmax over an axis of length 1: every weight is 1, and the document is a sum."""
+    """The softmax runs over an axis of length 1, so every weight is 1, and the result is a sum."""
     x, s = np.array([[1.0], [3.0]]), np.array([[2.0], [0.0]])
     return (
         lambda: (softmax(s, axis=1) * x).sum(0),
@@ -113,7 +115,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-16", was="4", now="2", place="AllenNLP `self_attentive_span_extractor.py:87`")
 def _(attnpool):
-    """The sequence's mask is an argument that nobody reads: a span over padding attends to it."""
+    """The argument for the mask of the sequence is ignored, so a span that contains padding attends to it."""
     x, mask, spans = np.array([[1.0], [3.0], [8.0]]), np.array([True, True, False]), np.array([[0, 2]])
     return (
         lambda: span_weights_of_allennlp(np.zeros(3), spans) @ x,
@@ -123,7 +125,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-18", was="0.993307", now="0.999955", place="PANNs `AttBlock`")
 def _(attnpool):
-    """Scores are clamped to 10; its batch normalisation, `bn_att`, is made and never used."""
+    """Scores are clamped to ±10. The batch normalization `bn_att` is created and never used."""
     s = np.array([15.0, 5.0])
     return (
         lambda: clamped_weights(s)[0],
@@ -133,7 +135,9 @@ def _(attnpool):
 
 @WEIGHTS.error("P-25a", was="RuntimeError", now="0 0", place="entmax 1.3, `sparsemax` and `entmax15`")
 def _(attnpool):
-    """Scores have no mask, and a row of -inf, which is one where nothing is real, has no support: its last place is -1."""
+    """There is no mask argument. A fully masked row of -inf has an empty support, and the index of its last element is
+    -1.
+    """
     s, mask = np.array([1.0, 2.0]), np.array([False, False])
     return (
         None,
@@ -171,8 +175,8 @@ IMAGES = Section("Heads and clusters", "V-JEPA, NetVLAD's port, CLAM, timm, tran
 
 @IMAGES.wrong("P-24a", was="2 4", now="0 0", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
 def _(attnpool):
-    """Padding gets the dtype's least number, and with nothing real all scores are that: an average of the padding (here with
-    scores of 0).
+    """Scores of padding are set to the dtype's smallest number. In a fully masked row all are equal, and the result is
+    an average of the padding.
     """
     x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([False, False])
     return (
@@ -183,7 +187,7 @@ def _(attnpool):
 
 @IMAGES.wrong("P-24b", was="2 4", now="1 3", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
 def _(attnpool):
-    """Made by itself from a configuration, which then names no implementation of attention, it drops the mask."""
+    """If only the head is created, from a configuration that names no attention implementation, the mask is ignored."""
     x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([True, False])
     return (
         lambda: softmax(np.zeros(len(x))) @ x,
@@ -193,8 +197,8 @@ def _(attnpool):
 
 @IMAGES.wrong("P-4", was="4000000 4000000", now="1 3", place="facebookresearch/jepa `modules.py:137`, issue 94")
 def _(attnpool):
-    """`proj` of the cross-attention is made, rescaled and saved in checkpoints, and never applied. Whoever loads it as the
-    output map gives another head (here one token that is its own value, and a `proj` of 1e6).
+    """`proj` of the cross-attention is created, rescaled and saved in checkpoints, but never applied. Loading it as the
+    output map gives another head (here with one token and a `proj` of 1e6).
     """
     x, proj, identity = np.array([[1.0, 3.0]]), np.full((2, 2), 1e6), np.eye(2).reshape(2, 1, 2)
     return (
@@ -212,7 +216,7 @@ def _(attnpool):
     place="Nanne/pytorch-NetVlad `netvlad.py`",
 )
 def _(attnpool):
-    """Padding of zeros is assigned as well, and adds -a c to every cluster."""
+    """Padding of zeros is assigned to clusters as well, and adds -a c to each of them."""
     x, mask = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 4.0], [0.0, 0.0]]), np.array([True, True, True, False])
     kernel, bias, centers = (
         np.array([[1.0, -1.0], [0.5, 0.5]]),
@@ -229,8 +233,8 @@ def _(attnpool):
 
 @IMAGES.wrong("P-17b", was="0.047426 0.952574", now="0.952574 0.047426", place="Nanne/pytorch-NetVlad `netvlad.py`")
 def _(attnpool):
-    """The bias is -alpha times the centre's norm; that of the paper's distances is its square: without it the far centre has
-    the token.
+    """The bias is -alpha times the norm of the center. The paper's distances need its square: without it the token is
+    assigned to the farther center.
     """
     x, centers, alpha = np.array([[1.0]]), np.array([[0.0], [3.0]]), 1.0
     return (
@@ -247,8 +251,8 @@ def _(attnpool):
 
 IMAGES.note(
     "P-17c",
-    "alpha is computed from what the neighbours' search returns second, their indices, not their distances (issue 84).",
-    "Initialisation in a training script; attnpool takes the kernel and the bias that it is given.",
+    "alpha is computed from the second result of the neighbor search, which are indices, not distances (issue 84).",
+    "This is an initialization in a training script. attnpool takes kernel and bias as arguments.",
     place="Nanne/pytorch-NetVlad `netvlad.py`",
 )
 
@@ -257,7 +261,7 @@ IMAGES.note(
     "P-21", was="RuntimeError", now="3.000000", raises=ValueError, place="mahmoodlab/CLAM `model_clam.py:111`"
 )
 def _(attnpool):
-    """The eight instances with the highest attention of a bag of five."""
+    """The eight instances with the highest attention are taken from a bag of five, which is an error."""
     x = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     return (
         lambda: clam_instances(x, 8),
@@ -270,10 +274,10 @@ def _(attnpool):
     was="RuntimeError",
     now="1 1 2",
     raises=ValueError,
-    place="timm `AttentionPoolLatent :72`, `embed_dim` that is not `in_features`",
+    place="timm `AttentionPoolLatent`, line 72, `embed_dim` that is not `in_features`",
 )
 def _(attnpool):
-    """The map of keys and values takes the embedding's width, not the tokens'."""
+    """The kernel of keys and values has the embedding's width, not that of the tokens."""
     x, kernel = np.array([[1.0, 2.0]]), np.array([[[1.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]])
     return (
         lambda: latent_of_timm(x, np.eye(3)),

@@ -17,7 +17,7 @@ from traps.sources import (
 PYG = Section("PyG's aggregations", "torch_geometric 2.8.1, `nn/aggr/basic.py`.")
 
 
-@PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation, line 291")
 def _(attnpool):
     """The mean of the powers is clamped to [1e-4, 100] before the root, so that nothing exceeds 100^(1/p)."""
     x = np.array([[10.0], [10.0]])
@@ -27,9 +27,9 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1b", was="0.046416", now="0.010000", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1b", was="0.046416", now="0.010000", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """The same from below."""
+    """Means of powers below 1e-4 are raised to 1e-4."""
     x = np.array([[0.01], [0.01]])
     return (
         lambda: power_mean_of_pyg(x, 3),
@@ -37,9 +37,9 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation :285")
+@PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation, line 285")
 def _(attnpool):
-    """p = 1 clamps only if p is learned (here with and without): one number, two functions."""
+    """With p = 1 the mean is clamped only if p is learned (here with and without learning)."""
     x = np.array([[-1.0], [3.0]])
     return (
         lambda: [power_mean_of_pyg(x, 1, learn) for learn in (True, False)],
@@ -49,7 +49,7 @@ def _(attnpool):
 
 @PYG.error("P-1d", was="RuntimeError", now="10", place="PowerMeanAggregation, `clamp_min`, `clamp_max`")
 def _(attnpool):
-    """Both bounds may be None, says the docstring, for no bound: PyTorch's `clamp` refuses."""
+    """The docstring says that None means no bound. With both None, PyTorch's `clamp` raises an error."""
     x = np.array([[10.0], [10.0]])
     return (
         None,
@@ -57,9 +57,9 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1e", was="0.046416", now="0", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1e", was="0.046416", now="0", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """An empty graph is clamped as well."""
+    """The 0 of an empty graph is clamped as well."""
     x = np.zeros((0, 1))
     return (
         lambda: power_mean_of_pyg(x, 3),
@@ -67,9 +67,9 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-2a", was="0", now="0.041667", place="VarAggregation :111")
+@PYG.wrong("P-2a", was="0", now="0.041667", place="VarAggregation, line 111")
 def _(attnpool):
-    """E[x^2] - mean^2 in float32."""
+    """The variance is E[x^2] - mean^2, which loses all digits here in float32."""
     x = np.float32([[4096], [4096.25], [4096.5]])
     return (
         lambda: variance_of_pyg(x),
@@ -77,9 +77,9 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation :137")
+@PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation, line 137")
 def _(attnpool):
-    """A standard deviation up to the root of 1e-5 is 0."""
+    """A standard deviation below the root of 1e-5 is 0."""
     x = np.array([[0.0], [0.006]])
     return (
         lambda: std_of_pyg(x),
@@ -89,7 +89,7 @@ def _(attnpool):
 
 @PYG.error("P-23", was="IndexError", now="0 2", place="QuantileAggregation, MedianAggregation `quantile.py`")
 def _(attnpool):
-    """An empty first graph: half its last place, -1/2, is rounded down to a place that there is not."""
+    """For an empty first graph the index of the median is computed from its last index, -1, and is out of range."""
     x, mask = np.array([[[9.0], [9.0]], [[1.0], [3.0]]]), np.array([[False, False], [True, True]])
     return (
         None,
@@ -102,8 +102,8 @@ POWERS = Section("Powers and exponentials", "GeM, SimPool and AutoPool in their 
 
 @POWERS.wrong("P-8", was="1.414214 11.045362", now="1.414214 1.414214", place="billpsomas/simpool `sp.py:74`")
 def _(attnpool):
-    """SimPool subtracts the least value of the whole batch before its power (here the same values alone, and beside -9).
-    timm's subtracts the least of each channel.
+    """SimPool subtracts the minimum of the whole batch before its power (here for the same values in a batch of 1, and
+    in a batch with -9). timm's version subtracts the minimum of each channel.
     """
     x, alone = np.array([[[1.0], [3.0]], [[-9.0], [-9.0]]]), slice(1)
     return (
@@ -117,7 +117,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14a", was="inf", now="50", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """GeM takes powers in the dtype of the features: in float16 from 41 on."""
+    """GeM computes powers in the dtype of the features. In float16, 41^3 is the first to overflow."""
     x = np.float16([[50], [50]])
     return (
         lambda: power_mean_of_cirtorch(x, 3),
@@ -127,7 +127,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14b", was="inf", now="7.0000e12", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """In float32 from 7e12 on."""
+    """The same in float32, from 7e12 on."""
     x = np.float32([[7e12], [7e12]])
     return (
         lambda: power_mean_of_cirtorch(x, 3),
@@ -137,7 +137,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14c", was="3.301927", now="2.289428", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """The alternative in a comment, `lp_pool2d`, is a sum and no mean."""
+    """`lp_pool2d`, which a comment offers as an alternative, is a sum, not a mean."""
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -147,7 +147,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14d", was="nan", now="0.000001", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """And NaN where the powers sum to less than 0."""
+    """It is also NaN if the powers sum to less than 0."""
     x = np.array([[-1.0], [-2.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -157,7 +157,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-15", was="2.761594 3.761594", now="1.731059 3.731059", place="marl/autopool `keras.py:17`")
 def _(attnpool):
-    """AutoPool's default axis is the first, which is the batch; and it claims to support a mask, which it drops."""
+    """AutoPool's default axis is 0, which is the batch. It declares support for masks, but ignores them."""
     x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
     return (
         lambda: auto_pool(x, 1.0),
@@ -167,7 +167,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-20", was="0.5 2.5", now="1 2.5", place="`torch.nn.functional.avg_pool1d`, `flax.linen.avg_pool`")
 def _(attnpool):
-    """An average over windows counts the padding at the ends unless it is told not to."""
+    """By default an average over windows counts the padding at the ends."""
     x, windows = np.array([[1.0], [2.0], [3.0]]), np.array([[True, False, False], [False, True, True]])
     return (
         lambda: windows_with_padding(x[:, 0], 2),

@@ -11,7 +11,7 @@ MOMENTS = "wespeaker and 3D-Speaker `pooling_layers.py`, voxceleb_trainer"
 
 @STATISTICS.wrong("P-6a", was="0.000316", now="0.005", place=MOMENTS)
 def _(attnpool):
-    """The root of the weighted mean of squares less the squared mean, in float32: nothing but the floor of 1e-7 is left."""
+    """The deviation is the root of E[x^2] - mean^2 in float32. All digits cancel, and only the floor of 1e-7 is left."""
     x = np.float32([[100], [100.01]])
     return (
         lambda: std_by_moments(x, 1e-7),
@@ -21,7 +21,7 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-6b", was="0.003906", now="0.001", place=MOMENTS)
 def _(attnpool):
-    """Or rounding alone."""
+    """Or only rounding errors are left."""
     x = np.float32([[10], [10.002]])
     return (
         lambda: std_by_moments(x, 1e-7),
@@ -33,10 +33,10 @@ def _(attnpool):
     "P-6c",
     was="nan",
     now="0",
-    place="wespeaker TSTP `:81`, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
+    place="wespeaker TSTP, line 81, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
 )
 def _(attnpool):
-    """The unbiased deviation of one frame divides 0 by 0."""
+    """The unbiased deviation of a single frame is 0/0."""
     x = np.array([[1.0]])
     return (
         lambda: unbiased_std(x),
@@ -46,8 +46,8 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-7a", was="nan", now="2", place="speechbrain `pooling.py:331,363`")
 def _(attnpool):
-    """Noise of up to 9e-5 is added to the mean, in evaluation too, and scaled by its own range: one number of one example is
-    0 over 0, whatever was drawn.
+    """Noise of up to 9e-5 is added to the mean, also in evaluation. It is divided by its range, which is 0 for one
+    number: 0/0, whatever was drawn.
     """
     x, noise = np.array([[[1.0], [3.0]]]), np.array([[0.3]])
     return (
@@ -58,7 +58,7 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-7b", was="nan nan", now="0 0", place="speechbrain `ECAPA_TDNN.py:296`")
 def _(attnpool):
-    """Scores of padding are filled with -inf: a length of 0 is NaN."""
+    """Scores of padding are set to -inf, so the weights of a sequence of length 0 are NaN."""
     s, mask = np.array([1.0, 2.0]), np.array([False, False])
     return (
         lambda: filled_scores(s, mask),

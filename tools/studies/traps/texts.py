@@ -15,7 +15,7 @@ from traps.sources import (
     slot_weighted_mean,
 )
 
-TEXTS = Section("Texts", "sentence-transformers 6.2.0, and what stands on models' cards.")
+TEXTS = Section("Texts", "sentence-transformers 6.2.0, and code of model cards.")
 
 
 @TEXTS.wrong(
@@ -25,7 +25,7 @@ TEXTS = Section("Texts", "sentence-transformers 6.2.0, and what stands on models
     place="five of nine public classes `LatentAttentionPooling`",
 )
 def _(attnpool):
-    """NV-Embed written again with the roles exchanged: the latents ask the tokens. In the original the tokens ask."""
+    """Queries and keys are exchanged: the latents are the queries. In the original NV-Embed the tokens are."""
     x, latents = 2 * np.sin(np.arange(12)).reshape(3, 4), np.sin(19 + np.arange(8)).reshape(2, 4)
     query_kernel, key_kernel, value_kernel = [np.sin(k + np.arange(16)).reshape(4, 1, 4) / 2 for k in (2, 3, 4)]
     out_kernel, mlp_out_kernel = (
@@ -42,7 +42,9 @@ def _(attnpool):
 
 @TEXTS.wrong("P-5", was="9", now="1", place="`last_token_pool` on the cards of E5-mistral and GTE-Qwen")
 def _(attnpool):
-    """Whether padding is on the left is decided for the batch: an empty row, and the other one's last token is a pad."""
+    """The side of the padding is decided for the whole batch. Because of one fully masked row, the other row's "last
+    token" is padding.
+    """
     x, mask = np.array([[[9.0], [1.0]], [[9.0], [9.0]]]), np.array([[False, True], [False, False]])
     return (
         lambda: last_token_pool(x, mask)[0],
@@ -62,7 +64,7 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9b", was="9", now="0", place="sentence-transformers `Pooling`, cls")
 def _(attnpool):
-    """The first token of an empty row is a pad."""
+    """The first token of a fully masked row is padding."""
     x, mask = np.array([[9.0]]), np.array([False])
     return (
         lambda: cls_of_sentence_transformers(x, mask),
@@ -82,7 +84,9 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9d", was="1.750000", now="1.666667", place="sentence-transformers `Pooling`, weightedmean")
 def _(attnpool):
-    """Weights count slots from the first real one, so that a masked token in between is not as if it were not there."""
+    """Weights count all positions from the first real token on, so a masked token in between changes the weights of
+    those after it.
+    """
     x, mask = np.array([[1.0], [9.0], [2.0]]), np.array([True, False, True])
     return (
         lambda: slot_weighted_mean(x, mask),
@@ -92,8 +96,8 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="whoever writes `include_prompt=False` again")
 def _(attnpool):
-    """Positions are those before the prompt was left out. sentence-transformers has it so, and gives 1.6; to count anew
-    after it gives another number.
+    """The prompt is left out before positions are counted. sentence-transformers counts positions first, which gives
+    1.6.
     """
     x, mask = np.array([[7.0], [1.0], [2.0]]), np.ones(3, bool)
     positions = np.arange(3)
@@ -105,7 +109,7 @@ def _(attnpool):
 
 @TEXTS.wrong("P-10a", was="0", now="-0.600000", place="pylate `scores.py`")
 def _(attnpool):
-    """Similarities to padding are multiplied by 0 before the maximum, and 0 beats what is negative."""
+    """Similarities to padding are multiplied by 0 before the maximum, and 0 is above negative similarities."""
     x, y, mask = np.array([[1.0, 0.0]]), np.array([[-0.6, 0.8], [9.0, 9.0]]), np.array([True, False])
     return (
         lambda: maxsim_of_pylate(x, y, mask),
@@ -115,7 +119,9 @@ def _(attnpool):
 
 @TEXTS.wrong("P-10b", was="0", now="-0.600000", place="ColBERT `segmented_maxsim.cpp:59`")
 def _(attnpool):
-    """The maxima of the CPU's loop start at 0, with no padding at all; the GPU's path fills padding with -9999 in place."""
+    """In the CPU's loop the maximum starts at 0, so it is never negative, even without padding. The GPU's code sets
+    padding to -9999.
+    """
     x, y = np.array([[1.0, 0.0]]), np.array([[-0.6, 0.8]])
     return (
         lambda: maxsim_of_colbert(x, y),
@@ -123,9 +129,9 @@ def _(attnpool):
     )
 
 
-@TEXTS.wrong("P-19", was="-inf", now="0", place="sentence-transformers `WeightedLayerPooling :42`")
+@TEXTS.wrong("P-19", was="-inf", now="0", place="sentence-transformers `WeightedLayerPooling`, line 42")
 def _(attnpool):
-    """Weights that sum to 0 divide by it."""
+    """Weights that sum to 0 are divided by 0."""
     layers, weights = np.array([[1.0], [3.0]]), np.array([1.0, -1.0])
     return (
         lambda: layers_by_weights(layers, weights),

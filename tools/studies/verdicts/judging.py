@@ -1,4 +1,4 @@
-"""Judges an entry, dtype by dtype, and says what came of each promise."""
+"""Judges an entry, dtype by dtype, and sorts the results by guarantee."""
 
 import importlib.metadata as metadata
 import time
@@ -22,8 +22,14 @@ GROUPS = {
     ),
     "masks": (promises.MASKED, "arguments that broadcast", "padding amount", "padding side", "deleting is masking"),
     "weights": (promises.WEIGHTS, "return_weights"),
-    "poison": ("NaN in padding", "inf in padding", "-inf in padding", "1e30 in padding", "poison in shared arrays"),
-    "nothing real": (promises.EMPTY,),
+    "padding content": (
+        "NaN in padding",
+        "inf in padding",
+        "-inf in padding",
+        "1e30 in padding",
+        "poison in shared arrays",
+    ),
+    "fully masked rows": (promises.EMPTY,),
     "gradients": (
         promises.GRADIENT,
         "finite gradients",
@@ -32,7 +38,7 @@ GROUPS = {
         "forward over reverse",
     ),
     "numbers": ("extreme scores", "far from 0", "sums that cancel", "mixed dtypes", "long sums"),
-    "order, batch": ("permuting", "shifting the scores", "batch mates", "NaN at a real token"),
+    "order and batch": ("permuting", "shifting the scores", "batch mates", "NaN at a real token"),
     "purity": (
         "inputs unchanged",
         "the same answer twice",
@@ -42,7 +48,7 @@ GROUPS = {
         "one program",
     ),
 }
-"""The promises as the page's table puts them together."""
+"""The guarantees in groups, as the page counts them."""
 
 VALUES = (promises.ANSWER, promises.SHAPE, promises.DTYPE, promises.VALUES, promises.MASKED)
 

@@ -14,25 +14,26 @@ INTRODUCTION = """
 
 # Verdicts on real implementations
 
-The conformance kit, pointed at attention and pooling as they are installed and used: which promises of attnpool's
-[conventions](conventions.md) each one keeps, and on which smallest input it does not. Most of these promises are nobody's but
-attnpool's. A library that breaks one is not at fault for that: its page says what to do before or after the call, if the
-promise matters to you.
+`attnpool check`, applied to attention and pooling as they are installed and used: which of attnpool's
+[guarantees](guarantees.md) each one gives, and the smallest input on which it does not. Most of these guarantees are
+attnpool's only. A library that does not give one is not at fault. Each section says what to do before or after the
+call, if the guarantee matters to you.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
 {count} implementations, {minutes} minutes of judging, two at a time.
 
-**How it is judged.** Each implementation is asked for what its documentation offers, and called as it says: its masks, options,
-ranks and dtypes. What it does not offer is not asked. [judging.md](judging.md) says how to do the same with yours, and
-`tools/studies/verdicts/` holds the description of each of these, one file per library.
+**How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
+dtypes. What it does not offer is not checked. [judging.md](judging.md) says how to do the same with yours, and
+`tools/studies/verdicts/` has a description of each of these, one file per library.
 
-**How to read the table.** A cell is *kept / asked*. "+2" are two more that are broken because another one is, and not counted;
-"-" is not asked at all; "†" is defined otherwise: what a query gets that may look nowhere, or an example without a token, is
-0 in attnpool, and a uniform average, NaN or nothing documented elsewhere. That is no defect, and everything else is then
-judged on rows with something real. "dtypes" counts those in which every value is right.
+**How to read the counts.** *22/24* says that 22 of 24 guarantees hold. *+5* are five more that fail as a consequence of
+another one, and are not counted; *-* is not checked. *†* is defined differently: a query that may see no key, or an
+example without tokens, is 0 in attnpool, and a uniform average, NaN or undocumented elsewhere. That is no defect, and
+the rest is then judged without such rows. The last column counts the dtypes in which every value is right. Under "not
+checked", *smallest* is a call with the required arguments only, and *fullest* one with all.
 """.strip()
 
-TABLE_HEAD = ("implementation", *GROUPS, "dtypes", "all")
+TABLE_HEAD = ("implementation", "guarantees", "dtypes")
 
 
 def page(pairs, date):
@@ -47,14 +48,14 @@ def page(pairs, date):
     facts = {"version": attnpool_ref.__version__, "python": platform.python_version(), "numpy": numpy.__version__}
     facts |= {"machine": f"{platform.system()} {platform.machine()}", "count": len(pairs)}
     minutes = round(sum(verdict.seconds for _, verdict in pairs) / 60)
-    parts = [INTRODUCTION.format(date=date, minutes=minutes, **facts), table(pairs), promises_in_words()]
+    parts = [INTRODUCTION.format(date=date, minutes=minutes, **facts), table(pairs), guarantees_by_group()]
     parts += ["## The code", CODE, *(section(entry, verdict) for entry, verdict in pairs)]
     return "\n\n".join(parts) + "\n"
 
 
 CODE = """
-The smallest cases run as they stand in a checkout, with `PYTHONPATH=tools/studies` and the library installed. `candidate_of` gives the
-function that stands above the case, `parameters_of` what a module holds itself, which the oracle needs as well.
+The smallest cases run in a checkout, with `PYTHONPATH=.:tools/studies:tools/generate` and the library installed. `candidate_of` returns the function
+that is printed above the case, `parameters_of` the parameters of a module, which the oracle needs as well.
 """.strip()
 
 
@@ -67,10 +68,16 @@ def table(pairs):
 def line(entry, verdict):
     """One line of the table."""
     states = judging.states(entry, verdict)
-    cells = [_cell([states[promise] for promise in group]) for group in GROUPS.values()]
     right, judged_in = judging.right_dtypes(verdict)
     link = f"[{entry.name}](#{_anchor(entry.name)})"
-    return f"| {' | '.join([link, *cells, f'{len(right)}/{len(judged_in)}', _cell(list(states.values()), False)])} |"
+    return f"| {link} | {_cell(list(states.values()), False)} | {len(right)}/{len(judged_in)} |"
+
+
+def groups(entry, verdict):
+    """The counts of an implementation by group of guarantees."""
+    states = judging.states(entry, verdict)
+    cells = ((group, _cell([states[promise] for promise in names])) for group, names in GROUPS.items())
+    return "By group: " + "; ".join(f"{group} {cell}" for group, cell in cells) + "."
 
 
 def _cell(states, mark=True):
@@ -86,31 +93,35 @@ def _anchor(name):
     return re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-")
 
 
-def promises_in_words():
-    """What the columns hold."""
-    lines = ["What the columns hold:", ""]
+def guarantees_by_group():
+    """The guarantees of each group, with links to their demonstrations."""
+    lines = ["The groups, with a demonstration of each guarantee:", ""]
     for group, names in GROUPS.items():
-        said = " ".join(promises.BY_NAME[name].says for name in names)
-        lines.append(f"* **{group}** ({', '.join(names)}): {said}")
+        lines.append(f"* **{group}**: {', '.join(f'[{name}](guarantees.md#{_anchor(name)})' for name in names)}")
     return "\n".join(lines)
 
 
 def section(entry, verdict):
-    """What came of one implementation."""
+    """The section of one implementation."""
     states = judging.states(entry, verdict)
     kept, broken = list(states.values()).count(KEPT), [name for name, state in states.items() if state == BROKE]
     versions = ", ".join(f"{package} {version}" for package, version in verdict.versions.items())
     follow = list(states.values()).count(FOLLOWS)
-    counts = f"keeps {kept} of {kept + len(broken)} promises" + (
-        f", and {follow} more follow from these" if follow else ""
+    counts = f"gives {kept} of {kept + len(broken)} guarantees" + (
+        f", and {follow} more fail as a consequence" if follow else ""
     )
-    parts = [f"### {entry.name}", f"`{entry.row}`; {versions}; {counts}.", f"Asked: {entry.offers}"]
+    parts = [
+        f"### {entry.name}",
+        f"`{entry.row}`; {versions}; {counts}.",
+        groups(entry, verdict),
+        f"Offers: {entry.offers}",
+    ]
     causes = list(dict.fromkeys(cause for report in verdict.reports.values() for cause in report.causes))
     if causes:
-        parts.append("What explains it: " + "; ".join(causes) + ".")
+        parts.append("Cause: " + "; ".join(causes) + ".")
     if broken:
         parts.append("Breaks:\n\n" + "\n".join(_broken(verdict, name, states) for name in broken))
-    parts += [*_differences(entry, verdict, states), *_not_asked(verdict)]
+    parts += [*_differences(entry, verdict, states), *_not_checked(verdict)]
     parts += [f"What to do: {entry.advice}", _code(entry, verdict, states)]
     return "\n\n".join(parts)
 
@@ -124,7 +135,7 @@ def _broken(verdict, name, states):
         if states[other] == FOLLOWS
         and any(report.promises[other].follows_from == name for report in verdict.reports.values())
     ]
-    follows = f" From it follows: {', '.join(following)}." if following else ""
+    follows = f" Consequences: {', '.join(following)}." if following else ""
     return f"* **{name}** ({dtypes}): {_short(failures[0].message)}.{follows}"
 
 
@@ -138,15 +149,15 @@ def _differences(entry, verdict, states):
     if entry.nothing_real:
         found = verdict.elsewhere
         gives = _short(found.message) if found else "it is 0 nevertheless"
-        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here {gives}.")
+        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here: {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
-            lines.append(f"* **{name}**: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
+            lines.append(f"* **{name}**: {reason}. Here: {_short(judging.own_failures(verdict, name)[0].message)}.")
     if lines:
-        yield "Defined otherwise:\n\n" + "\n".join(lines)
+        yield "Defined differently:\n\n" + "\n".join(lines)
 
 
-def _not_asked(verdict):
+def _not_checked(verdict):
     reasons = {}
     for dtype, report in verdict.reports.items():
         for unasked in report.unasked:
@@ -154,7 +165,7 @@ def _not_asked(verdict):
             reasons.setdefault(unasked.why, {})[what] = None
     if reasons:
         said = (f"{', '.join(what)} ({_short(why)})" for why, what in reasons.items())
-        yield "Not asked: " + "; ".join(said) + "."
+        yield "Not checked: " + "; ".join(said) + "."
 
 
 def _code(entry, verdict, states):

@@ -90,9 +90,9 @@ def _classes(module, names):
 def find(target, attempt):
     """Returns the adapter of an implementation: by its type, or else by the arrays that it returns for a small case.
 
-    NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first where the
-    function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing. Where
-    the function gives a result for none of them, the first that was tried is taken.
+    NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first if the
+    function's module uses PyTorch and its body uses neither NumPy nor JAX, because methods that both libraries have
+    would work for NumPy's arrays as well. If no call returns a result, the first adapter is used.
 
     Args:
       target: the implementation.
