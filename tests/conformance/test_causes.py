@@ -36,25 +36,25 @@ def causes_of(function, name, dtypes=("float32",)):
 
 NAMED = {
     "mean: over the padded length": "takes the mean over the padded length: divides by all tokens, not the real ones",
-    "mean: multiplies by the mask": "multiplies padding by 0, and 0 times NaN is NaN: select it before any product",
+    "mean: multiplies by the mask": "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product",
     "softmax: -1e6 for padding": "a finite number in place of -inf for padding",
     "softmax: -1e4 added to padding": "a finite number in place of -inf for padding",
     "softmax: an epsilon in the denominator": "an epsilon in the denominator",
-    "softmax: scores multiplied by the mask": "scores multiplied by the mask: padding has the score 0",
-    "entmax: masked after the threshold": "the mask after normalising, and not normalised again",
+    "softmax: scores multiplied by the mask": "multiplies scores by the mask: padding gets the score 0",
+    "entmax: masked after the threshold": "applies the mask after the normalizer, without normalizing again",
     "attention pooling: not scaled": "no 1/sqrt(d)",
     "attention pooling: the mask ignored": "ignores the mask",
     "scaled dot: divided by d": "1/d in place of 1/sqrt(d)",
     "scaled dot: scale ignored": "ignores `scale`",
     "attend: softmax whatever the normaliser": "`normalizer` is always 'softmax'",
-    "additive attention: normalises over the queries": "normalises over the wrong axis",
+    "additive attention: normalises over the queries": "normalizes over the wrong axis",
     "orthogonal: parts swapped": "the two results are swapped",
     "cosine: 1e-8 added to the norms": "an epsilon added to the norm",
     "triplet: exemplars swapped": "`positive` and `negative` are swapped",
-    "max: padding as 0": "a finite number in place of padding under the maximum or minimum",
-    "max: of nothing is -inf": "an infinite number where nothing is real",
-    "packed max: of nothing is -inf": "an infinite number where nothing is real",
-    "first: a padding token when empty": "reads the padding where nothing is real",
+    "max: padding as 0": "replaces padding by a finite number before the maximum or minimum",
+    "max: of nothing is -inf": "an infinite number for a fully masked row",
+    "packed max: of nothing is -inf": "an infinite number for a fully masked row",
+    "first: a padding token when empty": "reads the padding of a fully masked row",
     "packed mean: over the padded segment": "counts the masked tokens: divides by all tokens, not the real ones",
 }
 
@@ -104,7 +104,7 @@ def test_masks_that_mean_the_opposite():
 
 
 def test_nan_where_nothing_is_real():
-    assert causes_of(nan_when_empty, "mean_pooling") == ["NaN where nothing is real"]
+    assert causes_of(nan_when_empty, "mean_pooling") == ["NaN for a fully masked row"]
 
 
 def test_a_finite_stand_in_is_named():
@@ -132,7 +132,7 @@ def nan_when_empty_and_ignoring(x, mask=None):
 
 def test_two_mistakes_are_both_named():
     found = causes_of(nan_when_empty_and_ignoring, "mean_pooling", conformance.DTYPES)
-    assert found == ["ignores the mask", "NaN where nothing is real"]
+    assert found == ["ignores the mask", "NaN for a fully masked row"]
 
 
 def test_the_inputs_own_dtype_is_named_beside_a_mistake_and_never_instead():
@@ -192,10 +192,10 @@ def test_a_mixed_batch_that_contradicts_a_mistake_clears_it():
 
 def test_every_report_says_what_a_cause_explains():
     report = conformance.judge(nan_when_empty, name="mine", only=("mean_pooling",), dtypes=("float32",), **FEW)
-    sentence = "NaN where nothing is real (float32)"
+    sentence = "NaN for a fully masked row (float32)"
     assert sentence in formats.as_html(report)
     assert sentence in formats.as_junit(report)
-    assert json.loads(formats.as_json(report))["rows"][0]["explained"] == {"NaN where nothing is real": "float32"}
+    assert json.loads(formats.as_json(report))["rows"][0]["explained"] == {"NaN for a fully masked row": "float32"}
 
 
 def test_lengths_that_are_not_read_are_named():

@@ -62,7 +62,7 @@ def test_a_broken_promise_fails_with_its_code_and_no_source_of_the_kit(run):
     assert sum(counts.values()) == len(conformance.PROMISES) + 1
     text = result.stdout.str()
     assert "FAILED attnpool::max_pooling::empty rows - " in text
-    assert "max_pooling: a finite number in place of padding under the maximum or minimum (-1e4; float32)" in text
+    assert "max_pooling: replaces padding by a finite number before the maximum or minimum (-1e4; float32)" in text
     assert "empty rows (float32): the result is [-10000.], needs [0.]" in text
     assert "\ncandidate = max_pooling\n" in text and "\nprint('candidate:', candidate(x, mask))\n" in text
     failures = text.split("short test summary")[0]

@@ -20,11 +20,11 @@ TRIED = 12
 FINITE = 1e10
 """A number in padding whose square every dtype but float16 holds, and beside which -1e9 is small."""
 
-PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
-READS = "reads what stands in padding: select it before any product or sum"
-OWN_DTYPE = "right only to the rounding of the input's own dtype: scores and sums belong in float32 or wider"
+PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
+READS = "reads padding: use where(mask, x, 0) before any product or sum"
+OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
-FLOAT32 = "computes in float32: float64 is right to the rounding of float32"
+FLOAT32 = "computes in float32: float64 inputs get only float32 accuracy"
 
 
 @dataclass

@@ -252,14 +252,14 @@ def _of_narrow_squares(norm):
 INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
 PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
 COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
-FILLED = "a finite number in place of padding under the maximum or minimum"
-BY_COUNT = "takes the token at the number of real tokens - 1, as if all padding were on the right"
+FILLED = "replaces padding by a finite number before the maximum or minimum"
+BY_COUNT = "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right"
 STAND_IN = "a finite number in place of -inf for padding"
-MOMENTS = "the mean of squares minus the squared mean: it cancels far from 0"
-NAN = "NaN where nothing is real"
-INFINITE = "an infinite number where nothing is real"
-AVERAGED = "averages the padding where nothing is real, as a finite number in place of -inf does"
-READ = "reads the padding where nothing is real"
+MOMENTS = "subtracts the squared mean from the mean of squares, which cancels far from 0"
+NAN = "NaN for a fully masked row"
+INFINITE = "an infinite number for a fully masked row"
+AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
+READ = "reads the padding of a fully masked row"
 
 FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
 """Numbers used in place of -inf in the scores of padding."""
@@ -288,9 +288,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         for number, text in list(FILLS.items())[:-1]:
             yield Mistake(STAND_IN, _softmax(_added(number)), f"{text} added")
         for only_real in (False, True):
-            yield Mistake("scores multiplied by the mask: padding has the score 0", _multiplied(only_real))
-        yield Mistake("the mask after normalising, and not normalised again", _not_normalized_again)
-        yield Mistake("normalises over the wrong axis", _over_the_other_axis)
+            yield Mistake("multiplies scores by the mask: padding gets the score 0", _multiplied(only_real))
+        yield Mistake("applies the mask after the normalizer, without normalizing again", _not_normalized_again)
+        yield Mistake("normalizes over the wrong axis", _over_the_other_axis)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = f"{number:.0e}".replace("e-0", "e-")
         yield Mistake("an epsilon in the denominator", _softmax(_epsilon(number)), text)

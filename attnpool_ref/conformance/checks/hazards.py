@@ -25,7 +25,7 @@ def empty_rows(subject, case, situation):
         return None
     for got, zero in zip(subject.outputs(case, situation.weights), zeros, strict=True):
         if got.shape != zero.shape or np.any(got[zero] != 0):
-            return Finding("empty rows", case, np.inf, 0, f"the result is {brief(got)}, not 0 where nothing is real")
+            return Finding("empty rows", case, np.inf, 0, f"the result is {brief(got)}, not 0 for a fully masked row")
     return Finding("empty rows", case)
 
 

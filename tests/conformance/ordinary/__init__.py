@@ -10,11 +10,11 @@ from unittest import mock
 from attnpool_ref import conformance
 from attnpool_ref.conformance.running import shrinking
 
-PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
+PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
 INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
 IGNORED = "ignores the mask"
-NAN = "NaN where nothing is real"
-FILLED = "a finite number in place of padding under the maximum or minimum"
+NAN = "NaN for a fully masked row"
+FILLED = "replaces padding by a finite number before the maximum or minimum"
 
 ORDINARY = {
     "mean_over_the_padded_length": (
@@ -32,17 +32,17 @@ ORDINARY = {
     "last_at_minus_1": ("last_pooling", IGNORED),
     "last_by_count": (
         "last_pooling",
-        "takes the token at the number of real tokens - 1, as if all padding were on the right",
+        "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right",
     ),
-    "padded_scores_of_0": ("attention_pooling", "scores multiplied by the mask: padding has the score 0"),
-    "masked_after_the_softmax": ("attention_pooling", "the mask after normalising, and not normalised again"),
+    "padded_scores_of_0": ("attention_pooling", "multiplies scores by the mask: padding gets the score 0"),
+    "masked_after_the_softmax": ("attention_pooling", "applies the mask after the normalizer, without normalizing again"),
     "minus_1e9": (
         "attention_pooling",
-        "averages the padding where nothing is real, as a finite number in place of -inf does",
+        "averages the padding of a fully masked row, as a finite number in place of -inf does",
     ),
     "maximum_filled_with_0": ("max_pooling", FILLED),
     "maximum_filled_with_minus_1e9": ("max_pooling", FILLED),
-    "moments": ("std_pooling", "the mean of squares minus the squared mean: it cancels far from 0"),
+    "moments": ("std_pooling", "subtracts the squared mean from the mean of squares, which cancels far from 0"),
     "packed_count": ("segment_mean_pooling", "counts the masked tokens: divides by all tokens, not the real ones"),
 }
 """For each function its variant, and the words of its cause."""
@@ -51,7 +51,7 @@ BESIDE = {
     PRODUCT,
     NAN,
     "NaN at length 0",
-    "right only to the rounding of the input's own dtype: scores and sums belong in float32 or wider",
+    "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider",
 }
 """Causes that are true of some of these functions as well."""
 

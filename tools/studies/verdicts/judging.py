@@ -60,7 +60,7 @@ class Verdict:
     Attributes:
       entry: its name.
       reports: for each dtype the row's report.
-      elsewhere: what it gives where nothing is real, if that is its own affair.
+      elsewhere: its results for fully masked rows, where these follow another definition.
       own: the names of the parameters that it holds itself.
       versions: of its packages.
       seconds: how long it took.
@@ -90,7 +90,7 @@ def judged(entry):
 
 
 def _elsewhere(candidate, entry, dtype):
-    """What the candidate gives where nothing is real, if that is not 0, with weights or without them."""
+    """Returns the result for fully masked rows if it is not 0, with weights or without them."""
     few = {"shapes": (), "partial": False, "gradients": False, "long": False}
     for promise, laws in ((promises.EMPTY, False), ("return_weights", True)):
         found = _row(candidate, entry, dtype, laws=laws, **few).promises[promise].failures
