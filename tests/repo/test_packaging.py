@@ -204,4 +204,5 @@ def test_every_target_of_the_makefile_is_listed_by_help():
         "bench",
         "accelerator",
         "aot",
+        "dist",
     ]
