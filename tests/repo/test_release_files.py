@@ -154,14 +154,23 @@ def test_the_citation_has_the_keys_of_its_schema():
     assert citation.get("repository-code", "") == ADDRESS
 
 
+def test_the_changelog_tells_users_of_a_dated_release_in_at_most_25_lines():
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert re.match(rf"{re.escape(attnpool_ref.__version__)} \(\d{{4}}-\d\d-\d\d\)\n", newest)
+    assert len(newest.splitlines()) <= 25
+
+
 def test_no_classifier_is_unknown_or_twice():
     classifiers = PROJECT["classifiers"]
     assert classifiers == sorted(set(classifiers))
     assert {"Framework :: Pytest", "Operating System :: OS Independent", "Typing :: Typed"} <= set(classifiers)
 
 
-def test_the_links_of_security_and_of_the_template_lead_somewhere():
-    for path in (ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", ROOT / ".github" / "pull_request_template.md"):
+def test_the_links_of_pages_for_the_host_lead_somewhere():
+    for path in (
+        *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        ROOT / ".github" / "pull_request_template.md",
+    ):
         assert list(broken_links(path)) == []
 
 
