@@ -3,11 +3,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 AOT_VENV ?= .venv-aot
+DIST_VENV ?= .venv-dist
 BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator aot
+.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator aot dist
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -54,6 +55,9 @@ accelerator: ## the same on a GPU or TPU in 8 minutes, with the Python that is t
 aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, judge bytes and loops; needs Python 3.12 and 2 GB
 	$(AOT_VENV)/bin/python -m bench.aot $(ARGS)
 
+dist: $(DIST_VENV)/dist.stamp ## build the wheel and the sdist, check both, run doctests of the one and tests of the other elsewhere; ARGS=--quick: no tests
+	$(DIST_VENV)/bin/python tools/release/make_dist.py $(ARGS)
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -61,6 +65,11 @@ $(AOT_VENV)/aot.stamp: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 12) and sys.exit("make aot needs Python 3.12 or later: make aot PYTHON=python3.13")'
 	test -x $(AOT_VENV)/bin/python || $(PYTHON) -m venv $(AOT_VENV)
 	$(AOT_VENV)/bin/python -m pip install --disable-pip-version-check --editable '.[aot]'
+	touch $@
+
+$(DIST_VENV)/dist.stamp: pyproject.toml
+	test -x $(DIST_VENV)/bin/python || $(PYTHON) -m venv $(DIST_VENV)
+	$(DIST_VENV)/bin/python -m pip install --disable-pip-version-check --editable '.[dist]'
 	touch $@
 
 $(VENV)/all.stamp: pyproject.toml | $(VENV)/bin/python

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import os
 import sys
 import threading
@@ -17,6 +18,9 @@ def main():
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a pipe on Windows has no letters but those of its code page
     try:
         status = _run()
         sys.stdout.flush()

@@ -9,7 +9,8 @@ def minilm_pairs():
     """Reads the token embeddings of 64 pairs of texts, the hidden states as float32.
 
     Returns:
-      A dict of arrays: hr [64, 21, 384], tail [64, 18, 384], their masks, tokens, texts and sentence embeddings.
+      A dict of arrays: hr [64, 21, 384], tail [64, 18, 384], their masks, tokens, texts and sentence embeddings. All padded
+      positions hold the same vector, a hidden state of padding.
 
     >>> pairs = minilm_pairs()
     >>> pairs["tail"].shape, str(pairs["tail"].dtype), str(pairs["tail_text"][3])
@@ -17,4 +18,9 @@ def minilm_pairs():
     """
     with resources.files(__name__).joinpath("minilm_pairs.npz").open("rb") as file, np.load(file) as stored:
         pairs = {key: stored[key] for key in stored.files}
-    return pairs | {key: pairs[key].astype(np.float32) for key in ("hr", "tail")}
+    padding = pairs.pop("padding").astype(np.float32)
+    for key in ("hr", "tail"):
+        mask, packed = pairs[f"{key}_mask"], pairs[key]
+        pairs[key] = np.tile(padding, (*mask.shape, 1))
+        pairs[key][mask] = packed
+    return pairs

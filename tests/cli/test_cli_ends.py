@@ -1,6 +1,7 @@
 """How the command ends and what it leaves: statuses, reports on standard output, files in a module's place."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -67,6 +68,16 @@ def test_output_that_cannot_be_written_ends_the_command_without_a_traceback(word
     result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
     assert result.stderr == errors
     assert result.returncode in np.atleast_1d(status)
+
+
+@pytest.mark.parametrize("words", [["list"], ["find", "attention"], ["show", "power_mean_pooling"]], ids=" ".join)
+def test_letters_that_the_output_lacks_are_replaced(words):
+    """As in a pipe on Windows, whose code page has no Chinese and no č."""
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "COLUMNS": "160"}
+    command = [sys.executable, "-m", "attnpool_ref", *words]
+    result = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert b"?" in result.stdout
 
 
 def test_a_report_on_standard_output_stands_there_alone(monkeypatch):

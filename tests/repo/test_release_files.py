@@ -117,25 +117,30 @@ def test_a_release_is_built_with_attestations_and_published_without_a_token():
     assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
-def test_an_issue_form_has_what_the_host_needs(path):
-    form = read(path)
-    assert {"name", "description", "body"} <= form.keys() <= {"name", "description", "title", "labels", "body"}
-    ids = [field["id"] for field in form["body"]]
-    assert len(ids) == len(set(ids)) >= 3
-    for field in form["body"]:
-        assert field["type"] in ("input", "textarea", "dropdown", "checkboxes")
-        assert field["attributes"]["label"]
-        assert isinstance(field["validations"]["required"], bool)
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [
+        ("github-workflows", WORKFLOWS),
+        ("github-issue-forms", FORMS),
+        ("github-issue-config", [ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"]),
+    ],
+)
+def test_the_files_of_the_host_fit_their_schemas(schema, paths):
+    """The schemas that check-jsonschema ships, without a network."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert paths
 
 
 def test_the_hooks_run_what_lint_runs():
     (local,) = read(ROOT / ".pre-commit-config.yaml")["repos"]
-    assert local["repo"] == "local"
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for hook in local["hooks"]:
-        assert {"id", "name", "entry", "language"} <= hook.keys()
-        assert f"/{' '.join(hook['entry'].split()[:2])} " in makefile
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    lint = [line.removeprefix("$(BIN)/").split() for line in recipe.split("\t")[1:]]
+    commands = [[word for word in words[:2] if not word.startswith("-")] for words in lint]
+    assert [
+        hook["entry"].split()[: len(words)] for hook, words in zip(local["hooks"], commands, strict=True)
+    ] == commands
 
 
 def test_the_citation_has_the_keys_of_its_schema():
@@ -149,14 +154,23 @@ def test_the_citation_has_the_keys_of_its_schema():
     assert citation.get("repository-code", "") == ADDRESS
 
 
+def test_the_changelog_tells_users_of_a_dated_release_in_at_most_25_lines():
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert re.match(rf"{re.escape(attnpool_ref.__version__)} \(\d{{4}}-\d\d-\d\d\)\n", newest)
+    assert len(newest.splitlines()) <= 25
+
+
 def test_no_classifier_is_unknown_or_twice():
     classifiers = PROJECT["classifiers"]
     assert classifiers == sorted(set(classifiers))
     assert {"Framework :: Pytest", "Operating System :: OS Independent", "Typing :: Typed"} <= set(classifiers)
 
 
-def test_the_links_of_security_and_of_the_template_lead_somewhere():
-    for path in (ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", ROOT / ".github" / "pull_request_template.md"):
+def test_the_links_of_pages_for_the_host_lead_somewhere():
+    for path in (
+        *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        ROOT / ".github" / "pull_request_template.md",
+    ):
         assert list(broken_links(path)) == []
 
 

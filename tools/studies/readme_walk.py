@@ -1,8 +1,8 @@
 """Walks the README's commands from an empty folder to a pooled vector, a loaded head and a verdict, and times each.
 
 ``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into an environment of its
-own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python
-and installs nothing.
+own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python with
+the attnpool that is installed beside it, and installs nothing.
 
 The trained heads that the README loads are made first, with random weights: nothing is downloaded.
 """
@@ -46,9 +46,7 @@ def main(arguments=None):
         python, clone = (Path(sys.executable), ROOT) if options.here else prepared(home)
         work = home / "work"
         work.mkdir()
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        if options.here:
-            environment["PYTHONPATH"] = str(ROOT)
+        environment = {key: value for key, value in os.environ.items() if options.here or not key.startswith("PYTHON")}
         failed, total = [], 0.0
         walk = list(steps(work, python, options.here))
         for title, command, wanted in sorted(walk, key=lambda step: step[0] != "install"):  # nothing runs before it

@@ -1,0 +1,113 @@
+"""Builds the wheel and the sdist into ``dist/``, checks them, and runs what is in them outside of the checkout.
+
+``make dist`` runs it with the tools of the extra ``dist``. The wheel is installed with its extras into a new environment, where the
+doctests of both packages and the README's commands run in an empty folder. The sdist is unpacked, and its own ``make test`` runs there.
+
+A failure stops what needs it, and nothing else. The last lines say how long each took; the exit status is 1 if one failed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DIST = ROOT / "dist"
+PACKAGES = ("attnpool_ref", "attnpool_flax")
+
+
+def main(arguments=None):
+    """Runs the steps, and returns 1 if one failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="leave out the test suite of the sdist")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="attnpool-dist-") as folder:
+        steps = Steps()
+        if steps.run("build", [sys.executable, "-m", "build", "--outdir", emptied(DIST), ROOT]):
+            (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+            check_files(steps, wheel, sdist)
+            try_wheel(steps, wheel, Path(folder))
+            if not options.quick:
+                try_sdist(steps, sdist, Path(folder))
+    return steps.summary()
+
+
+class Steps:
+    """Commands that were run: their titles, seconds and results."""
+
+    def __init__(self):
+        self.done = []
+
+    def run(self, title, command, cwd=ROOT):
+        """Runs a command, whose output is shown, and returns whether it succeeded."""
+        print(f"\n== {title}", flush=True)
+        begin = time.perf_counter()
+        status = subprocess.run([str(word) for word in command], cwd=cwd, env=environment(), check=False).returncode
+        self.done.append((title, time.perf_counter() - begin, status))
+        return status == 0
+
+    def summary(self):
+        """Prints a line for each step, and returns the exit status."""
+        print()
+        for title, seconds, status in self.done:
+            print(f"{seconds:6.1f} s  {title}{f'  FAILED: status {status}' if status else ''}")
+        return int(any(status for _, _, status in self.done))
+
+
+def environment():
+    """Returns the variables without paths that lead back into the checkout, and without those of the ``make`` that runs this."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "MAKE", "MFLAGS"))}
+
+
+def emptied(folder):
+    """Removes a folder with its files, and returns its path."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def check_files(steps, wheel, sdist):
+    """Runs the checkers of built files and of the files that indexes and hosts read."""
+    steps.run(
+        "twine: metadata and the README's rendering", [sys.executable, "-m", "twine", "check", "--strict", wheel, sdist]
+    )
+    steps.run("check-wheel-contents", [tool("check-wheel-contents"), wheel])
+    steps.run("validate-pyproject", [tool("validate-pyproject"), ROOT / "pyproject.toml"])
+    steps.run("cffconvert: CITATION.cff", [tool("cffconvert"), "--validate", "--infile", ROOT / "CITATION.cff"])
+
+
+def tool(name):
+    """Returns the path of a command that is installed beside this Python."""
+    return Path(sys.executable).with_name(name)
+
+
+def try_wheel(steps, wheel, folder):
+    """Installs the wheel into a new environment and runs its doctests and the README there, in an empty folder."""
+    venv.create(folder / "env", with_pip=True)
+    python, empty = folder / "env" / "bin" / "python", folder / "empty"
+    empty.mkdir()
+    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[all,test]"]
+    if steps.run("install the wheel", install):
+        shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that examples know
+        doctests = ["-q", "-p", "doctest_names", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", *PACKAGES]
+        steps.run("doctests of the wheel", [python, "-m", "pytest", *doctests], cwd=empty)
+        steps.run(
+            "the README with the wheel", [python, ROOT / "tools" / "studies" / "readme_walk.py", "--here"], cwd=empty
+        )
+
+
+def try_sdist(steps, sdist, folder):
+    """Unpacks the sdist and runs its test suite, with the environment that its makefile makes."""
+    shutil.unpack_archive(sdist, folder / "sdist", filter="data")
+    (unpacked,) = (folder / "sdist").iterdir()
+    install = ["make", "VENV=.venv", f"PYTHON={sys.executable}", ".venv/dev.stamp"]
+    if steps.run("install the sdist", install, cwd=unpacked):
+        steps.run("tests of the sdist", ["make", "VENV=.venv", "test"], cwd=unpacked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
