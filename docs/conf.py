@@ -1,0 +1,67 @@
+"""Settings of the site: ``make site`` builds it with Sphinx from the pages of this folder and the docstrings."""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site")]
+os.environ["JAX_PLATFORMS"] = "cpu"  # nothing is computed, and no other device is looked for
+
+import site_links  # noqa: E402
+import site_reference  # noqa: E402
+
+import attnpool_ref  # noqa: E402
+
+project = "attnpool"
+author = "The attnpool authors"
+copyright = author
+version = release = attnpool_ref.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+root_doc = "index"
+exclude_patterns = ["README.md", "variants.md"]  # their places are the side bar and the reference
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+
+autodoc_preserve_defaults = True
+autodoc_typehints = "none"
+napoleon_custom_sections = ["Source", "In JAX", "Packed"]
+napoleon_use_rtype = False
+python_maximum_signature_line_length = 100
+add_module_names = True
+toc_object_entries = False  # the sections have the same names
+
+html_theme = "sphinx_book_theme"
+html_title = "attnpool"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "home_page_in_toc": False,
+}
+html_copy_source = False
+html_show_sourcelink = False
+mathjax_path = "mathjax/tex-chtml.js"  # of this folder: the site asks no other host
+copybutton_exclude = ".linenos, .gp, .go"
+
+
+def setup(app):
+    """Has the reference written before the pages are read, and links changed as they are read."""
+    site_reference.write()
+    app.connect("source-read", site_links.of_page)
+    app.connect("include-read", site_links.of_included)
