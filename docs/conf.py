@@ -47,6 +47,8 @@ html_theme = "sphinx_book_theme"
 html_title = "attnpool"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = html_logo = "_static/logo.svg"
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_navbar_depth": 1,
     "show_toc_level": 2,

@@ -18,6 +18,15 @@ ELSEWHERE = {
 }
 """Pages that the site has at another place, from the repository's root and from ``docs/``."""
 
+TERMS = {
+    "masks": ("segment_ids", "lengths", "NaN", "padding"),
+    "judging": ("waiver",),
+    "guides/sentence-embeddings": ("left padding",),
+    "guides/retrieval": ("ColBERT",),
+    "scale": ("packed", "chunks"),
+}
+"""Words by the page that explains them, which a search for the word shows first."""
+
 
 def of_page(app, docname, source):
     """Changes the links of a page as it is read, and adds the toctrees to those that list others."""
@@ -26,6 +35,8 @@ def of_page(app, docname, source):
         return
     folder = posixpath.dirname(docname)
     text = moved(source[0], posixpath.join("docs", folder))
+    if docname in TERMS:
+        text = re.sub(r"^# .*\n", lambda title: title[0] + index(TERMS[docname]), text, count=1, flags=re.MULTILINE)
     if docname == "index":
         text += "".join(map(toctree, *zip(*captions(), strict=True)))
     elif docname.endswith("/README"):
@@ -78,3 +89,8 @@ def toctree(caption, pages):
     """Returns a hidden toctree in Markdown."""
     options = f":caption: {caption}\n" if caption else ""
     return f"\n\n```{{toctree}}\n:hidden:\n{options}\n" + "\n".join(pages) + "\n```\n"
+
+
+def index(terms):
+    """Returns entries of the index in Markdown."""
+    return "".join(f"\n```{{index}} ! single: {term}\n```\n" for term in terms)

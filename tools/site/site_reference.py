@@ -142,12 +142,11 @@ def _function(name):
     ]
     return "\n\n".join(
         [
+            *_indexed(known),
             _title(name, "-"),
-            *([".. index::\n" + "\n".join(f"   single: {_plain(word)}" for word in known)] if known else []),
             f".. autofunction:: attnpool_flax.{name}",
             *([" ".join(filter(None, facts))] if any(facts) else []),
-            f".. py:function:: attnpool_ref.{name}{inspect.signature(function)}\n\n"
-            "   The definition, in NumPy.",
+            f".. py:function:: {name}{inspect.signature(function)}\n   :module: attnpool_ref\n\n   The definition, in NumPy.",
             *([_dropdown(source.text)] if source else []),
         ]
     )
@@ -164,9 +163,10 @@ def _known_as(name):
     return list(dict.fromkeys(word for entry in entries if entry.functions == (name,) for word in entry.names))
 
 
-def _plain(word):
-    """An index entry in which no mark of Sphinx's own stands."""
-    return word.replace(";", ",").replace("!", "")
+def _indexed(words):
+    """Returns index entries for words; those with ``!`` come first in a search."""
+    entries = [f"   ! single: {word.replace(';', ',')}" for word in words]
+    return [".. index::\n" + "\n".join(entries)] if entries else []
 
 
 def _page_of_classes(module, members):
@@ -179,11 +179,11 @@ def _class(name):
     known = list(dict.fromkeys(word for group in names.GROUPS for entry in group.shown if entry.module == name for word in entry.names))
     return "\n\n".join(
         [
+            *_indexed(known),
             _title(name, "-"),
-            *([".. index::\n" + "\n".join(f"   single: {_plain(word)}" for word in known)] if known else []),
             f".. autoclass:: attnpool_flax.{name}\n   :members: __call__\n   :special-members: __call__",
             *([f"Known as: {', '.join(known)}."] if known else []),
-            f".. py:class:: attnpool_flax.linen.{name}{inspect.signature(getattr(linen, name))}\n\n"
+            f".. py:class:: {name}{inspect.signature(getattr(linen, name))}\n   :module: attnpool_flax.linen\n\n"
             "   The same in Flax Linen.",
         ]
     )
