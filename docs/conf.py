@@ -50,6 +50,8 @@ html_css_files = ["site.css"]
 html_favicon = html_logo = "_static/logo.svg"
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "logo": {"text": "attnpool", "alt_text": "attnpool"},
+    "navbar_persistent": [],  # the search is in the side bar
     "show_navbar_depth": 1,
     "show_toc_level": 2,
     "use_download_button": False,

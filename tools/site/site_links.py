@@ -92,5 +92,5 @@ def toctree(caption, pages):
 
 
 def index(terms):
-    """Returns entries of the index in Markdown."""
-    return "".join(f"\n```{{index}} ! single: {term}\n```\n" for term in terms)
+    """Returns entries of the index in Markdown: one directive, as an empty place of its own would have no text to show."""
+    return "\n```{eval-rst}\n.. index::\n" + "".join(f"   ! single: {term}\n" for term in terms) + "```\n"

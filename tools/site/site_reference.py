@@ -132,7 +132,6 @@ def _function(name):
     """Returns the section of one function: help of the implementation in JAX, then the definition in NumPy."""
     function, known = getattr(attnpool_ref, name), _known_as(name)
     row = table.BY_NAME.get(name)
-    source = show.read_source("attnpool_ref", row) if row else None
     module = f"Module: :class:`~attnpool_flax.{row.module}`." if row and row.module else ""
     packed = f"segment_{name}"
     facts = [
@@ -142,19 +141,23 @@ def _function(name):
     ]
     return "\n\n".join(
         [
-            *_indexed(known),
             _title(name, "-"),
+            *_indexed(known),
             f".. autofunction:: attnpool_flax.{name}",
             *([" ".join(filter(None, facts))] if any(facts) else []),
-            f".. py:function:: {name}{inspect.signature(function)}\n   :module: attnpool_ref\n\n   The definition, in NumPy.",
-            *([_dropdown(source.text)] if source else []),
+            *(_definition(row, function) if row else [f".. autofunction:: attnpool_ref.{name}"]),
         ]
     )
 
 
-def _dropdown(text):
-    code = "\n".join(f"      {line}".rstrip() for line in text.splitlines())
-    return f".. dropdown:: Source of the definition\n\n   .. code-block:: python\n\n{code}"
+def _definition(row, function):
+    """Returns the signature of a definition and its source, folded; the docstring is that of the implementation, above."""
+    lines = show.read_source("attnpool_ref", row).text.splitlines()
+    code = "\n".join(f"      {line}".rstrip() for line in lines)
+    return [
+        f".. py:function:: {row.name}{inspect.signature(function)}\n   :module: attnpool_ref\n\n   The definition, in NumPy.",
+        f".. dropdown:: Source of the definition\n\n   .. code-block:: python\n\n{code}",
+    ]
 
 
 def _known_as(name):
@@ -179,8 +182,8 @@ def _class(name):
     known = list(dict.fromkeys(word for group in names.GROUPS for entry in group.shown if entry.module == name for word in entry.names))
     return "\n\n".join(
         [
-            *_indexed(known),
             _title(name, "-"),
+            *_indexed(known),
             f".. autoclass:: attnpool_flax.{name}\n   :members: __call__\n   :special-members: __call__",
             *([f"Known as: {', '.join(known)}."] if known else []),
             f".. py:class:: {name}{inspect.signature(getattr(linen, name))}\n   :module: attnpool_flax.linen\n\n"
@@ -202,10 +205,12 @@ def _bare(function):
     return signature.replace(parameters=bare, return_annotation=signature.empty)
 
 
-def _listed(names_of, kind, package=attnpool_flax):
-    return "\n".join(
-        f"* :{kind}:`~attnpool_flax.{name}`: {inspect.getdoc(getattr(package, name)).partition(chr(10))[0]}" for name in names_of
-    )
+def _summary(documented):
+    return inspect.getdoc(documented).partition("\n")[0]
+
+
+def _listed(names_of, kind, package):
+    return "\n".join(f"* :{kind}:`~attnpool_flax.{name}`: {_summary(getattr(package, name))}" for name in names_of)
 
 
 INDEX = """
@@ -221,8 +226,8 @@ def _index(families, classes):
     tree = "\n".join(f"   {name}" for name in [*families, "modules/index", "load", "judge", "plot", "command"])
     parts = [INDEX.strip(), f".. toctree::\n   :hidden:\n\n{tree}"]
     for family, members in families.items():
-        parts += [_title(family.capitalize(), "-"), f":doc:`{family}`", _listed(members, "func")]
-    parts += [_title("Modules", "-"), ":doc:`modules/index`", *(_listed(members, "class") for members in classes.values())]
+        parts += [_title(f":doc:`{family.capitalize()} <{family}>`", "-"), _listed(members, "func", attnpool_ref)]
+    parts += [_title(":doc:`Modules <modules/index>`", "-"), *_of_classes(classes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -233,4 +238,8 @@ def _index_of_classes(classes):
         "``attnpool_flax.linen`` are Flax Linen."
     )
     parts = [_title("Modules"), introduction, f".. toctree::\n   :hidden:\n\n{tree}"]
-    return "\n\n".join([*parts, *(_listed(members, "class") for members in classes.values())]) + "\n"
+    return "\n\n".join([*parts, *_of_classes(classes)]) + "\n"
+
+
+def _of_classes(classes):
+    return [_listed(members, "class", attnpool_flax) for members in classes.values()]
