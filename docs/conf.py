@@ -18,6 +18,7 @@ author = "The attnpool authors"
 copyright = author
 version = release = attnpool_ref.__version__
 language = "en"
+smartquotes = False  # options begin with two hyphens
 
 extensions = [
     "myst_parser",
@@ -67,5 +68,6 @@ copybutton_exclude = ".linenos, .gp, .go"
 def setup(app):
     """Has the reference written before the pages are read, and links changed as they are read."""
     site_reference.write()
+    app.connect("autodoc-process-signature", site_reference.readable_signature)
     app.connect("source-read", site_links.of_page)
     app.connect("include-read", site_links.of_included)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+LINK = re.compile(r"\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 LISTED = re.compile(r"^ *\* \[[^\]]*\]\(([^)#]+)\)", re.MULTILINE)
 ELSEWHERE = {
     "docs/README.md": "index.md",
@@ -60,15 +60,16 @@ def moved(text, folder):
     """
 
     def link(match):
-        before, target, after = match.groups()
+        words, target, place = match[1], match[2], match[3] or ""
         path = posixpath.normpath(posixpath.join(folder, target))
         if "://" in target:
             return match[0]
         if path in ELSEWHERE:
-            return f"{before}/{ELSEWHERE[path]}{after}"
-        if not folder and path.startswith("docs/"):
-            return f"{before}/{path.removeprefix('docs/')}{after}"
-        return match[0] if folder else f"{before}/../{path}{after}"
+            target = f"/{ELSEWHERE[path]}"
+        elif not folder:
+            target = f"/{path.removeprefix('docs/')}" if path.startswith("docs/") else f"/../{path}"
+        named = words.endswith(".md") and posixpath.basename(words) == posixpath.basename(path)
+        return f"[{'' if named else words}]({target}{place})"  # without words a link has the title of its page
 
     return LINK.sub(link, text)
 
@@ -82,7 +83,8 @@ def captions():
 def pages_of(text, folder):
     """Returns the pages of the site that a list in Markdown names, from the site's root."""
     paths = (posixpath.normpath(posixpath.join("docs", folder, target)) for target in LISTED.findall(text))
-    return ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
+    names = ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
+    return [f"README <{name}>" if name == "/project/readme" else name for name in names]  # its title is the project's
 
 
 def toctree(caption, pages):

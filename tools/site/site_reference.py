@@ -4,6 +4,7 @@ They are written at each build, into folders of ``docs/`` that git ignores.
 """
 
 import inspect
+import re
 from itertools import groupby
 from pathlib import Path
 
@@ -19,6 +20,9 @@ REFERENCE, PROJECT = DOCS / "reference", DOCS / "project"
 
 WITHOUT_ROW = {"masks": ["pad"], "segments": ["pack", "unpack"], "streaming": ["merge_states", "finalize_state"]}
 """Functions of both packages that have no row, by family."""
+
+ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
+"""Names in use elsewhere, with the calls."""
 
 OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
 """Files of the repository's root that are pages of the site, too."""
@@ -89,6 +93,16 @@ def write():
             path.write_text(text, encoding="utf-8")
 
 
+def readable_signature(app, what, name, documented, options, signature, returned):
+    """Writes the defaults of a signature as in Python, as Sphinx asks for each."""
+    del app, what, name, documented, options
+    return signature and _readable(signature), returned
+
+
+def _readable(signature):
+    return re.sub(r"<class '([\w.]+)'>", r"\1", signature)
+
+
 def reference():
     """Returns the text of each page of the reference, by its name."""
     families = {family: [row.name for row in rows] for family, rows in groupby(table.BY_NAME.values(), _family)}
@@ -135,7 +149,7 @@ def _function(name):
     module = f"Module: :class:`~attnpool_flax.{row.module}`." if row and row.module else ""
     packed = f"segment_{name}"
     facts = [
-        f"Known as: {', '.join(known)}." if known else "",
+        f"Known as: {', '.join(known)}." if known not in ([], [name]) else "",
         module,
         f"Packed: :func:`~attnpool_flax.{packed}`." if packed in table.BY_NAME else "",
     ]
@@ -162,8 +176,11 @@ def _definition(row, function):
 
 def _known_as(name):
     """Returns the names in use elsewhere of calls of this function and no other."""
-    entries = [entry for group in names.GROUPS for entry in group.shown]
-    return list(dict.fromkeys(word for entry in entries if entry.functions == (name,) for word in entry.names))
+    return _names(entry for entry in ENTRIES if entry.functions == (name,))
+
+
+def _names(entries):
+    return list(dict.fromkeys(word for entry in entries for word in entry.names))
 
 
 def _indexed(words):
@@ -186,7 +203,7 @@ def _class(name):
             *_indexed(known),
             f".. autoclass:: attnpool_flax.{name}\n   :members: __call__\n   :special-members: __call__",
             *([f"Known as: {', '.join(known)}."] if known else []),
-            f".. py:class:: {name}{inspect.signature(getattr(linen, name))}\n   :module: attnpool_flax.linen\n\n"
+            f".. py:class:: {name}{_readable(str(inspect.signature(getattr(linen, name))))}\n   :module: attnpool_flax.linen\n\n"
             "   The same in Flax Linen.",
         ]
     )
