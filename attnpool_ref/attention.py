@@ -360,9 +360,11 @@ def kernel_regression(
         return attend(scores, value, mask, return_weights=return_weights)
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
     squared, bandwidth = np.sum(((query[..., :, None, :] - key[..., None, :, :]) / part) ** 2, -1), bandwidth / part
-    heights = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
-    total = np.sum(heights, -1, keepdims=True)
-    weights = np.where(mask, heights / np.where(total == 0, 1, total), 0)  # a real NaN stays out of the padding
+    unnormalized = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
+    denominator = np.sum(unnormalized, -1, keepdims=True)
+    weights = np.where(
+        mask, unnormalized / np.where(denominator == 0, 1, denominator), 0
+    )  # a real NaN stays out of the padding
     pooled = weights @ np.where(np.any(mask, -2)[..., None], value, 0)
     return (pooled, weights) if return_weights else pooled
 

@@ -308,8 +308,8 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
     logs = (below - np.log(np.sum(np.exp(below), -1, keepdims=True)))[..., : len(centers)]
     logs = np.where(mask[..., None], logs, -np.inf)
     top = np.max(logs, -2, initial=-np.inf)
-    shares = np.where(mask[..., None], np.exp(logs - np.where(top == -np.inf, 0, top)[..., None, :]), 0)
-    residuals = [np.sum(shares[..., k, None] * (x - center), -2) for k, center in enumerate(centers)]
+    exp_logs = np.where(mask[..., None], np.exp(logs - np.where(top == -np.inf, 0, top)[..., None, :]), 0)
+    residuals = [np.sum(exp_logs[..., k, None] * (x - center), -2) for k, center in enumerate(centers)]
     return top, np.stack(residuals, -2), np.where(mask[..., None], np.exp(logs), 0)
 
 

@@ -2,7 +2,15 @@
 
 from itertools import groupby
 
-COLOURS = {"attnpool": "#c1272d", "plain": "#444444"}
+from attnpool_ref.plot import REAL
+
+COLOURS = {"attnpool": REAL, "plain": "#444444", "PyTorch": "#8a5a00", "Keras": "#e08a1e", "Equinox": "#7b4fa3"}
+COLOURS |= {"Flax Linen": "#1b7f5c", "Flax NNX": "#5bb894", "jax.nn": "#111111"}
+"""Red is for weight on padding, in every picture of the project."""
+
+MARKERS = dict(zip(COLOURS, "osD^vPX*", strict=True))
+"""What tells the lines apart in grey."""
+
 OF_FLOORS = {"color": "#888888", "linestyle": "--"}
 
 
@@ -12,6 +20,7 @@ def draw(races, folder):
 
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "attnpool"  # the same figures give the same file
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text as text
     from matplotlib import pyplot
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -22,11 +31,16 @@ def draw(races, folder):
         for way in points[0]["ways"]:
             there = [point for point in points if way in point["ways"]]
             times = [1e3 * min(point["ways"][way]["seconds"]) for point in there]
-            style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2, "marker": "o", "ms": 3}
+            style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2}
+            style |= {"marker": MARKERS.get(way, "o"), "ms": 4}
             style |= OF_FLOORS if points[0]["ways"][way]["kind"] == "floor" else {}
             axes.loglog([point["length"] for point in there], times, label=way, **style)
         fixed = " ".join(part for part in points[0]["title"].split() if part[0] not in points[0]["letters"])
-        axes.set(title=f"{name}, {fixed}", xlabel=" = ".join(points[0]["letters"]), ylabel="milliseconds, best round")
+        axes.set(
+            title=f"{name}, {fixed}",
+            xlabel=" = ".join(points[0]["letters"]) + ", tokens",
+            ylabel="milliseconds, best round",
+        )
         axes.grid(True, which="major", alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
         figure.tight_layout()

@@ -118,7 +118,7 @@ FUNCTIONS = {}
 
 @contract.with_short_traceback
 def chosen_implementation(name, *args, platform=None, **kwargs):
-    """Returns the implementation that a call would use, without tracing or computing anything.
+    """Returns the implementation that a call would use, without computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".

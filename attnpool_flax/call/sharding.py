@@ -62,10 +62,10 @@ def check_split(row, values):
     for key, argument in row.arguments.items():
         value: Any = values[key]
         if argument.kind == "data" and argument.own[:1] and argument.own[0] in _SPLIT and hasattr(value, "shape"):
-            alike = [own for own in axis_names(axis_name) if own not in varying_axes(value)]
-            if alike:
+            replicated = [own for own in axis_names(axis_name) if own not in varying_axes(value)]
+            if replicated:
                 raise ValueError(
-                    f"{row.name}: `{key}` is the same on all devices along {alike[0]!r}, needs to be split over it by "
+                    f"{row.name}: `{key}` is the same on all devices along {replicated[0]!r}, needs to be split over it by "
                     "`in_specs` of `jax.shard_map`, with `check_vma=True`"
                 )
 

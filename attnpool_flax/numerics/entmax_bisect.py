@@ -53,20 +53,20 @@ def alpha_entmax(scores, alpha, axis):
     return jnp.where(undefined, jnp.nan, weights)
 
 
-def _by_smallest(gaps, height, power, some, axis):
+def _by_smallest(gaps, minus_log_bound, power, some, axis):
     """Computes the weights for a power above 1, where the threshold is ill-conditioned, from the smallest nonzero one, v.
 
     They are (v^p + p (gap of v - gap))^(1/p). Their sum is convex in v, and Newton's method takes few steps.
 
     Args:
       gaps: distances from the largest score.
-      height: minus the logarithm of the bound of p times a gap: above it, up to rounding, weights are 0.
+      minus_log_bound: minus the logarithm of the largest p times a gap with a nonzero weight, up to rounding.
       power: p.
       some: which scores are not -inf.
       axis: the axis of the scores.
     """
-    rounding = 4 * jnp.finfo(gaps.dtype).eps * (4 + height)
-    near = some & (power * gaps <= jnp.exp(-height) * (1 + rounding))
+    rounding = 4 * jnp.finfo(gaps.dtype).eps * (4 + minus_log_bound)
+    near = some & (power * gaps <= jnp.exp(-minus_log_bound) * (1 + rounding))
 
     def of_smallest(v, least):
         apart = power * jnp.maximum(least - gaps, 0)

@@ -108,19 +108,19 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         for array in (multiplier, bias)
     )
     if normalizer == "softmax":
-        pooled, weights, shares = tokens.softmax_with_weight_sums(queries, multiplier, bias)
+        pooled, weights, weight_sums = tokens.softmax_with_weight_sums(queries, multiplier, bias)
     else:
         weigh = functools.partial(normalize, normalizer=normalizer)
-        pooled, weights, shares = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)
+        pooled, weights, weight_sums = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)
     each = heads, count
     pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
     found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=factor_precision(tokens.precision))
-    return _with_bias(found, value_bias, jnp.reshape(shares, found.shape[:-1])[..., None]), weights
+    return _with_bias(found, value_bias, jnp.reshape(weight_sums, found.shape[:-1])[..., None]), weights
 
 
-def _with_bias(found, bias, shares):
+def _with_bias(found, bias, weight_sums):
     """Adds the value bias to the attention result, multiplied by the sum of the weights."""
-    return found if bias is None else found + shares * jnp.broadcast_to(bias[:, None], found.shape)
+    return found if bias is None else found + weight_sums * jnp.broadcast_to(bias[:, None], found.shape)
 
 
 def of_queries(found, num_queries, pooled=True):

@@ -75,9 +75,8 @@ class Dense(Tokens):
             None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
             for array in (multiplier, bias)
         )
-        mask, has_query, queries = (
-            self._flatten(*pair) for pair in ((self.mask, 1, batch), (has_query, 0), (queries, 2))
-        )
+        mask, has_query = self._flatten(self.mask, 1, batch), self._flatten(has_query, 0)
+        queries = self._flatten(queries, 2)
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
         if self.requested == KERNEL:

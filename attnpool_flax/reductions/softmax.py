@@ -132,10 +132,17 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     Returns:
       (scores [B, L, h], :class:`OnlineSoftmax`).
     """
-    x = flatten_batch(x).astype(queries.dtype)
-    if mask is not None:
-        x = jnp.where(mask[..., None], x, 0)
+    x = _zero_padding(flatten_batch(x).astype(queries.dtype), mask)
     scores = saveable(_zero_without_query(products(x, queries, precision), has_query))
+    return _from_products(scores, mask, multiplier, bias, functools.partial(_weighted_by_heads, x, precision))
+
+
+def _weighted_by_heads(x, precision, weights):
+    return weighted(jnp.swapaxes(weights, 1, 2), x, precision)
+
+
+def _from_products(scores, mask, multiplier, bias, weighted_sums):
+    """Returns (scores, accumulator) of the tokens' products with the queries; ``weighted_sums`` as in :func:`softmax_of_scores`."""
     if bias is not None:
         scores = scores + _zero_padding(bias, mask)
     if mask is not None:
@@ -143,8 +150,7 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
     exp_scores = exponential(scores, max_score[:, None])
     applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
-    numerator = weighted(jnp.swapaxes(applied, 1, 2), x, precision)
-    return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
+    return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), weighted_sums(applied))
 
 
 def _zero_without_query(scores, has_query):
@@ -162,29 +168,23 @@ def _zero_padding(values, mask):
 def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
     """Computes :func:`plain` from raw tokens: padding is masked after the scores, and before the weighted sum."""
     scores = _zero_without_query(token_products(x, queries, precision, multiply), has_query)
-    if bias is not None:
-        scores = scores + _zero_padding(bias, mask)
-    if mask is not None:
-        scores = jnp.where(mask[..., None], scores, -jnp.inf)
-    max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
-    exp_scores = exponential(scores, max_score[:, None])
-    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
-    numerator = token_sums(applied, x, mask, precision, multiply)
-    return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
+
+    def weighted_sums(weights):
+        return token_sums(weights, x, mask, precision, multiply)
+
+    return _from_products(scores, mask, multiplier, bias, weighted_sums)
 
 
-def _bwd_whole(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision, multiply):
+def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
     """Computes :func:`_bwd_plain` from raw tokens."""
+    *_, dnumerator = arrays
     dapplied = token_products(x, dnumerator, precision, multiply)
-    dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
-    dscores = exp_scores * (dexp + ddenominator[:, None]) + dscores_out
-    dmultiplier = None if multiplier is None else _zero_padding(exp_scores * dapplied, mask)
-    if mask is not None:
-        dscores = jnp.where(mask[..., None], dscores, 0)
-    dqueries = token_sums(dscores, x, mask, precision, multiply)
-    if queries.shape[0] == 1:
-        dqueries = jnp.sum(dqueries, 0, keepdims=True)
-    return dscores, dqueries, dmultiplier
+
+    def weighted_sums(weights):
+        return token_sums(weights, x, mask, precision, multiply)
+
+    dscores, dqueries, dmultiplier = _bwd_from_products(dapplied, mask, queries, *arrays, weighted_sums)
+    return dscores, dqueries, None if dmultiplier is None else _zero_padding(dmultiplier, mask)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -298,17 +298,22 @@ def _zeros_like(queries, x):
     return jnp.zeros_like(queries) + jnp.zeros_like(x[:1, :1, :1], queries.dtype)
 
 
-def _bwd_plain(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision):
+def _bwd_plain(x, mask, queries, *arrays, precision):
     """Computes :func:`_bwd_tiles` by whole products."""
-    x = x.astype(queries.dtype)
-    if mask is not None:
-        x = jnp.where(mask[..., None], x, 0)
+    *_, dnumerator = arrays
+    x = _zero_padding(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)
+    weighted_sums = functools.partial(_weighted_by_heads, x, precision)
+    return _bwd_from_products(dapplied, mask, queries, *arrays, weighted_sums)
+
+
+def _bwd_from_products(
+    dapplied, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, weighted_sums
+):
+    """Returns (dscores, dqueries, dmultiplier) from the tokens' products with dnumerator, which are ``dapplied``."""
     dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
-    dscores = exp_scores * (dexp + ddenominator[:, None]) + dscores_out
-    if mask is not None:
-        dscores = jnp.where(mask[..., None], dscores, 0)
-    dqueries = weighted(jnp.swapaxes(dscores, 1, 2), x, precision)
+    dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
+    dqueries = weighted_sums(dscores)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
     return dscores, dqueries, None if multiplier is None else exp_scores * dapplied

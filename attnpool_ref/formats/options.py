@@ -143,16 +143,16 @@ def _heads_of_width(row, width, sizes):
 
 
 def _checked_heads(row, said, value, sizes):
-    told = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
-    if told is not None and value != told:
-        raise ValueError(f"{row.name}: {said} is {brief(value)}, but the tensors have {told}")
+    expected = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
+    if expected is not None and value != expected:
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, but the tensors have {expected}")
     try:
         heads = operator.index(value)
     except TypeError:
         heads = 0
     if isinstance(value, bool) or heads < 1:
         raise ValueError(f"{row.name}: {said} is {brief(value)}, needs an integer of at least 1")
-    if told is None and sizes[row.width] % heads:
+    if expected is None and sizes[row.width] % heads:
         raise ValueError(f"{row.name}: {said} is {brief(heads)}, which does not divide the width {sizes[row.width]}")
     return heads
 

@@ -182,7 +182,7 @@ def test_with_an_address_every_link_of_the_readme_is_whole(hook):
     assert len(targets) > 10
     assert all(target.startswith("https://") for target in targets)
     assert f"]({PLACE}/blob/v1.2.3/docs/heads.md)" in text
-    assert re.search(rf"!\[[^\]]*\]\({PLACE}/raw/v1\.2\.3/docs/performance/\w+\.svg\)", text)
+    assert re.search(rf"!\[[^\]]*\]\({PLACE}/raw/v1\.2\.3/docs/pictures/\w+\.svg\)", text)
     assert hook.urls(PLACE)["Changelog"] == f"{PLACE}/blob/main/CHANGELOG.md"
 
 

@@ -91,7 +91,7 @@ class Case:
         """Returns names of the arguments of these kinds that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
-    def told(self):
+    def given_masks(self):
         """Returns names of the masks that are given, or in whose place lengths are."""
         lengths = [self.arguments()[key].mask for key in self.given("lengths")]
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]

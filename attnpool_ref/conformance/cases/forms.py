@@ -47,8 +47,8 @@ def _form(main, key, form):
         return None
     if not own:  # of packed tokens: [N] again, which integers can be, [] and [1]; a mask of these hides all tokens
         single = np.zeros((), bool) if value.dtype == bool else value[0]
-        told = {0: (value, axes), 1: (single, ()), 2: (single[None], (ONE,))}
-        return told.get(form) if form or value.dtype == bool else None
+        arrays_by_form = {0: (value, axes), 1: (single, ()), 2: (single[None], (ONE,))}
+        return arrays_by_form.get(form) if form or value.dtype == bool else None
     last, lead = value.ndim - 1, value.ndim - len(own)
     if form == 0:  # [n, m] or [L]
         return _without_ends(value[_telling(value, lead, 0)]), own

@@ -36,7 +36,7 @@ def padding(case, key, example=None):
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None
-    for name in case.told():
+    for name in case.given_masks():
         mask, axes = full_mask(case, name)
         batched, axes = "..." in axes, [a for a in axes if a != "..."]
         if not set(own) & set(axes):

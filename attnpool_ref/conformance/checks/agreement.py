@@ -120,7 +120,7 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
     place = int(np.argmax(ratio))
     element, limit = float(error.flat[place]), float(allowed.flat[place])
-    return worse(finding, element / unit, limit / unit, lambda: _told(name, got, want, place), aspect)
+    return worse(finding, element / unit, limit / unit, lambda: _message(name, got, want, place), aspect)
 
 
 def worse(finding, error, allowed, message, aspect="values"):
@@ -134,7 +134,7 @@ def worse(finding, error, allowed, message, aspect="values"):
     )
 
 
-def _told(name, got, want, place):
+def _message(name, got, want, place):
     """Returns the message for a wrong array: got and needed values, and the worst position of a long one."""
     text = f"{name} is {brief(got)}, needs {brief(want)}"
     if np.size(want) <= 12:

@@ -69,11 +69,11 @@ def apply(subject, case, situation, findings, again):
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
     return [
         *others,
-        *(_noted(finding, _told(subject, finding, tolerated), situation.kind == MIXED) for finding in mended),
+        *(_noted(finding, _note(subject, finding, tolerated), situation.kind == MIXED) for finding in mended),
     ]
 
 
-def _told(subject, finding, tolerated):
+def _note(subject, finding, tolerated):
     """Returns a note for a tolerated finding: the dtype of the computation, or the error."""
     if not np.isfinite(finding.error):
         return finding.message

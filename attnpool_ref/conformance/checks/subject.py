@@ -187,14 +187,14 @@ class Subject:
 
     def exact(self, case, return_weights=False):
         """Returns the oracle's float64 results for the same (rounded) arguments."""
-        if self._told_with_weights(return_weights):
+        if self._computed_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
         if key not in self.cache:
             self.cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
         return self.cache[key]
 
-    def _told_with_weights(self, return_weights):
+    def _computed_with_weights(self, return_weights):
         """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
         return not return_weights and self.takes_weights()
 
@@ -209,7 +209,7 @@ class Subject:
 
     def sensitivities(self, case, return_weights):
         """Returns the change of each element of the exact results per relative change of the inputs."""
-        if self._told_with_weights(return_weights):
+        if self._computed_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "sensitivity")
         if key not in self.cache:

@@ -4,13 +4,9 @@ import numpy as np
 from conformance.mutants.mistakes import Mistakes
 
 import attnpool_ref as ref
+from attnpool_ref.table import VARIANTS
 
 MUTANTS = Mistakes()
-ONE_SIDE = [f"segment_{name}_pooling" for name in ("mean", "max", "first", "last", "weighted", "attention")]
-ONE_SIDE += ["segment_multi_head_attention_pooling", "segment_additive_attention_pooling"]
-ONE_SIDE += [f"segment_{name}_pooling" for name in ("std", "statistics", "attentive_statistics")]
-ONE_SIDE += [f"segment_{name}_pooling" for name in ("sum", "min", "noisy_or", "power_mean", "logsumexp", "softmax")]
-ONE_SIDE += [f"segment_{name}_pooling" for name in ("latent_attention", "set2set", "vlad", "gated_sum", "mean_max")]
 
 
 def _one_off(name):
@@ -27,8 +23,9 @@ def _one_off(name):
         return a.oracle(mask=None)
 
 
-for _name in ONE_SIDE:
-    _one_off(_name)
+for _row in VARIANTS:
+    if "segment_ids" in _row.arguments:  # of one sequence
+        _one_off(_row.name)
 
 
 @MUTANTS.of("segment_mean_pooling", "packed mean: over the padded segment")

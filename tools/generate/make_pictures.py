@@ -1,0 +1,21 @@
+"""Writes ``docs/pictures/``: each picture is computed with attnpool, and the same numbers give the same bytes."""
+
+from pathlib import Path
+
+from pictures import batch, families, heat, layouts, speed, terminal
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
+PICTURES = {
+    "batch": batch.draw,
+    "families": families.draw,
+    "heat": heat.draw,
+    "layouts": layouts.draw,
+    "speed": speed.draw,
+    "terminal": terminal.draw,
+}
+"""What draws each file."""
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
