@@ -1,6 +1,7 @@
 """Settings of the site: ``make site`` builds it with Sphinx from the pages of this folder and the docstrings."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -71,3 +72,10 @@ def setup(app):
     app.connect("autodoc-process-signature", site_reference.readable_signature)
     app.connect("source-read", site_links.of_page)
     app.connect("include-read", site_links.of_included)
+    app.connect("build-finished", copy_interactive_page)
+
+
+def copy_interactive_page(app, error):
+    """Copies the page of plain HTML and JavaScript, as it is."""
+    if not error:
+        shutil.copytree(ROOT / "docs" / "interactive", app.outdir / "interactive", dirs_exist_ok=True)

@@ -75,6 +75,18 @@ The command attnpool
    :nested: full
 """
 
+INTERACTIVE = """
+Try it: padding, masks and weights
+==================================
+
+.. raw:: html
+
+   <iframe src="../interactive/index.html" title="Padding, masks and weights" class="interactive"
+     onload="new ResizeObserver(([{target}]) => this.style.height = `${target.scrollHeight}px`)
+       .observe(this.contentDocument.body)"></iframe>
+   <p><a href="../interactive/index.html">Open it alone</a></p>
+"""
+
 CHOICE = """
 .. autofunction:: attnpool_flax.chosen_implementation
 """
@@ -84,6 +96,7 @@ def write():
     """Writes all pages, and removes those of functions that are no more; a page that is the same keeps its time."""
     pages = {REFERENCE / f"{name}.rst": text for name, text in reference().items()}
     pages |= {PROJECT / f"{name.lower()}.md": included(name) for name in OF_REPOSITORY}
+    pages[PROJECT / "interactive.rst"] = INTERACTIVE
     for folder in (REFERENCE, PROJECT):
         for path in {path for path in folder.rglob("*") if path.is_file()} - pages.keys():
             path.unlink()

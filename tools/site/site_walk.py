@@ -1,7 +1,7 @@
 """Opens every page of the built site in a Chromium, and says what is wrong: ``make site-test``.
 
 A page must load from its own host only, without an error in the console; each of its formulas is rendered; it is not wider than
-the window of a phone (390 pixels) or of a desk (1280); its links lead somewhere. The search finds the page that a reader looks for.
+the window of a phone (390 pixels) or of a desk (1280); its links lead somewhere. The search finds the page that a reader looks for, and the interactive page computes the oracle's numbers.
 
 The last line says how much was looked at, or that no browser was found. The exit status is 1 if something is wrong.
 """
@@ -11,6 +11,7 @@ import asyncio
 import functools
 import http.server
 import os
+import re
 import shutil
 import sys
 import threading
@@ -131,6 +132,16 @@ class Walk:
             self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
         await page.close()
 
+    async def compare(self):
+        """Has the interactive page compute the stored cases of the oracle, and compare."""
+        url = f"{self.home}interactive/index.html?check"
+        page = await self.opened(url)
+        await page.wait_for_function("() => document.documentElement.dataset.check")
+        said = await page.evaluate("() => document.documentElement.dataset.check")
+        if not re.match(r"pass: [2-9]\d+ cases", said):
+            self.complain(url, f"the oracle's numbers are others: {said}")
+        await page.close()
+
     async def follow(self):
         """Asks for every address that a page links to on this host, and looks for the place in it."""
         answered = {}
@@ -160,6 +171,7 @@ async def walk(browser, home, pages):
 
         steps = [walked.look(home + page) for page in pages]
         steps += [walked.search(words, wanted) for words, wanted in SEARCHES.items()]
+        steps.append(walked.compare())
         await asyncio.gather(*map(gated, steps))
         await walked.follow()
         walked.version = chromium.version
