@@ -30,6 +30,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".markdown": "markdown"}
 root_doc = "index"
 exclude_patterns = ["README.md", "variants.md"]  # their places are the side bar and the reference
 

@@ -15,7 +15,9 @@ ELSEWHERE = {
     "docs/README.md": "index.md",
     "docs/variants.md": "reference/index.rst",
     "docs/interactive/index.html": "project/interactive.rst",
-    **{f"{name}.md": f"project/{name.lower()}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")},
+    **{
+        f"{name}.md": f"project/{name.lower()}.markdown" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+    },
 }
 """Pages that the site has at another place, from the repository's root and from ``docs/``."""
 

@@ -25,7 +25,7 @@ ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
 """Names in use elsewhere, with the calls."""
 
 OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
-"""Files of the repository's root that are pages of the site, too."""
+"""Files of the repository's root that are pages of the site, too. The pages that include them do not end in ``.md``, as pages that are read do."""
 
 JUDGE = """
 judge
@@ -95,7 +95,7 @@ CHOICE = """
 def write():
     """Writes all pages, and removes those of functions that are no more; a page that is the same keeps its time."""
     pages = {REFERENCE / f"{name}.rst": text for name, text in reference().items()}
-    pages |= {PROJECT / f"{name.lower()}.md": included(name) for name in OF_REPOSITORY}
+    pages |= {PROJECT / f"{name.lower()}.markdown": included(name) for name in OF_REPOSITORY}
     pages[PROJECT / "interactive.rst"] = INTERACTIVE
     for folder in (REFERENCE, PROJECT):
         for path in {path for path in folder.rglob("*") if path.is_file()} - pages.keys():
@@ -146,7 +146,12 @@ def _title(text, line="="):
 
 def _page_of_functions(family, members):
     module = __import__(f"attnpool_ref.{family}", fromlist=["*"])
-    parts = [_title(_titled(family)), inspect.getdoc(module), ".. currentmodule:: attnpool_flax", *map(_function, members)]
+    parts = [
+        _title(_titled(family)),
+        inspect.getdoc(module),
+        ".. currentmodule:: attnpool_flax",
+        *map(_function, members),
+    ]
     return "\n\n".join([*parts, CHOICE] if family == "layers" else parts) + "\n"
 
 
@@ -209,7 +214,11 @@ def _page_of_classes(module, members):
 
 
 def _class(name):
-    known = list(dict.fromkeys(word for group in names.GROUPS for entry in group.shown if entry.module == name for word in entry.names))
+    known = list(
+        dict.fromkeys(
+            word for group in names.GROUPS for entry in group.shown if entry.module == name for word in entry.names
+        )
+    )
     return "\n\n".join(
         [
             _title(name, "-"),
@@ -223,7 +232,9 @@ def _class(name):
 
 
 def _page_of_the_judge():
-    functions = [f".. autofunction:: {name}{_bare(getattr(conformance, name))}" for name in ("check", "judge", "each_promise")]
+    functions = [
+        f".. autofunction:: {name}{_bare(getattr(conformance, name))}" for name in ("check", "judge", "each_promise")
+    ]
     others = [name for name in conformance.__all__ if inspect.isclass(getattr(conformance, name))]
     return JUDGE + "\n\n".join([*functions, *(f".. autoclass:: {name}\n   :members:" for name in others)]) + "\n"
 

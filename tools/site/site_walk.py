@@ -96,7 +96,9 @@ class Walk:
         page.on("console", lambda message: message.type == "error" and self.complain(url, f"console: {message.text}"))
         page.on("pageerror", lambda error: self.complain(url, f"script: {error}"))
         page.on("request", lambda request: self.foreign(request.url) and self.complain(url, f"asks {request.url}"))
-        page.on("response", lambda answer: answer.status >= 400 and self.complain(url, f"{answer.status}: {answer.url}"))
+        page.on(
+            "response", lambda answer: answer.status >= 400 and self.complain(url, f"{answer.status}: {answer.url}")
+        )
         await page.goto(url, wait_until="load")
         return page
 
@@ -126,7 +128,9 @@ class Walk:
         """Searches for some words as a reader does, and looks at the first three results."""
         url = f"{self.home}search.html?q={quote(words)}"
         page = await self.opened(url)
-        await page.wait_for_function("() => document.querySelector('#search-results .search-summary')?.textContent.match(/found|match/)")
+        await page.wait_for_function(
+            "() => document.querySelector('#search-results .search-summary')?.textContent.match(/found|match/)"
+        )
         results = [urldefrag(link)[0].removeprefix(self.home) for link in await page.evaluate(RESULTS)]
         if f"{wanted}.html" not in results:
             self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
