@@ -57,7 +57,8 @@ FORMULAS = """async () => {
     return {
         all: all.length,
         raw: all.filter(one => !one.querySelector("mjx-container")).map(one => one.textContent.trim()),
-        wrong: [...wrong].map(one => one.dataset.mjxError || one.textContent),
+        wrong: [...wrong].map(one => [...MathJax.startup.document.math].find(
+            formula => formula.typesetRoot.contains(one)).math),
     };
 }"""
 """Counts formulas, and lists those that are not rendered and those that are rendered as an error or with an unknown macro."""
@@ -148,18 +149,13 @@ class Walk:
 
     async def follow(self):
         """Asks for every address that a page links to on this host, and looks for the place in it."""
-        answered = {}
-        for url, links in self.links.items():
-            for link in sorted(links):
-                target, place = urldefrag(link)
-                if self.foreign(target):
-                    continue
-                if target not in self.ids and target not in answered:
-                    answered[target] = (await self.context.request.get(target)).status
-                if answered.get(target, 200) >= 400:
-                    self.complain(url, f"a link leads nowhere: {link}")
-                elif target in self.ids and place and unquote(place) not in self.ids[target]:
-                    self.complain(url, f"a link leads to no place of its page: {link}")
+        first_from = {link: url for url, links in self.links.items() for link in links if not self.foreign(link)}
+        for link, url in first_from.items():
+            target, place = urldefrag(link)
+            if target not in self.ids and (await self.context.request.get(target)).status >= 400:
+                self.complain(url, f"a link leads nowhere: {link}")
+            elif place and unquote(place) not in self.ids.get(target, [unquote(place)]):
+                self.complain(url, f"a link leads to no place of its page: {link}")
 
 
 async def walk(browser, home, pages):
