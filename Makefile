@@ -43,7 +43,7 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, 
 	$(BIN)/python tools/generate/make_stubs.py
 
 site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into build/site, without a network; warnings are errors
-	rm -rf build/site
+	rm -rf build/site build/doctrees
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
 
 site-test: site ## open every page of the site in a Chromium: errors, formulas, searches, links, widths; says if there is no browser
