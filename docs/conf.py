@@ -5,6 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "site")]
 os.environ["JAX_PLATFORMS"] = "cpu"  # nothing is computed, and no other device is looked for
@@ -16,7 +18,6 @@ import attnpool_ref  # noqa: E402
 
 project = "attnpool"
 author = "The attnpool authors"
-copyright = author
 version = release = attnpool_ref.__version__
 language = "en"
 smartquotes = False  # options begin with two hyphens
@@ -43,7 +44,6 @@ autodoc_typehints = "none"
 napoleon_custom_sections = ["Source", "In JAX", "Packed"]
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 100
-add_module_names = True
 toc_object_entries = False  # the sections have the same names
 
 html_theme = "sphinx_book_theme"
@@ -59,10 +59,10 @@ html_theme_options = {
     "show_toc_level": 2,
     "use_download_button": False,
     "use_fullscreen_button": False,
-    "home_page_in_toc": False,
 }
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False
 mathjax_path = "mathjax/tex-chtml.js"  # of this folder: the site asks no other host
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -73,7 +73,16 @@ def setup(app):
     app.connect("autodoc-process-signature", site_reference.readable_signature)
     app.connect("source-read", site_links.of_page)
     app.connect("include-read", site_links.of_included)
+    app.connect("doctree-read", draw_dashes)
     app.connect("build-finished", copy_interactive_page)
+
+
+def draw_dashes(app, doctree):
+    """Makes a dash of the two hyphens that Sphinx writes behind the name of an argument."""
+    del app
+    for text in list(doctree.findall(nodes.Text)):
+        if text.startswith(" -- "):
+            text.parent.replace(text, nodes.Text(" – " + text[4:]))
 
 
 def copy_interactive_page(app, error):

@@ -25,7 +25,7 @@ ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
 """Names in use elsewhere, with the calls."""
 
 OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
-"""Files of the repository's root that are pages of the site, too. The pages that include them do not end in ``.md``, as pages that are read do."""
+"""Files of the repository's root that are pages of the site, too. What includes them ends in ``.markdown``: a ``.md`` is a page to read."""
 
 JUDGE = """
 judge
@@ -147,17 +147,12 @@ def _title(text, line="="):
 def _page_of_functions(family, members):
     module = __import__(f"attnpool_ref.{family}", fromlist=["*"])
     parts = [
-        _title(_titled(family)),
+        _title(f"Functions: {family}"),  # not the name alone: it would be the first answer of a search for "scores"
         inspect.getdoc(module),
         ".. currentmodule:: attnpool_flax",
         *map(_function, members),
     ]
     return "\n\n".join([*parts, CHOICE] if family == "layers" else parts) + "\n"
-
-
-def _titled(family):
-    """The title of a family's page: its name alone would be the first answer of a search for a word such as "scores"."""
-    return f"Functions: {family}"
 
 
 def _function(name):
@@ -214,11 +209,7 @@ def _page_of_classes(module, members):
 
 
 def _class(name):
-    known = list(
-        dict.fromkeys(
-            word for group in names.GROUPS for entry in group.shown if entry.module == name for word in entry.names
-        )
-    )
+    known = _names(entry for entry in ENTRIES if entry.module == name)
     return "\n\n".join(
         [
             _title(name, "-"),
