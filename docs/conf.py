@@ -82,7 +82,7 @@ def draw_dashes(app, doctree):
     del app
     for text in list(doctree.findall(nodes.Text)):
         if text.startswith(" -- "):
-            text.parent.replace(text, nodes.Text(" – " + text[4:]))
+            text.parent.replace(text, nodes.Text(f" \N{EN DASH} {text[4:]}"))
 
 
 def copy_interactive_page(app, error):
