@@ -8,10 +8,10 @@ BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator aot dist
+.PHONY: help demo check test thorough peers examples lint docs site site-test verdicts bench accelerator aot dist
 
 help: ## show this list
-	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
 	$(BIN)/attnpool demo
@@ -42,6 +42,13 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, 
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
 	$(BIN)/python tools/generate/make_interactive.py
 	$(BIN)/python tools/generate/make_stubs.py
+
+site: $(VENV)/site.stamp ## build the site of the pages and the docstrings into build/site, without a network; warnings are errors
+	rm -rf build/site build/doctrees
+	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
+
+site-test: site ## open every page of the site in a Chromium: errors, formulas, searches, links, widths; says if there is no browser
+	$(BIN)/python tools/site/site_walk.py $(ARGS)
 
 verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md
 	PYTHONPATH=.:tools/studies:tools/generate $(BIN)/python tools/studies/make_verdicts.py $(ARGS)
@@ -91,6 +98,10 @@ $(VENV)/examples.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/verdicts.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[verdicts]' $(PEERS)
+	touch $@ $(VENV)/all.stamp
+
+$(VENV)/site.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[site]'
 	touch $@ $(VENV)/all.stamp
 
 $(VENV)/bench.stamp: pyproject.toml | $(VENV)/bin/python

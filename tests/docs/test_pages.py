@@ -22,11 +22,12 @@ GENERATED = {
     "verdicts.md",
 }  # their lines are run from what they are written from
 OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md")  # their blocks are JAX's own
-ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py; guarantees.md is in test_contract_page.py
+ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py
+IN_OTHER_TESTS = {"guarantees.md", "index.md"}  # test_contract_page.py, test_first_page.py
 OF_BOTH = [
     path
     for path in PAGES
-    if path.name not in {*GENERATED, *OF_JAX, "judging.md", "guarantees.md"} and path.parent.name not in ELSEWHERE
+    if path.name not in {*GENERATED, *OF_JAX, *IN_OTHER_TESTS, "judging.md"} and path.parent.name not in ELSEWHERE
 ]
 RECIPES = re.split(r"^## ", (DOCS / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
@@ -60,11 +61,14 @@ def test_the_links_of_a_page_lead_somewhere(path):
 
 
 def test_the_list_of_pages_has_every_page_once():
-    listed = re.findall(r"^ *\* \[.*?\]\(([^)]*)\)", (DOCS / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    listed = [target.removesuffix("/README.md") for target in listed]
+    lists = [DOCS / "README.md", DOCS / "notebooks" / "README.md", DOCS / "decisions" / "README.md"]
+    listed = [
+        (path.parent / target).resolve()
+        for path in lists
+        for target in re.findall(r"^ *\* \[.*?\]\(([^)#]*)\)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert len(listed) == len(set(listed))
-    here = {str(path.relative_to(DOCS)) for path in PAGES if path.parent.name != "notebooks"} - {"README.md"}
-    assert here <= set(listed)
+    assert set(PAGES) - {DOCS / "README.md", DOCS / "index.md"} <= set(listed)
 
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]

@@ -9,6 +9,7 @@ from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_ref.conformance.candidates.adapters import torch_arrays
 
 ONES = torch.ones(5, 4)
 REFUSED = {  # tensors of which NumPy makes no array, and what is said of them
@@ -45,3 +46,12 @@ def test_the_oracle_passes_on_what_torch_says_and_jax_names_the_way():
         attnpool_ref.mean_pooling([ONES[0].clone().requires_grad_()])
     with pytest.raises(TypeError, match=r"mean_pooling: `mask` is a Tensor, .* did you mean `mask.numpy\(\)`\?$"):
         attnpool_flax.mean_pooling(np.ones((5, 4), np.float32), torch.ones(5, dtype=torch.bool))
+
+
+def test_float64_is_judged_as_float64_where_numpy_has_no_bfloat16(monkeypatch):
+    """As beside PyTorch without JAX, whose dependency ``ml_dtypes`` brings it."""
+    monkeypatch.setattr(torch_arrays, "bfloat16", lambda: None)
+    tensors = torch_arrays.TorchArrays()
+    assert tensors.array(np.ones(2), "float64").dtype == torch.float64
+    with pytest.raises(TypeError, match=r"^returns bfloat16, which NumPy reads with ml_dtypes: pip install ml_dtypes$"):
+        tensors.read(ONES.bfloat16())

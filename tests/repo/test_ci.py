@@ -8,6 +8,7 @@ import pytest
 
 RUN = Path(__file__).resolve().parent.parent.parent / ".ci" / "run"
 FULL = "PASSED IN FULL: Python 3.11 and 3.13"
+OPENED = "the site was not opened: no browser was found"
 
 
 def ci(folder, pythons, make="true", **environment):
@@ -16,7 +17,9 @@ def ci(folder, pythons, make="true", **environment):
         (folder / tool).symlink_to(shutil.which(tool))
     log = folder / "log"
     stand_ins = {f"python{version}": 'if [ -n "$2" ]; then echo "$0"; fi' for version in pythons}
-    for name, body in (stand_ins | {"make": f'echo "$*" >> "{log}"; {make}'}).items():
+    for name, body in (
+        stand_ins | {"make": f'echo "$*" >> "{log}"; case $1 in site-test) echo; echo "{OPENED}";; esac; {make}'}
+    ).items():
         (folder / name).write_text(f"#!{folder / 'bash'}\n{body}\n")
         (folder / name).chmod(0o755)
     done = subprocess.run([RUN], env={"PATH": str(folder)} | environment, capture_output=True, text=True, check=False)
@@ -25,14 +28,14 @@ def ci(folder, pythons, make="true", **environment):
 
 def last_steps(venv):
     """The steps that run once, at the end."""
-    return [f"examples VENV={venv}"]
+    return [f"examples VENV={venv}", f"site-test VENV={venv}"]
 
 
 @pytest.mark.parametrize("environment", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
 def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, environment):
     done, asked = ci(tmp_path, ["3.11", "3.13"], **environment)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == FULL
+    assert done.stdout.splitlines()[-2:] == [OPENED, f"{FULL}; {OPENED}"]
     assert done.stderr == ""
     steps = [line.split(" PYTHON")[0] for line in asked[:4]]
     assert steps == ["lint", "test", "peers bench ARGS=--quick", "test"]  # lints before other libraries are there
@@ -47,7 +50,8 @@ def test_a_missing_python_is_the_last_word_and_fails_in_ci(tmp_path, found, miss
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"INCOMPLETE: Python {missing} was not found")
     assert FULL not in done.stdout
-    assert asked[-1:] == last_steps(f".venv-ci-{found}")
+    assert line.endswith(f"all else passed; {OPENED}")
+    assert asked[-2:] == last_steps(f".venv-ci-{found}")
 
 
 def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
@@ -58,4 +62,12 @@ def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
     done, asked = ci(tmp_path / "failing", ["3.11", "3.13"], make="exit 2")
     assert done.returncode == 2
     assert len(asked) == 1
+    assert FULL not in done.stdout
+
+
+def test_a_mistake_of_the_site_fails(tmp_path):
+    done, asked = ci(tmp_path, ["3.11", "3.13"], make="case $1 in site-test) exit 2;; esac")
+    assert done.returncode == 1
+    assert OPENED in done.stdout  # what make said
+    assert asked[-1].startswith("site-test")
     assert FULL not in done.stdout

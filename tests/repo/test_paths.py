@@ -59,7 +59,7 @@ def paths_of(page):
         yield page.parent / target
 
 
-TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".git")}
+TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".git")} - {"build", "dist"}
 
 
 @pytest.mark.parametrize(

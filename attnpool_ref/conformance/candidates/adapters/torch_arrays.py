@@ -42,7 +42,7 @@ class TorchArrays(NumpyArrays):
     def array(self, value, dtype):
         """Returns a tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
         value = np.array(super().array(value, dtype), order="C", copy=True)
-        if value.dtype == bfloat16():
+        if value.dtype.name == "bfloat16":  # `== bfloat16()` may compare with None, which NumPy takes for float64
             return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
         return self._torch.from_numpy(value).to(self._device)
 
@@ -52,6 +52,8 @@ class TorchArrays(NumpyArrays):
             return super().read(value)
         value = value.detach().cpu().contiguous()
         if value.dtype == self._torch.bfloat16:
+            if bfloat16() is None:
+                raise TypeError("returns bfloat16, which NumPy reads with ml_dtypes: pip install ml_dtypes")
             return value.view(self._torch.int16).numpy().view(bfloat16())
         return value.numpy()
 

@@ -1,0 +1,101 @@
+"""Links and side bar of the site, from pages that are written to be read in the repository.
+
+The side bar is ``docs/README.md``: its headings are the captions, its lists the pages. A ``README.md`` of a folder below lists the
+pages of that folder in the same way.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+LINK = re.compile(r"\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+LISTED = re.compile(r"^ *\* \[[^\]]*\]\(([^)#]+)\)", re.MULTILINE)
+ELSEWHERE = {
+    "docs/README.md": "index.md",
+    "docs/variants.md": "reference/index.rst",
+    "docs/interactive/index.html": "project/interactive.rst",
+    **{
+        f"{name}.md": f"project/{name.lower()}.markdown" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+    },
+}
+"""Pages that the site has at another place, from the repository's root and from ``docs/``."""
+
+TERMS = {
+    "masks": ("segment_ids", "lengths", "NaN", "padding"),
+    "judging": ("waiver",),
+    "guides/sentence-embeddings": ("left padding",),
+    "guides/retrieval": ("ColBERT",),
+    "scale": ("packed", "chunks"),
+}
+"""Words by the page that explains them, which a search for the word shows first."""
+
+
+def of_page(app, docname, source):
+    """Changes the links of a page as it is read, and adds the toctrees to those that list others."""
+    del app
+    if docname.startswith("reference/"):
+        return
+    folder = posixpath.dirname(docname)
+    text = moved(source[0], posixpath.join("docs", folder))
+    if docname in TERMS:
+        text = re.sub(r"^# .*\n", lambda title: title[0] + index(TERMS[docname]), text, count=1, flags=re.MULTILINE)
+    if docname == "index":
+        text += "".join(map(toctree, *zip(*captions(), strict=True)))
+    elif docname.endswith("/README"):
+        text += toctree("", pages_of(source[0], folder))
+    source[0] = text
+
+
+def of_included(app, path, docname, source):
+    """Changes the links of a file of the repository's root, which a page of the site includes."""
+    del app, docname
+    if Path(path).suffix == ".md":
+        source[0] = moved(source[0], "")
+
+
+def moved(text, folder):
+    """Returns the text with links that start at the site's root, where it has the page at another place.
+
+    Args:
+      text: Markdown.
+      folder: its folder, from the repository's root.
+    """
+
+    def link(match):
+        words, target, place = match[1], match[2], match[3] or ""
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if "://" in target:
+            return match[0]
+        if path in ELSEWHERE:
+            target = f"/{ELSEWHERE[path]}"
+        elif not folder:
+            target = f"/{path.removeprefix('docs/')}" if path.startswith("docs/") else f"/../{path}"
+        named = words.endswith(".md") and posixpath.basename(words) == posixpath.basename(path)
+        return f"[{'' if named else words}]({target}{place})"  # without words a link has the title of its page
+
+    return LINK.sub(link, text)
+
+
+def captions():
+    """Returns the sections of ``docs/README.md``: the caption and the pages of each."""
+    _, *sections = re.split(r"^## ", (DOCS / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [(section.partition("\n")[0], pages_of(section, "")) for section in sections]
+
+
+def pages_of(text, folder):
+    """Returns the pages of the site that a list in Markdown names, from the site's root."""
+    paths = (posixpath.normpath(posixpath.join("docs", folder, target)) for target in LISTED.findall(text))
+    names = ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
+    return [f"README <{name}>" if name == "/project/readme" else name for name in names]  # its title is the project's
+
+
+def toctree(caption, pages):
+    """Returns a hidden toctree in Markdown."""
+    options = f":caption: {caption}\n" if caption else ""
+    return f"\n\n```{{toctree}}\n:hidden:\n{options}\n" + "\n".join(pages) + "\n```\n"
+
+
+def index(terms):
+    """Returns entries of the index in Markdown: one directive, as an empty place of its own would have no text to show."""
+    return "\n```{eval-rst}\n.. index::\n" + "".join(f"   ! single: {term}\n" for term in terms) + "```\n"

@@ -1,0 +1,277 @@
+"""Pages of the site that are made from the table: the reference of functions and modules, and the repository's own files.
+
+They are written at each build, into folders of ``docs/`` that git ignores.
+"""
+
+import inspect
+import re
+from itertools import groupby
+from pathlib import Path
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax import linen, modules
+from attnpool_ref import conformance, table
+from attnpool_ref.cli import show
+from attnpool_ref.table import names
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+REFERENCE, PROJECT = DOCS / "reference", DOCS / "project"
+
+WITHOUT_ROW = {"masks": ["pad"], "segments": ["pack", "unpack"], "streaming": ["merge_states", "finalize_state"]}
+"""Functions of both packages that have no row, by family."""
+
+ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
+"""Names in use elsewhere, with the calls."""
+
+OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+"""Files of the repository's root that are pages of the site, too. What includes them ends in ``.markdown``: a ``.md`` is a page to read."""
+
+JUDGE = """
+judge
+=====
+
+.. automodule:: attnpool_ref.conformance
+   :no-index:
+
+.. currentmodule:: attnpool_ref.conformance
+
+"""
+
+FORMATS = """
+load and save
+=============
+
+Trained heads of other libraries, into modules and back. :doc:`/heads` lists the formats.
+
+.. currentmodule:: attnpool_flax
+
+.. autofunction:: attnpool_flax.load
+
+.. autofunction:: attnpool_flax.save
+
+In NumPy, without JAX:
+
+.. autofunction:: attnpool_ref.formats.read
+
+.. autofunction:: attnpool_ref.formats.write
+"""
+
+PLOT = """
+attnpool_ref.plot
+=================
+
+.. automodule:: attnpool_ref.plot
+   :members: show_weights, show_heatmaps
+   :member-order: bysource
+"""
+
+COMMAND = """
+The command attnpool
+====================
+
+.. click:: attnpool_ref.cli.application:application
+   :prog: attnpool
+   :nested: full
+"""
+
+INTERACTIVE = """
+Try it: padding, masks and weights
+==================================
+
+.. raw:: html
+
+   <iframe src="../interactive/index.html" title="Padding, masks and weights" class="interactive"
+     onload="new ResizeObserver(([{target}]) => this.style.height = `${target.scrollHeight}px`)
+       .observe(this.contentDocument.body)"></iframe>
+   <p><a href="../interactive/index.html">Open it alone</a></p>
+"""
+
+CHOICE = """
+.. autofunction:: attnpool_flax.chosen_implementation
+"""
+
+
+def write():
+    """Writes all pages, and removes those of functions that are no more; a page that is the same keeps its time."""
+    pages = {REFERENCE / f"{name}.rst": text for name, text in reference().items()}
+    pages |= {PROJECT / f"{name.lower()}.markdown": included(name) for name in OF_REPOSITORY}
+    pages[PROJECT / "interactive.rst"] = INTERACTIVE
+    for folder in (REFERENCE, PROJECT):
+        for path in {path for path in folder.rglob("*") if path.is_file()} - pages.keys():
+            path.unlink()
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def readable_signature(app, what, name, documented, options, signature, returned):
+    """Writes the defaults of a signature as in Python, as Sphinx asks for each."""
+    del app, what, name, documented, options
+    return signature and _readable(signature), returned
+
+
+def _readable(signature):
+    return re.sub(r"<class '([\w.]+)'>", r"\1", signature)
+
+
+def reference():
+    """Returns the text of each page of the reference, by its name."""
+    families = {family: [row.name for row in rows] for family, rows in groupby(table.BY_NAME.values(), _family)}
+    families = {family: [*members, *WITHOUT_ROW.get(family, [])] for family, members in families.items()}
+    classes = {module: list(members) for module, members in groupby(modules.__all__, _file)}
+    pages = {family: _page_of_functions(family, members) for family, members in families.items()}
+    pages |= {f"modules/{module}": _page_of_classes(module, members) for module, members in classes.items()}
+    pages |= {"load": FORMATS, "judge": _page_of_the_judge(), "plot": PLOT, "command": COMMAND}
+    return pages | {"index": _index(families, classes), "modules/index": _index_of_classes(classes)}
+
+
+def included(name):
+    """Returns a page that includes a file of the repository's root."""
+    return f"```{{include}} ../../{name}.md\n```\n"
+
+
+def _family(row):
+    return row.family
+
+
+def _file(name):
+    return getattr(attnpool_flax, name).__module__.rpartition(".")[2]
+
+
+def _title(text, line="="):
+    return f"{text}\n{line * len(text)}"
+
+
+def _page_of_functions(family, members):
+    module = __import__(f"attnpool_ref.{family}", fromlist=["*"])
+    parts = [
+        _title(f"Functions: {family}"),  # not the name alone: it would be the first answer of a search for "scores"
+        inspect.getdoc(module),
+        ".. currentmodule:: attnpool_flax",
+        *map(_function, members),
+    ]
+    return "\n\n".join([*parts, CHOICE] if family == "layers" else parts) + "\n"
+
+
+def _function(name):
+    """Returns the section of one function: help of the implementation in JAX, then the definition in NumPy."""
+    function, known = getattr(attnpool_ref, name), _known_as(name)
+    row = table.BY_NAME.get(name)
+    module = f"Module: :class:`~attnpool_flax.{row.module}`." if row and row.module else ""
+    packed = f"segment_{name}"
+    facts = [
+        f"Known as: {', '.join(known)}." if known not in ([], [name]) else "",
+        module,
+        f"Packed: :func:`~attnpool_flax.{packed}`." if packed in table.BY_NAME else "",
+    ]
+    return "\n\n".join(
+        [
+            _title(name, "-"),
+            *_indexed(known),
+            f".. autofunction:: attnpool_flax.{name}",
+            *([" ".join(filter(None, facts))] if any(facts) else []),
+            *(_definition(row, function) if row else [f".. autofunction:: attnpool_ref.{name}"]),
+        ]
+    )
+
+
+def _definition(row, function):
+    """Returns the signature of a definition and its source, folded; the docstring is that of the implementation, above."""
+    lines = show.read_source("attnpool_ref", row).text.splitlines()
+    code = "\n".join(f"      {line}".rstrip() for line in lines)
+    return [
+        f".. py:function:: {row.name}{inspect.signature(function)}\n   :module: attnpool_ref\n\n   The definition, in NumPy.",
+        f".. dropdown:: Source of the definition\n\n   .. code-block:: python\n\n{code}",
+    ]
+
+
+def _known_as(name):
+    """Returns the names in use elsewhere of calls of this function and no other."""
+    return _names(entry for entry in ENTRIES if entry.functions == (name,))
+
+
+def _names(entries):
+    return list(dict.fromkeys(word for entry in entries for word in entry.names))
+
+
+def _indexed(words):
+    """Returns index entries for words; those with ``!`` come first in a search."""
+    entries = [f"   ! single: {word.replace(';', ',')}" for word in words]
+    return [".. index::\n" + "\n".join(entries)] if entries else []
+
+
+def _page_of_classes(module, members):
+    text = inspect.getdoc(inspect.getmodule(getattr(attnpool_flax, members[0])))
+    parts = [_title(f"Modules: {module}"), text, ".. currentmodule:: attnpool_flax", *map(_class, members)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _class(name):
+    known = _names(entry for entry in ENTRIES if entry.module == name)
+    return "\n\n".join(
+        [
+            _title(name, "-"),
+            *_indexed(known),
+            f".. autoclass:: attnpool_flax.{name}\n   :members: __call__\n   :special-members: __call__",
+            *([f"Known as: {', '.join(known)}."] if known else []),
+            f".. py:class:: {name}{_readable(str(inspect.signature(getattr(linen, name))))}\n   :module: attnpool_flax.linen\n\n"
+            "   The same in Flax Linen.",
+        ]
+    )
+
+
+def _page_of_the_judge():
+    functions = [
+        f".. autofunction:: {name}{_bare(getattr(conformance, name))}" for name in ("check", "judge", "each_promise")
+    ]
+    others = [name for name in conformance.__all__ if inspect.isclass(getattr(conformance, name))]
+    return JUDGE + "\n\n".join([*functions, *(f".. autoclass:: {name}\n   :members:" for name in others)]) + "\n"
+
+
+def _bare(function):
+    """Returns the signature of a function without its types, which are long."""
+    signature = inspect.signature(function)
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=signature.empty)
+
+
+def _summary(documented):
+    return inspect.getdoc(documented).partition("\n")[0]
+
+
+def _listed(names_of, kind, package):
+    return "\n".join(f"* :{kind}:`~attnpool_flax.{name}`: {_summary(getattr(package, name))}" for name in names_of)
+
+
+INDEX = """
+All functions and modules
+=========================
+
+Every function is in both packages under the same name: ``attnpool_ref`` is the definition in NumPy, ``attnpool_flax`` the
+implementation in JAX. :doc:`/conventions` says what all of them guarantee about masks, dtypes and batch axes.
+"""
+
+
+def _index(families, classes):
+    tree = "\n".join(f"   {name}" for name in [*families, "modules/index", "load", "judge", "plot", "command"])
+    parts = [INDEX.strip(), f".. toctree::\n   :hidden:\n\n{tree}"]
+    for family, members in families.items():
+        parts += [_title(f":doc:`{family.capitalize()} <{family}>`", "-"), _listed(members, "func", attnpool_ref)]
+    parts += [_title(":doc:`Modules <modules/index>`", "-"), *_of_classes(classes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _index_of_classes(classes):
+    tree = "\n".join(f"   {module}" for module in classes)
+    introduction = (
+        "Modules hold the parameters of functions. Those of ``attnpool_flax`` are Flax NNX; those of the same names in\n"
+        "``attnpool_flax.linen`` are Flax Linen."
+    )
+    parts = [_title("Modules"), introduction, f".. toctree::\n   :hidden:\n\n{tree}"]
+    return "\n\n".join([*parts, *_of_classes(classes)]) + "\n"
+
+
+def _of_classes(classes):
+    return [_listed(members, "class", attnpool_flax) for members in classes.values()]

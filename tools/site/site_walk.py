@@ -1,0 +1,221 @@
+"""Opens every page of the built site in a Chromium, and says what is wrong: ``make site-test``.
+
+A page must load from its own host only, without an error in the console; each of its formulas is rendered; it is not wider than
+the window of a phone (390 pixels) or of a desk (1280); its links lead somewhere. The search finds the page that a reader looks for, and the interactive page computes the oracle's numbers.
+
+The last line says how much was looked at, or that no browser was found. The exit status is 1 if something is wrong.
+"""
+
+import argparse
+import asyncio
+import functools
+import http.server
+import os
+import re
+import shutil
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import quote, unquote, urldefrag
+
+from playwright.async_api import async_playwright
+
+SITE = Path(__file__).resolve().parents[2] / "build" / "site"
+WIDTHS = (1280, 390)
+AT_ONCE = 4
+"""Pages that are open at the same time."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+SEARCHES = {
+    "sparsemax": "reference/normalizers",
+    "ABMIL": "reference/additive",
+    "MAP head": "reference/modules/heads",
+    "ColBERT": "guides/retrieval",
+    "left padding": "guides/sentence-embeddings",
+    "NetVLAD": "reference/modules/readouts",
+    "lengths": "masks",
+    "segment_ids": "masks",
+    "NaN": "masks",
+    "waiver": "judging",
+}
+"""Words, and the page that must be among the first three results."""
+
+FORMULAS = """async () => {
+    const all = [...document.querySelectorAll(".math")];
+    if (!all.length) return {all: 0, raw: [], wrong: []};
+    if (!window.MathJax || !MathJax.startup) return {all: all.length, raw: ["MathJax is not there"], wrong: []};
+    await MathJax.startup.promise;
+    const wrong = document.querySelectorAll("mjx-merror, [data-mjx-error], mjx-container [style*='color: red']");
+    return {
+        all: all.length,
+        raw: all.filter(one => !one.querySelector("mjx-container")).map(one => one.textContent.trim()),
+        wrong: [...wrong].map(one => [...MathJax.startup.document.math].find(
+            formula => formula.typesetRoot.contains(one)).math),
+    };
+}"""
+"""Counts formulas, and lists those that are not rendered and those that are rendered as an error or with an unknown macro."""
+
+TOO_WIDE = """() => {
+    const root = document.documentElement;
+    if (root.scrollWidth <= root.clientWidth) return "";
+    const inside = one => one && (getComputedStyle(one).overflowX !== "visible" || inside(one.parentElement));
+    const wide = [...document.querySelectorAll("main *, footer *")].filter(
+        one => one.getBoundingClientRect().right > root.clientWidth + 1 && !inside(one));
+    const texts = wide.map(one => `<${one.tagName} class="${one.className}"> ${one.textContent.trim().slice(0, 40)}`);
+    return `${root.scrollWidth} > ${root.clientWidth}: ${texts.at(-1)}`;
+}"""
+"""Returns why a page can be scrolled to the side, or an empty text."""
+
+LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
+IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
+RESULTS = "() => [...document.querySelectorAll('#search-results li > a')].slice(0, 3).map(one => one.href)"
+
+
+class Walk:
+    """One walk through the site: what was seen, and what is wrong."""
+
+    def __init__(self, context, home):
+        self.context, self.home = context, home
+        self.wrong, self.formulas = [], 0
+        self.links, self.ids = {}, {}
+
+    def complain(self, page, text):
+        """Notes something wrong with a page."""
+        self.wrong.append(f"{page.removeprefix(self.home)}: {text}")
+
+    async def opened(self, url):
+        """Opens a page, and notes errors and requests that it makes."""
+        page = await self.context.new_page()
+        page.on("console", lambda message: message.type == "error" and self.complain(url, f"console: {message.text}"))
+        page.on("pageerror", lambda error: self.complain(url, f"script: {error}"))
+        page.on("request", lambda request: self.foreign(request.url) and self.complain(url, f"asks {request.url}"))
+        page.on(
+            "response", lambda answer: answer.status >= 400 and self.complain(url, f"{answer.status}: {answer.url}")
+        )
+        await page.goto(url, wait_until="load")
+        return page
+
+    def foreign(self, url):
+        """Whether an address is on another host."""
+        return not url.startswith((self.home, "data:", "blob:"))
+
+    async def look(self, url):
+        """Opens one page and looks at all of it."""
+        page = await self.opened(url)
+        seen = await page.evaluate(FORMULAS)
+        self.formulas += seen["all"]
+        for text in seen["raw"]:
+            self.complain(url, f"a formula is not rendered: {text}")
+        for text in seen["wrong"]:
+            self.complain(url, f"a formula is in error: {text}")
+        for width in WIDTHS:
+            await page.set_viewport_size({"width": width, "height": 900})
+            reason = await page.evaluate(TOO_WIDE)
+            if reason:
+                self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
+        self.links[url] = set(await page.evaluate(LINKS))
+        self.ids[url] = set(await page.evaluate(IDS))
+        await page.close()
+
+    async def search(self, words, wanted):
+        """Searches for some words as a reader does, and looks at the first three results."""
+        url = f"{self.home}search.html?q={quote(words)}"
+        page = await self.opened(url)
+        await page.wait_for_function(
+            "() => document.querySelector('#search-results .search-summary')?.textContent.match(/found|match/)"
+        )
+        results = [urldefrag(link)[0].removeprefix(self.home) for link in await page.evaluate(RESULTS)]
+        if f"{wanted}.html" not in results:
+            self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
+        await page.close()
+
+    async def compare(self):
+        """Has the interactive page compute the stored cases of the oracle, and compare."""
+        url = f"{self.home}interactive/index.html?check"
+        page = await self.opened(url)
+        await page.wait_for_function("() => document.documentElement.dataset.check")
+        said = await page.evaluate("() => document.documentElement.dataset.check")
+        if not re.match(r"pass: [2-9]\d+ cases", said):
+            self.complain(url, f"the oracle's numbers are others: {said}")
+        await page.close()
+
+    async def follow(self):
+        """Asks for every address that a page links to on this host, and looks for the place in it."""
+        first_from = {link: url for url, links in self.links.items() for link in links if not self.foreign(link)}
+        for link, url in first_from.items():
+            target, place = urldefrag(link)
+            if target not in self.ids and (await self.context.request.get(target)).status >= 400:
+                self.complain(url, f"a link leads nowhere: {link}")
+            elif place and unquote(place) not in self.ids.get(target, [unquote(place)]):
+                self.complain(url, f"a link leads to no place of its page: {link}")
+
+
+async def walk(browser, home, pages):
+    """Looks at all pages and searches, some at once, and returns the walk."""
+    async with async_playwright() as play:
+        chromium = await play.chromium.launch(executable_path=browser, args=FLAGS)
+        walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": 900}), home)
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def gated(step):
+            async with gate:
+                await step
+
+        steps = [walked.look(home + page) for page in pages]
+        steps += [walked.search(words, wanted) for words, wanted in SEARCHES.items()]
+        steps.append(walked.compare())
+        await asyncio.gather(*map(gated, steps))
+        await walked.follow()
+        walked.version = chromium.version
+        await chromium.close()
+    return walked
+
+
+def found_browser():
+    """Returns the path of a Chromium: of the variable CHROMIUM, of the path, or Playwright's own; None if there is none."""
+    named = [os.environ[name] for name in ("CHROMIUM", "PLAYWRIGHT_CHROMIUM_EXECUTABLE_PATH") if os.environ.get(name)]
+    own = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
+    installed = sorted(map(str, own.glob("chromium-*/chrome-*/chrome")))
+    return next(filter(None, [*map(shutil.which, [*named, *BROWSERS]), *installed]), None)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and says nothing about it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+def main(arguments=None):
+    """Walks the site, prints what is wrong, and returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--site", type=Path, default=SITE, help="the folder of the built site")
+    site = parser.parse_args(arguments).site
+    browser = found_browser()
+    if browser is None:
+        print("the site was not opened: no browser was found")
+        return 0
+    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        walked = asyncio.run(walk(browser, f"http://127.0.0.1:{server.server_port}/", pages))
+        server.shutdown()
+    for line in walked.wrong:
+        print(line)
+    seen = f"{len(pages)} pages, {walked.formulas} formulas, {len(SEARCHES)} searches in Chromium {walked.version}"
+    print(f"the site has {len(walked.wrong)} mistakes: {seen}" if walked.wrong else f"the site was opened: {seen}")
+    return 1 if walked.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
