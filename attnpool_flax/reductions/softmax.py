@@ -184,7 +184,7 @@ def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
     def weighted_sums(weights):
         return token_sums(weights, x, mask, precision, multiply)
 
-    dscores, dqueries, dmultiplier = _bwd_from_products(dapplied, mask, queries, *arrays, weighted_sums)
+    dscores, dqueries, dmultiplier = _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
     return dscores, dqueries, None if dmultiplier is None else _zero_padding(dmultiplier, mask)
 
 
@@ -305,11 +305,11 @@ def _bwd_plain(x, mask, queries, *arrays, precision):
     x = _zero_padding(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)
     weighted_sums = functools.partial(_weighted_by_heads, x, precision)
-    return _bwd_from_products(dapplied, mask, queries, *arrays, weighted_sums)
+    return _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
 
 
 def _bwd_from_products(
-    dapplied, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, weighted_sums
+    weighted_sums, dapplied, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
 ):
     """Returns (dscores, dqueries, dmultiplier) from the tokens' products with dnumerator, which are ``dapplied``."""
     dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)

@@ -35,7 +35,10 @@ ORDINARY = {
         "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right",
     ),
     "padded_scores_of_0": ("attention_pooling", "multiplies scores by the mask: padding gets the score 0"),
-    "masked_after_the_softmax": ("attention_pooling", "applies the mask after the normalizer, without normalizing again"),
+    "masked_after_the_softmax": (
+        "attention_pooling",
+        "applies the mask after the normalizer, without normalizing again",
+    ),
     "minus_1e9": (
         "attention_pooling",
         "averages the padding of a fully masked row, as a finite number in place of -inf does",
