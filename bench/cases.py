@@ -221,11 +221,11 @@ class Case:
 
     def _ours(self):
         function = getattr(attnpool_flax, self.name)
-        yield Way(OURS, OURS, _calling(function, self.options))
+        yield Way(OURS, OURS, calling(function, self.options))
         if "implementations" in self.beside and "implementation" in inspect.signature(function).parameters:
             for name in ("einsum", "tiles"):
                 options = self.options | {"implementation": name}
-                yield Way(f"{OURS}, {name}", OURS, _calling(function, options))
+                yield Way(f"{OURS}, {name}", OURS, calling(function, options))
 
 
 def _is_fixed(name):
@@ -239,7 +239,9 @@ def _numbers(rng, length, count):
     return np.searchsorted(parts / parts[-1], np.arange(length) / length).astype(np.int32)
 
 
-def _calling(function, options):
+def calling(function, options):
+    """A way's function: one of ours with these options, from floats and fixed arrays to its results."""
+
     def call(floats, fixed):
         return jax.tree.leaves(function(**floats, **fixed, **options))
 
