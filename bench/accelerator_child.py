@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 import attnpool_flax
 from attnpool_flax.call.compiled import chosen_implementation
-from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, KERNEL
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, KERNELS
 from attnpool_ref import conformance
 from bench import peers, versions
 from bench.cases import Case, calling
@@ -64,6 +64,7 @@ CASES = (
     Case("segment_attention_pooling", dict(N=524288, d=768), note="packed", options={"num_segments": 1024}, **NARROW),
     Case("multi_head_attention_pooling", dict(B=256, L=256, d=1152, n=1, H=16, c=72), note="MAP", **NARROW),
     Case("cross_attention_pooling", dict(B=1024, L=50, T=50, d=768), note="KGC", **NARROW),
+    Case("dot_product_attention", dict(B=256, n=1024, m=1024, d=128), note="many queries", **NARROW),
     Case("additive_attention", dict(B=8, n=64, m=4096, d=256, h=256), note="additive", **NARROW),
     Case("attention_pooling", dict(B=1, L=131072, d=4096), note="long document", **NARROW),
     Case("attention_pooling", dict(B=8, L=131072, d=4096), note="long documents", **NARROW),
@@ -127,8 +128,8 @@ class Answers:
             raise MemoryError(f"{ROOM} arrays like x do not fit into the memory")
         self.arrays, self.programs = drawn(self.case), {}
         self.verifier = Verifier(self.case, direction, self.arrays)
-        self.ways = {way.name: way for way in ways(self.case, direction)}
         arguments = self.arrays.floats | self.arrays.fixed | self.case.options
+        self.ways = {way.name: way for way in ways(self.case, direction, arguments)}
         return {"ways": list(self.ways), "default": chosen_implementation(self.case.name, **arguments)}
 
     def add(self, way):
@@ -174,15 +175,24 @@ def drawn(case):
     return Arrays(arrays.floats, jax.tree.map(jnp.asarray, arrays.fixed), arrays.cotangents)
 
 
-def ways(case, direction):
-    """A copy, the default, every implementation that can be asked for, and peers."""
+def ways(case, direction, arguments):
+    """A copy, the default, every implementation that the function has, and peers."""
     yield Way(COPY, FLOOR, lambda floats, fixed: [2 * floats[name] for name in case.data()])
     default, *others = case.ways(direction)
     yield default
-    for name in (*IMPLEMENTATIONS, KERNEL):
+    for name in (*IMPLEMENTATIONS, *(kernel for kernel in KERNELS if has_kernel(case.name, arguments, kernel))):
         options = case.options | {"implementation": name}
         yield Way(f"{OURS}, {name}", OURS, calling(getattr(attnpool_flax, case.name), options))
     yield from (way for way in others if way.kind == PEER and way.name in BESIDE)
+
+
+def has_kernel(name, arguments, kernel):
+    """Whether a function has a kernel, be it one that refuses these arguments or this device."""
+    try:
+        chosen_implementation(name, **arguments, implementation=kernel)
+    except ValueError as error:
+        return "this call does not" not in str(error)
+    return True
 
 
 def commit():

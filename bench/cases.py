@@ -96,6 +96,9 @@ FUNCTIONS = {
     "bidaf_attention": Function(
         _PAIR | {"kernel": "D"}, per=("[n, k]", "Bnk"), largest="nkD", plain=plain.bidaf_attention
     ),
+    "dot_product_attention": Function(
+        {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}, per=("[n, m]", "Bnm"), largest="nm"
+    ),
     "additive_attention": Function(
         {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}
         | {"query_kernel": "dh", "key_kernel": "dh", "out_kernel": "h"},

@@ -92,7 +92,7 @@ class _Tokens:
         self.narrow = multiply is not None and is_narrow(x)
         x = x if self.narrow else x.astype(computing(x.dtype))
         self.x = x if mask is None else jnp.where(mask[:, None], x, 0)
-        self.mask, self.precision, self.multiply = mask, precision, multiply
+        self.mask, self.precision, self.multiply = mask, precision, bool(multiply)
 
     def products(self, query):
         """Returns the products [L] with a query [d]."""
