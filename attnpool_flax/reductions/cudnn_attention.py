@@ -5,8 +5,6 @@ rounded to the inputs' dtype, as the weights inside of it are. What the contract
 values that no query sees come as 0, and queries that see no key become 0. Nobody has timed it here: it is the default nowhere.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
@@ -106,7 +104,7 @@ def _refused(*args, **kwargs):
 _ON_GPUS = Primitive("attnpool_on_nvidia_gpus")
 """The identity, which is lowered for NVIDIA GPUs only."""
 
-_ON_GPUS.def_impl(functools.partial(jax.jit(lambda array: _ON_GPUS.bind(array))))
+_ON_GPUS.def_impl(jax.jit(lambda array: _ON_GPUS.bind(array)))
 _ON_GPUS.def_abstract_eval(lambda array: array)
 ad.deflinear2(_ON_GPUS, lambda cotangent, array: [cotangent])
 batching.defvectorized(_ON_GPUS)
