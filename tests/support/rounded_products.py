@@ -90,8 +90,11 @@ def _while(inside, params, operands):
 
 
 def _scan(inside, params, operands):
-    first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
-    constants, carry, slices = operands[:first], operands[first:second], operands[second:]
+    if "ft_in" in params:  # since JAX 0.12
+        constants, carry, slices = map(list, params["ft_in"].update(operands).unpack())
+    else:
+        first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
+        constants, carry, slices = operands[:first], operands[first:second], operands[second:]
 
     def step(carry, slices):
         found = inside(params["jaxpr"])(*constants, *carry, *slices)
