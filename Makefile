@@ -56,7 +56,7 @@ verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling
 bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
 
-accelerator: ## the same on a GPU or TPU in 8 minutes, with the Python that is there; installs nothing
+accelerator: ## judge and time it on a GPU or TPU in 8 minutes, with the Python that is there; installs nothing
 	$(PYTHON) -m bench.accelerator $(ARGS)
 
 aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, judge bytes and loops; needs Python 3.12 and 2 GB

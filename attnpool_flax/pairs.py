@@ -19,6 +19,7 @@ from attnpool_flax.reductions import (
     unify_varying,
 )
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
+from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
@@ -79,6 +80,7 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
 
 def _seen_from(total, own_kernel, others_kernel, precision):
     """Returns one summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
+    precision = factor_precision(precision)
     if own_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, own_kernel, precision=precision)
     return total if others_kernel is None else jnp.einsum("...c,dc->...d", total, others_kernel, precision=precision)

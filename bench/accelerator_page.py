@@ -1,48 +1,91 @@
-"""The table of an accelerator, from its JSON."""
+"""The table of an accelerator, and the defaults that its times speak for, from its JSON."""
 
+import math
 import statistics
 
 HEAD = "## On an accelerator\n"
 UNMEASURED = "Not measured: no GPU and no TPU was at hand. `make accelerator` fills this table where there is one.\n"
+
+OURS, COPY = "attnpool", "copy"
+
+WORTH = 0.95
+"""The part of the default's time that another implementation may take at most to become the default."""
+
+
+def failed(found):
+    """What is wrong: rows that failed, and ways of ours whose results were."""
+    rows = [f"{name}: {verdict['status']}" for name, verdict in found["judged"].items() if verdict["status"] != "pass"]
+    return rows + found["wrong"]
 
 
 def section(found):
     """The text of the section."""
     if found is None:
         return HEAD + "\n" + UNMEASURED
-    check = found["check"]
-    judged = f"{len(check['passed'])} functions passed"
-    for what in ("failed", "not judged"):
-        if check[what]:
-            judged += f"; {what}: {', '.join(check[what])}"
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    passed = [name for name, verdict in found["judged"].items() if verdict["status"] == "pass"]
     lines = [HEAD]
     if found["scale"] != "full":
         lines += ["**A tiny run: that it runs, not how fast it is.**\n"]
     lines += [
-        f"* {found['date']}, {found['device']}",
+        f"* {found['date']}, {found['device']} ({found['devices']}), {found['host']['system']}, commit {found['commit']}",
         f"* {versions}; missing: {', '.join(found['missing']) or 'none'}",
-        f"* the judge (float32, bfloat16): {judged}\n",
+        f"* judged in float32 and bfloat16, forward and gradient: {', '.join(passed) or 'no row'} passed\n",
+        *listed("Wrong:", failed(found)),
         "GB/s are the bytes that no way can do without (tokens read, in a step an array like them written) by the median time;",
         "the share is of the bandwidth of a copy in the same rounds. Below 1× attnpool is slower.\n",
         "| case | way | GB/s (share of a copy) | attnpool is faster by |",
         "| --- | --- | --- | --- |",
         *rows(found["cases"]),
+        "",
+        *listed("Defaults that the mean of time ÷ that of the default speaks for:", defaults(found["cases"])),
+        *listed("Not reached:", found["not reached"]),
     ]
-    refused = [f"* {line}" for line in found["not measured"]]
-    return "\n".join([*lines, "", "Not measured:\n", *(refused or ["* nothing"])]) + "\n"
+    return "\n".join(lines)
+
+
+def listed(head, lines):
+    """A list below a line, or nothing."""
+    return [f"{head}\n", *(f"* {line}" for line in lines), ""] if lines else []
 
 
 def rows(cases):
     """A line for each way of each case."""
     for case in cases:
-        seconds = case["seconds"]
+        seconds, about = case["seconds"], f"{case['function']}, {case['title']}, {case['direction']}"
         for name, times in seconds.items():
-            moved = case["copy_bytes"] if name == "copy" else case["bytes"]
+            moved = case["copy_bytes"] if name == COPY else case["bytes"]
             speed = moved / statistics.median(times) / 1e9
-            pairs = list(zip(times, seconds["copy"], strict=True))
-            share = statistics.median(moved / t / (case["copy_bytes"] / c) for t, c in pairs)
-            over = statistics.median(t / o for t, o in zip(times, seconds["attnpool"], strict=True))
-            about = f"{case['function']}, {case['title']}, {case['direction']}" if name == "copy" else ""
-            faster = "-" if name in ("copy", "attnpool") else f"{over:.2f}×"
-            yield f"| {about} | {name} | {speed:.3g} ({share:.0%}) | {faster} |"
+            share = faster = "-"
+            if COPY in seconds:
+                shares = [moved / t / (case["copy_bytes"] / c) for t, c in zip(times, seconds[COPY], strict=True)]
+                share = f"{statistics.median(shares):.0%}"
+            if OURS in seconds and name not in (COPY, OURS):
+                faster = f"{ratio(times, seconds[OURS]):.2f}×"
+            yield f"| {about} | {name} | {speed:.3g} ({share}) | {faster} |"
+            about = ""
+
+
+def ratio(times, others):
+    """The median over rounds of a time by another."""
+    return statistics.median(t / o for t, o in zip(times, others, strict=True))
+
+
+def defaults(cases):
+    """A line for each function: the implementation that its times speak for, beside the default."""
+    for function in dict.fromkeys(case["function"] for case in cases):
+        own = [case for case in cases if case["function"] == function]
+        found = {}
+        for case in own:
+            seconds = case["seconds"]
+            for way, times in seconds.items():
+                _, comma, name = way.partition(f"{OURS}, ")
+                if comma and OURS in seconds:
+                    found.setdefault(name, []).append(ratio(times, seconds[OURS]))
+        found = {name: over for name, over in found.items() if len(over) == len(own)}  # ran in every race
+        means = {name: math.exp(statistics.fmean(map(math.log, over))) for name, over in found.items()}
+        current = " or ".join(dict.fromkeys(case["default"] for case in own))
+        best = min(means, key=means.__getitem__, default=None)
+        chosen = best if best is not None and means[best] <= WORTH else current
+        figures = ", ".join(f"{name} {mean:.2f} (worst {max(found[name]):.2f})" for name, mean in means.items())
+        yield f"{function}: {chosen}; now {current}; {figures or 'no implementation ran in every race'}"

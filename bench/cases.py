@@ -96,6 +96,9 @@ FUNCTIONS = {
     "bidaf_attention": Function(
         _PAIR | {"kernel": "D"}, per=("[n, k]", "Bnk"), largest="nkD", plain=plain.bidaf_attention
     ),
+    "dot_product_attention": Function(
+        {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}, per=("[n, m]", "Bnm"), largest="nm"
+    ),
     "additive_attention": Function(
         {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}
         | {"query_kernel": "dh", "key_kernel": "dh", "out_kernel": "h"},
@@ -221,10 +224,10 @@ class Case:
 
     def _ours(self):
         function = getattr(attnpool_flax, self.name)
-        yield Way(OURS, OURS, _calling(function, self.options))
+        yield Way(OURS, OURS, calling(function, self.options))
         if "implementations" in self.beside and "implementation" in inspect.signature(function).parameters:
             options = self.options | {"implementation": "einsum"}  # the default is "tiles" on one CPU device
-            yield Way(f"{OURS}, einsum", OURS, _calling(function, options))
+            yield Way(f"{OURS}, einsum", OURS, calling(function, options))
 
 
 def _is_fixed(name):
@@ -238,7 +241,9 @@ def _numbers(rng, length, count):
     return np.searchsorted(parts / parts[-1], np.arange(length) / length).astype(np.int32)
 
 
-def _calling(function, options):
+def calling(function, options):
+    """A way's function: one of ours with these options, from floats and fixed arrays to its results."""
+
     def call(floats, fixed):
         return jax.tree.leaves(function(**floats, **fixed, **options))
 

@@ -21,11 +21,13 @@ from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
 from attnpool_flax.reductions.dispatch import (
     KERNEL,
+    KERNELS,
     PLATFORMS,
     KernelRefusal,
     for_tokens,
     logged_dispatches,
     on_platform,
+    with_inputs_of,
 )
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
@@ -127,7 +129,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles"; "pallas" only where the call asks for it.
+      "einsum" or "tiles"; "pallas" and "cudnn" only where the call asks for them.
 
     Raises:
       ValueError: there is no such function or platform, the function does not walk over tokens, or the call is refused.
@@ -151,9 +153,9 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
         check_split(function.row, values)
     if platform not in (None, *PLATFORMS):
         raise ValueError(f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'")
-    if values["implementation"] == KERNEL:
+    if values["implementation"] in KERNELS:
         function.check_kernel(values, call)
-        return KERNEL
+        return values["implementation"]
     with on_platform(platform):
         return function.kernel(values, call)
 
@@ -322,26 +324,24 @@ class CompiledFunction:
         """Runs the body, with the conversions before and after it that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
-        run = self._with_kernel if static.get("implementation") == KERNEL else self.body
-        result = run(**values)
+        requested = static.get("implementation")
+        result = self._with_kernel(requested, values, dtype) if requested in KERNELS else self.body(**values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)
 
-    def _with_kernel(self, **values):
-        """Runs the body, and refuses in its name what no kernel takes."""
+    def _with_kernel(self, kernel, values, dtype):
+        """Runs the body, and refuses in its name what the kernel does not take."""
         try:
-            with logged_dispatches() as log:
+            with logged_dispatches() as log, with_inputs_of(dtype):
                 result = self.body(**values)
         except KernelRefusal as refusal:
             raise ValueError(f"{self.row.name}: {refusal}") from None
-        if KERNEL not in log:
+        if kernel not in log:
             names = " or ".join(map(repr, IMPLEMENTATIONS))
-            raise ValueError(
-                f"{self.row.name}: `implementation` is {KERNEL!r}, which averages dense tokens under the softmax of "
-                f"their products with queries; this call does not; pass None, {names}"
-            )
+            reason = f"which {KERNELS[kernel]}; this call does not; pass None, {names}"
+            raise ValueError(f"{self.row.name}: `implementation` is {kernel!r}, {reason}")
         return result
 
     def check_kernel(self, values, call):
@@ -394,6 +394,6 @@ def _on(sharding, number):
 
 def check_implementation(name, requested):
     """Refuses what is no implementation, in the name of a function or a module."""
-    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, KERNEL)):
-        names = ", ".join(map(repr, (*IMPLEMENTATIONS, KERNEL)))
+    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
+        names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
         raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

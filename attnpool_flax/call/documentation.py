@@ -12,7 +12,8 @@ NOTES = {
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
     '(``jax.jvp``) under a ``jit`` of its own needs "einsum". The block size depends on the batch axes, which ``vmap`` '
     'hides: give batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only and where the tokens are dense and '
-    "their weights a softmax under queries (docs/decisions/0014-pallas-kernels.md).",
+    'their weights a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request '
+    "only, in dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
     "precision": "of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
     "``jax_default_matmul_precision`` says.",
 }

@@ -212,5 +212,5 @@ def multi_head_attention_pooling(
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
     kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
     found, weights = attended(x, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
-    result = from_heads(found, out_kernel, out_bias, precision)
+    result = from_heads(found, out_kernel, out_bias, factor_precision(precision))
     return (result, weights) if return_weights else result

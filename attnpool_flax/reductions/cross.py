@@ -21,6 +21,7 @@ from jax import lax
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.blocks import inside_loop
+from attnpool_flax.reductions.narrow_products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import computing, in_slices
@@ -56,7 +57,7 @@ def _forward(x, y, x_mask, y_mask, scale, mean, precision):
 
 
 def _map_examples(function, *arrays):
-    """Maps a function over examples: by a loop on CPUs, by ``vmap`` elsewhere."""
+    """Maps a function over examples: by a loop on CPUs; elsewhere by ``vmap`` with ``multiply``, True on GPUs."""
 
     def loop(*arrays):
         def example(step, array):
@@ -68,26 +69,48 @@ def _map_examples(function, *arrays):
 
         return lax.map(example_step, jnp.arange(arrays[0].shape[0]))
 
-    return lax.platform_dependent(*arrays, cpu=loop, default=lambda *arrays: jax.vmap(function)(*arrays))
+    def whole(*arrays, multiply):
+        return jax.vmap(functools.partial(function, multiply=multiply))(*arrays)
+
+    kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
+    return lax.platform_dependent(*arrays, cpu=loop, **kernels)
 
 
-def _example(x, y, x_mask, y_mask, *, scale, mean, precision):
-    x, y = _zero_padded(x, x_mask), _zero_padded(y, y_mask)
-    x_summary, y_summary = _summary(x, x_mask, mean, precision), _summary(y, y_mask, mean, precision)
+def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):
+    x, y = _Tokens(x, x_mask, precision, multiply), _Tokens(y, y_mask, precision, multiply)
+    x_summary, y_summary = x.summary(mean), y.summary(mean)
     return (
-        Side(*_pooled(x, x_mask, scale * y_summary, y_mask, precision), x_summary),
-        Side(*_pooled(y, y_mask, scale * x_summary, x_mask, precision), y_summary),
+        Side(*_pooled(x, scale * y_summary, y_mask), x_summary),
+        Side(*_pooled(y, scale * x_summary, x_mask), y_summary),
     )
 
 
-def _zero_padded(x, mask):
-    x = x.astype(computing(x.dtype))
-    return x if mask is None else jnp.where(mask[:, None], x, 0)
+class _Tokens:
+    """Tokens [L, d] of an example, padding replaced by 0: in the computing dtype, on accelerators in their own if it is narrow."""
 
+    def __init__(self, x, mask, precision, multiply):
+        self.narrow = multiply is not None and is_narrow(x)
+        x = x if self.narrow else x.astype(computing(x.dtype))
+        self.x = x if mask is None else jnp.where(mask[:, None], x, 0)
+        self.mask, self.precision, self.multiply = mask, precision, bool(multiply)
 
-def _sum(weights, x, precision):
-    """Sums [L, d] under weights [L]: [d]."""
-    return in_slices(lambda rows: jnp.dot(weights[rows], x[rows], precision=precision), x.shape[0])
+    def products(self, query):
+        """Returns the products [L] with a query [d]."""
+        if self.narrow:
+            return token_products(self.x[None], query[None, None], self.precision, self.multiply)[0, :, 0]
+        return jnp.dot(self.x, query, precision=self.precision)
+
+    def sum(self, weights):
+        """Sums the tokens under weights [L]: [d]."""
+        if self.narrow:
+            return token_sums(weights[None, :, None], self.x[None], None, self.precision, self.multiply)[0, 0]
+        return in_slices(lambda rows: jnp.dot(weights[rows], self.x[rows], precision=self.precision), self.x.shape[0])
+
+    def summary(self, mean):
+        """Returns the sum or the mean [d] of the real tokens."""
+        terms = _terms(self.mask, mean, self.x)
+        total = self.sum(terms)
+        return total / _count(terms)[..., None] if mean else total
 
 
 def _divisor(mean, length):
@@ -102,20 +125,14 @@ def _terms(mask, mean, like):
     return real / _divisor(mean, length)
 
 
-def _summary(x, mask, mean, precision):
-    terms = _terms(mask, mean, x)
-    total = _sum(terms, x, precision)
-    return total / _count(terms)[..., None] if mean else total
-
-
 def _count(terms):
     total = jnp.sum(terms, -1)
     return jnp.where(total == 0, 1, total)
 
 
-def _pooled(x, mask, query, other, precision):
-    """Returns (pooled [d], weights [L]); all scores are 0 if the other side is fully masked, whatever x holds."""
-    scores = jnp.dot(x, query, precision=precision)
+def _pooled(tokens, query, other):
+    """Returns (pooled [d], weights [L]); all scores are 0 if the other side is fully masked, whatever the tokens hold."""
+    scores, mask = tokens.products(query), tokens.mask
     if other is not None:
         scores = jnp.where(jnp.any(other), scores, 0)
     if mask is not None:
@@ -126,7 +143,7 @@ def _pooled(x, mask, query, other, precision):
     weights = exp_scores / denominator
     if mask is not None:
         weights = jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
-    return _sum(exp_scores, x, precision) / denominator, weights
+    return tokens.sum(exp_scores) / denominator, weights
 
 
 def _cross_fwd(x, y, x_mask, y_mask, scale, mean, precision):
@@ -148,26 +165,25 @@ def _cross_bwd(mean, precision, residuals, cotangents):
     return dx, dy, None, None, dscale
 
 
-def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision):
+def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision, multiply=None):
     """Returns for each side (dscores [L], the sum of its tokens under them [d], which is dY over the scale)."""
     (x_side, y_side), (dx_side, dy_side) = sides, cotangents
-    return (
-        _bwd_side(x, x_mask, x_side, dx_side, y_mask, precision),
-        _bwd_side(y, y_mask, y_side, dy_side, x_mask, precision),
-    )
+    x, y = _Tokens(x, x_mask, precision, multiply), _Tokens(y, y_mask, precision, multiply)
+    return _bwd_side(x, x_side, dx_side, y_mask), _bwd_side(y, y_side, dy_side, x_mask)
 
 
-def _bwd_side(x, mask, side, cotangents, other_mask, precision):
-    x, (dpooled, dweights) = _zero_padded(x, mask), cotangents
+def _bwd_side(tokens, side, cotangents, other_mask):
+    mask, (dpooled, dweights) = tokens.mask, cotangents
     if mask is not None:
         dweights = jnp.where(mask, dweights, 0)
-    average = jnp.dot(side.pooled, dpooled, precision=precision) + jnp.sum(side.weights * dweights)
-    dscores = side.weights * (jnp.dot(x, dpooled, precision=precision) + dweights - average)
+    average = jnp.dot(side.pooled, dpooled, precision=factor_precision(tokens.precision))
+    average = average + jnp.sum(side.weights * dweights)
+    dscores = side.weights * (tokens.products(dpooled) + dweights - average)
     if mask is not None:
         dscores = jnp.where(mask, dscores, 0)
     if other_mask is not None:
         dscores = jnp.where(jnp.any(other_mask), dscores, 0)
-    return dscores, _sum(dscores, x, precision)
+    return dscores, tokens.sum(dscores)
 
 
 def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):

@@ -22,16 +22,28 @@ KERNEL = "pallas"
 """The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
 
 
+CUDNN = "cudnn"
+"""The implementation by cuDNN's flash attention, on request only, of attention of many queries."""
+
+KERNELS = {
+    KERNEL: "averages dense tokens under the softmax of their products with queries",
+    CUDNN: "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
+}
+"""Implementations that run only on request, and what each of them computes."""
+
+
 class KernelRefusal(ValueError):
     """No kernel takes these arguments."""
 
+
+_INPUTS: contextvars.ContextVar[Any] = contextvars.ContextVar("attnpool_inputs")
 
 _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_dispatches", default=())
 
 
 def resolve(implementation, *arrays):
     """Resolves the implementation for these arrays: the given one, else the default of their devices."""
-    if implementation == KERNEL:
+    if implementation in KERNELS:
         return default_implementation(*arrays)
     implementation = implementation or default_implementation(*arrays)
     log_dispatch(implementation)
@@ -51,7 +63,7 @@ def default_implementation(*arrays):
 
 def resolve_for_units(implementation):
     """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
-    if implementation in (None, KERNEL):
+    if implementation is None or implementation in KERNELS:
         implementation = default_for_units()
     log_dispatch(implementation)
     return implementation
@@ -101,6 +113,21 @@ def on_platform(name):
         yield
     finally:
         _PLATFORM.reset(token)
+
+
+def inputs_dtype():
+    """Returns the dtype that the inputs of a call with a kernel have in common."""
+    return _INPUTS.get()
+
+
+@contextlib.contextmanager
+def with_inputs_of(dtype):
+    """Answers :func:`inputs_dtype` inside of the ``with`` block."""
+    token = _INPUTS.set(dtype)
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
 
 
 def log_dispatch(implementation):

@@ -1,6 +1,6 @@
 """Kernels that are requested by name. Pallas is slow to import: the first request imports it."""
 
-from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch
+from attnpool_flax.reductions.dispatch import CUDNN, KERNEL, log_dispatch
 
 
 def softmax_kernel():
@@ -9,3 +9,20 @@ def softmax_kernel():
 
     log_dispatch(KERNEL)
     return pallas_softmax.kernel
+
+
+def attention_kernel(**refused):
+    """Logs and returns the function that computes attention of many queries by cuDNN.
+
+    Args:
+      **refused: arguments that it does not take, by name.
+
+    Raises:
+      KernelRefusal: one of them is given.
+    """
+    from attnpool_flax.reductions import cudnn_attention
+
+    for name, value in refused.items():
+        cudnn_attention.refuse(name, value)
+    log_dispatch(CUDNN)
+    return cudnn_attention.attention

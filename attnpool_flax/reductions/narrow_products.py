@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions.sums import products
 
 FLOAT16_UNIT = 2.0**13
 """The power of two to which float16 factors are scaled: four times as much is finite, and 1e-11 of it is not lost."""
@@ -24,6 +23,16 @@ def factor_precision(precision):
 def is_narrow(x):
     """Returns whether tokens have a narrower dtype than float32."""
     return x.dtype.itemsize < 4
+
+
+def products(x, queries, precision, dtype=None):
+    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
+    options = {"precision": precision, "preferred_element_type": dtype}
+    if queries.shape[0] == 1:  # one product, the example's tokens after each other
+        return jnp.einsum("bld,hd->blh", x, queries[0], **options)
+    if x.shape[0] == 1:
+        return jnp.einsum("ld,bhd->blh", x[0], queries, **options)
+    return jnp.einsum("bld,bhd->blh", x, queries, **options)
 
 
 def token_products(x, factors, precision, multiply=False):

@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, platform, varying_axes
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, cast_varying, log_dispatch, platform, varying_axes
 
 LARGEST = 2**20
 """Largest number of elements of a block on CPUs, whose caches hold it; smaller arrays are computed whole, without a loop."""
@@ -51,7 +51,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
-    log_dispatch(implementation or ("tiles" if blocked else "einsum"))
+    log_dispatch(implementation if implementation in IMPLEMENTATIONS else "tiles" if blocked else "einsum")
     if not blocked:
         return function(*parts, *masks)
     if not known(count):

@@ -196,6 +196,7 @@ def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
     kernels = _online_softmax_tiles, plain, _online_softmax_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
     tiling = tiling_of(x, mask, queries)
     return by_platform(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias, whole=whole)
 
@@ -247,6 +248,7 @@ def _softmax_bwd(precision, residuals, cotangents):
     arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
     kernels = _bwd_tiles, _bwd_plain, _bwd_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))
     dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
     dbias = None if bias is None else dscores
     dscores = _zero_without_query(dscores, has_query)

@@ -10,6 +10,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions.narrow_products import factor_precision, is_narrow, products, token_products, token_sums
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
@@ -81,16 +82,6 @@ def summed(x, axis=1, levels=LEVELS):
     whole = length // PART * PART
     sums = jnp.sum(jnp.reshape(x[:whole], (whole // PART, PART, *x.shape[1:])), 1)
     return summed(sums, 0, levels - 1) + jnp.sum(x[whole:], 0)
-
-
-def products(x, queries, precision, dtype=None):
-    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
-    options = {"precision": precision, "preferred_element_type": dtype}
-    if queries.shape[0] == 1:  # one product, the example's tokens after each other
-        return jnp.einsum("bld,hd->blh", x, queries[0], **options)
-    if x.shape[0] == 1:
-        return jnp.einsum("ld,bhd->blh", x[0], queries, **options)
-    return jnp.einsum("bld,bhd->blh", x, queries, **options)
 
 
 def products_of_tile(tokens, queries, precision):
@@ -177,8 +168,22 @@ def computing(dtype):
 
 def _sum(x, mask, weights, divisor, precision):
     x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
-    tiled_, plain_ = (functools.partial(function, **options) for function in (_sum_tiles, plain_sum))
-    return by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights)
+    kernels = _sum_tiles, plain_sum, _sum_whole
+    tiled_, plain_, whole = (functools.partial(function, **options) for function in kernels)
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
+    return by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights, whole=whole)
+
+
+def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
+    """Computes :func:`plain_sum` on accelerators: weights of narrow tokens are not rounded."""
+    if weights is None or not is_narrow(x):
+        return plain_sum(x, mask, weights, divisor, precision)
+    weights = weights / divisor
+    if mask is not None:
+        weights = jnp.where(mask[..., None], weights, 0)
+    if weights.shape[0] == 1:  # shared by the examples
+        weights = jnp.broadcast_to(weights, (x.shape[0], *weights.shape[1:]))
+    return token_sums(weights, x, mask, precision, multiply)
 
 
 def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
@@ -208,22 +213,30 @@ def _sum_bwd(divisor, precision, residuals, dsum):
         applied = jnp.where(mask[..., None], applied, 0)
     if x.shape[0] == 1 and dsum.shape[0] != 1:  # shared by the examples
         applied = jnp.broadcast_to(applied / divisor, (dsum.shape[0], *applied.shape[1:]))
-        dx = jnp.einsum("blh,bhd->ld", applied, dsum, precision=precision)[None]
+        dx = jnp.einsum("blh,bhd->ld", applied, dsum, precision=factor_precision(precision))[None]
     elif applied.shape[2] == 1:
         dx = (applied / divisor) * dsum
     else:
-        dx = jnp.einsum("blh,bhd->bld", applied / divisor, dsum, precision=precision)
+        dx = jnp.einsum("blh,bhd->bld", applied / divisor, dsum, precision=factor_precision(precision))
     dx = jnp.reshape(dx.astype(x.dtype), shape)
     if weights is None:
         return dx, None, None
-    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_dweights_tiles, _dweights_plain))
-    dweights = by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor)
+    kernels = _dweights_tiles, _dweights_plain, _dweights_whole
+    tiled_, plain_, whole = (functools.partial(f, precision=precision) for f in kernels)
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))
+    dweights = by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor, whole=whole)
     return dx, None, jnp.sum(dweights, 0, keepdims=True) if weights.shape[0] == 1 else dweights
 
 
 def _dweights_plain(x, mask, dsum, *, precision):
     x = x.astype(dsum.dtype)
     return products(x if mask is None else jnp.where(mask[..., None], x, 0), dsum, precision)
+
+
+def _dweights_whole(x, mask, dsum, *, precision, multiply):
+    """Computes :func:`_dweights_plain` from raw tokens."""
+    dweights = token_products(x, dsum, precision, multiply)
+    return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
 
 
 def _dweights_tiles(x, mask, dsum, *, tiling, precision):

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from bench.aot import calls, devices, goals, page
-from bench.aot.running import LIMIT, ROOT
+from bench.aot.running import LIMIT
+from bench.child import ROOT
 
 RESULTS, DOCUMENT = ROOT / "bench" / "aot.json", ROOT / "docs" / "performance.md"
 

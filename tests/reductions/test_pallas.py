@@ -317,6 +317,10 @@ REFUSED = {
         "attention_pooling: `implementation` is 'pallas', which averages .* pass None, 'einsum' or 'tiles'",
     ),
     "another reduction": (lambda: attnpool_flax.mean_pooling(X, implementation="pallas"), "mean_pooling: .* pass None"),
+    "many queries": (
+        lambda: attnpool_flax.dot_product_attention(X, X, X, implementation="pallas"),
+        "dot_product_attention: .* this call does not; pass None",
+    ),
     "packed": (
         lambda: attnpool_flax.segment_attention_pooling(
             X[0], jnp.zeros(3, int), 2, query=jnp.ones(4), implementation="pallas"

@@ -9,6 +9,7 @@ import pytest
 from jax.experimental import pallas
 
 from attnpool_ref import table
+from bench import child
 from bench import page as bench_page
 from bench.aot import __main__ as command
 from bench.aot import calls, devices, goals, hlo, kernels, page, plain, programs, reading, running
@@ -324,7 +325,7 @@ for line in sys.stdin:
 
 
 def test_a_program_that_takes_too_long_or_dies_costs_its_process_and_no_other_program(monkeypatch):
-    monkeypatch.setattr(running, "START", 5)
+    monkeypatch.setattr(child, "START", 5)
     asked = [programs.Program(name, "", "", "", "", "") for name in ("first", "slow", "dies", "last")]
     found = {}
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import attnpool_flax
-from attnpool_ref import extras, table
-from bench import accelerator, accelerator_run, floors, lines, page, peers, timing, verification
+from attnpool_ref import table
+from bench import floors, lines, page, peers, timing, verification
 from bench import table as bench_table
 from bench.programs import FORWARD, STEP, Way, program
 from bench.verification import Verifier
@@ -196,30 +196,3 @@ def test_a_case_too_large_for_the_oracle_is_verified_on_shorter_sequences(case, 
     wrong = Way("wrong", plain.kind, lambda floats, fixed: [2 * part for part in plain.forward(floats, fixed)])
     with pytest.raises(AssertionError, match="wrong is off by"):
         verifier.check(wrong, program(wrong, FORWARD, arrays))
-
-
-def test_without_an_accelerator_nothing_is_measured(capsys, tmp_path):
-    assert accelerator.main(["--output", str(tmp_path)]) == 2
-    assert "no accelerator" in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_without_jax_the_accelerators_command_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    assert accelerator.main([]) == 2
-    assert "jax and flax are not installed" in capsys.readouterr().out
-
-
-def test_the_accelerators_tiny_path_gives_a_table_in_the_page(tmp_path):
-    assert accelerator.main(["--tiny", "--only", "KGC", "--output", str(tmp_path)]) == 0
-    text = (tmp_path / "performance.md").read_text()
-    assert "| cross_attention_pooling, B=3 L=12 T=10 d=8, KGC, forward | copy |" in text
-    assert text.count("|  | attnpool |") == 2
-    assert "Not measured: no GPU" not in text
-
-
-def test_what_no_longer_fits_into_the_time_is_listed(tmp_path):
-    found = {"cases": [], "not measured": []}
-    accelerator_run.measured(accelerator_run.CASES[0], 0.0, found, tiny=False)
-    assert [line.rpartition(": ")[2] for line in found["not measured"]] == ["no time left"] * 2
-    assert found["cases"] == []

@@ -1,0 +1,168 @@
+"""`make accelerator` in small, and with a child that is slow, dies or is wrong: its time holds, and its JSON says what happened."""
+
+import json
+import sys
+import time
+
+import pytest
+
+import attnpool_flax
+from attnpool_ref import extras
+from bench import accelerator, accelerator_child, accelerator_page
+from bench.child import Child
+
+
+def test_the_rehearsal_judges_times_every_implementation_and_writes_what_can_be_sent_in(tmp_path, capsys):
+    assert accelerator.main(["--tiny", "--only", "KGC, forward", "--output", str(tmp_path)]) == 0
+    text = (tmp_path / "performance.md").read_text()
+    assert "| cross_attention_pooling, B=3 L=12 T=10 d=8, KGC, forward | copy |" in text
+    assert "mean_pooling passed" in text
+    assert "* cross_attention_pooling: " in capsys.readouterr().out
+    found = json.loads((tmp_path / "accelerator.json").read_text())
+    (case,) = found["cases"]
+    names = ["copy", "attnpool", *(f"attnpool, {name}" for name in ("einsum", "tiles", "pallas"))]
+    assert list(case["seconds"]) == names
+    assert (found["device"], found["wrong"], found["not reached"]) == ("cpu", [], [])
+    assert found["versions"]["attnpool"]
+    assert found["host"]["cores"]
+    assert len(found["sources"]) == 64
+    assert found["judged"]["mean_pooling"]["errors"].keys() >= {"bfloat16 gradient", "float32 forward"}
+
+
+def test_without_an_accelerator_nothing_is_measured(capsys, tmp_path):
+    assert accelerator.main(["--output", str(tmp_path)]) == 2
+    assert "no accelerator" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_jax_the_command_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert accelerator.main([]) == 2
+    assert "jax and flax are not installed" in capsys.readouterr().out
+
+
+def test_a_row_of_each_reduction_is_judged():
+    assert len(set(accelerator_child.ROWS)) == 12
+
+
+def test_a_wrong_row_fails(monkeypatch):
+    monkeypatch.setattr(attnpool_flax, "mean_pooling", attnpool_flax.sum_pooling)
+    verdict = accelerator_child.answered(accelerator_child.Answers(tiny=True), {"ask": "judge", "name": "mean_pooling"})
+    assert verdict["status"] == "fail"
+    assert verdict["failures"]
+
+
+def test_a_wrong_implementation_is_called_wrong_and_a_refusal_is_not(monkeypatch):
+    answers = accelerator_child.Answers(tiny=True)
+    (index,) = (i for i, case in enumerate(answers.cases) if "KGC" in str(case))
+    assert "wrong" not in accelerator_child.answered(answers, {"ask": "add", "way": "attnpool"})
+    monkeypatch.setattr(attnpool_flax, "cross_attention_pooling", lambda x, y, **options: x.sum(-2))
+    monkeypatch.setattr(accelerator_child, "chosen_implementation", lambda *args, **kwargs: "einsum")
+    accelerator_child.answered(answers, {"ask": "open", "index": index, "direction": "forward"})
+    assert accelerator_child.answered(answers, {"ask": "add", "way": "attnpool, tiles"})["wrong"]
+
+
+CHILD = """
+import json, sys, time
+
+DESCRIPTION = {
+    "device": "a device", "platform": "gpu", "runtime": "", "devices": 1, "host": {"system": "a system", "cores": 1},
+    "versions": {}, "commit": None, "sources": "", "missing": [],
+    "rows": ["first", "slow", "dies", "fails", "last"],
+    "races": [["a, forward", 0, "forward"], ["b, forward", 1, "forward"], ["c, forward", 2, "forward"]],
+}
+added = []
+
+
+def answer(ask, name="", way="", index=0, direction=""):
+    if name == "slow" or way == "slow":
+        time.sleep(60)
+    if name == "dies" or way == "dies":
+        sys.exit("no memory")
+    if ask == "describe":
+        return DESCRIPTION
+    if ask == "judge":
+        return {"status": "fail" if name == "fails" else "pass", "failures": []}
+    if ask == "open":
+        added.clear()
+        ways = [["copy", "attnpool", "attnpool, einsum", "slow", "dies"], ["copy", "attnpool", "attnpool, tiles"], []]
+        return {"ways": ways[index], "default": "einsum"} if ways[index] else {"error": "too large"}
+    if ask == "add":
+        if way == "attnpool, tiles":
+            return {"error": "is off by 1", "wrong": True}
+        added.append(way)
+        return {}
+    seconds = {way: [len(way) * 1.0] for way in added}
+    return {"function": "f", "title": "", "direction": "forward", "bytes": 1, "copy_bytes": 2, "seconds": seconds}
+
+
+for line in sys.stdin:
+    print("\\x1e" + json.dumps(answer(**json.loads(line))), flush=True)
+"""
+
+
+@pytest.fixture
+def child():
+    """A child whose steps are slow, die or are wrong by their names."""
+    return Child([sys.executable, "-c", CHILD], limit=1, start=10)
+
+
+def test_a_step_that_is_slow_or_dies_costs_itself_alone_and_the_json_says_so(child, tmp_path, capsys):
+    session = accelerator.Run(child, 100)
+    assert accelerator.run(session, tmp_path) == 1
+    found = json.loads((tmp_path / "accelerator.json").read_text())
+    verdicts = {name: verdict["status"] for name, verdict in found["judged"].items()}
+    assert verdicts == {"first": "pass", "dies": "fail", "fails": "fail", "last": "pass"}
+    assert found["judged"]["dies"]["failures"] == ["the process ended with 1: no memory"]
+    assert found["not reached"] == [
+        "slow: not in 1 s",
+        "a, forward, slow: not in 1 s",
+        "a, forward, dies: the process ended with 1: no memory",
+        "c, forward: too large",
+    ]
+    assert found["wrong"] == ["b, forward, attnpool, tiles: is off by 1"]
+    assert [list(case["seconds"]) for case in found["cases"]] == [
+        ["copy", "attnpool", "attnpool, einsum"],
+        ["copy", "attnpool"],
+    ]
+    printed = capsys.readouterr().out
+    for line in (*found["wrong"], *found["not reached"], "fails: fail"):
+        assert f"* {line}\n" in printed
+
+
+def test_what_no_longer_fits_into_the_time_is_listed_and_the_judge_leaves_time_for_the_races(child, tmp_path):
+    child.limit = 60  # `slow` lasts until the judge's part of the time is over
+    begun = time.monotonic()
+    session = accelerator.Run(child, 12)
+    assert accelerator.run(session, tmp_path, "b") == 1
+    assert time.monotonic() - begun < 12
+    not_reached = session.found["not reached"]
+    assert not_reached[0].startswith("slow: not in ")
+    assert not_reached[1:] == [f"{name}: no time left" for name in ("dies", "fails", "last")]
+    assert [case["default"] for case in session.found["cases"]] == ["einsum"]
+
+
+def test_a_run_without_time_reaches_nothing_and_fails_nothing(child, tmp_path):
+    session = accelerator.Run(child, 100)
+    session.describe()
+    session.end = session.judged_until = time.monotonic()
+    list(session.steps(""))
+    child.stop()
+    assert session.found["not reached"][-1] == "c, forward: no time left"
+    assert len(session.found["not reached"]) == 8
+    assert accelerator_page.failed(session.found) == []
+
+
+def test_the_times_speak_for_what_is_faster_in_the_mean_of_all_races():
+    def case(seconds):
+        ways = {"attnpool": [1.0], "attnpool, einsum": [1.0]} | {f"attnpool, {k}": [t] for k, t in seconds.items()}
+        return {"function": "f", "default": "einsum", "seconds": ways}
+
+    def line(*cases):
+        (found,) = accelerator_page.defaults([case(seconds) for seconds in cases])
+        return found
+
+    assert line({"tiles": 0.5}, {"tiles": 0.9}).startswith("f: tiles; now einsum; einsum 1.00 (worst 1.00), tiles 0.67")
+    assert line({"tiles": 0.97}).startswith("f: einsum; ")  # not worth it
+    assert line({"tiles": 0.5}, {"tiles": 2.5}).startswith("f: einsum; ")
+    assert line({"tiles": 0.5, "pallas": 0.1}, {"tiles": 0.5}).startswith("f: tiles; ")  # refused in one race
