@@ -87,16 +87,10 @@ def _on_mesh_of_cpus(array):
 
 
 def resolve_for_units(implementation):
-    """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
-    if implementation in (None, KERNEL):
-        implementation = default_for_units()
+    """Resolves the implementation of sums over hidden units: their kernels slice no tokens, and are the default everywhere."""
+    implementation = implementation if implementation in IMPLEMENTATIONS else "tiles"
     log_dispatch(implementation)
     return implementation
-
-
-def default_for_units():
-    """Returns the default implementation of sums over hidden units."""
-    return "tiles" if on_cpu() else "einsum"
 
 
 def for_tokens(values, call):
@@ -117,7 +111,7 @@ def for_tokens(values, call):
 def for_units(values, call):
     """Rule of functions that sum over hidden units, as :func:`for_tokens`."""
     del call
-    return values["implementation"] or default_for_units()
+    return values["implementation"] or "tiles"
 
 
 def on_cpu():
