@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
 from attnpool_flax.reductions.dispatch import for_units
@@ -181,24 +182,12 @@ def _zero_scores(of_unit, query, key, weights):
 
 def _tangent_of_sum(of_unit, primals, tangents):
     """Computes the tangent of the sum of given units from their primals alone: its transpose saves no array of full size."""
-    by_loop, at_once = (functools.partial(tangent, of_unit) for tangent in (_tangent_by_loop, _tangent_at_once))
+    by_loop = functools.partial(_tangent_by_loop, of_unit)
+
+    def at_once(primals, tangents):
+        return jax.jvp(by_argument(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
+
     return lax.platform_dependent(primals, tangents, cpu=by_loop, tpu=by_loop, default=at_once)
-
-
-def _tangent_at_once(of_unit, primals, tangents):
-    """Computes the tangent along each argument by itself: XLA would write what their transposes have in common."""
-
-    def along(place):
-        # barriers of the same arrays in the same order would become one
-        own, *others = lax.optimization_barrier((*primals[place:], *primals[:place]))
-
-        def summed(own):
-            rotated = own, *others
-            return _sum_at_once(of_unit, *rotated[3 - place :], *rotated[: 3 - place])
-
-        return jax.jvp(jax.checkpoint(summed, prevent_cse=False), (own,), (tangents[place],))[1]
-
-    return along(0) + along(1) + along(2)
 
 
 def _tangent_by_loop(of_unit, primals, tangents):

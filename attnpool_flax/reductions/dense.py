@@ -29,9 +29,8 @@ class Dense(Tokens):
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
         """Stores the tokens; with ``recompute`` whole products are rematerialized and save no array of the size of x."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
-        self.x, self.requested, self.axis_name = x, implementation, axis_name
+        self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute = recompute
-        self.length = x.shape[-2]
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
     # ----------------------------------------------------------------------------------------------------------
@@ -79,14 +78,13 @@ class Dense(Tokens):
             self._flatten(*pair) for pair in ((self.mask, 1, batch), (has_query, 0), (queries, 2))
         )
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
-        _, mask, _, _, multiplier, _ = arrays
         if self.requested == KERNEL:
             scores, state = softmax_kernel()(*arrays, self.precision)
         else:
             plain = self._whole(softmax.plain, 6)
             scores, state = by_default(self.requested, softmax.tiled, plain, arrays, self.precision)
         if self.axis_name is not None:
-            state = softmax.with_weight_sums(state, scores, mask, multiplier)
+            state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
@@ -178,8 +176,8 @@ class Dense(Tokens):
     def _weighted_sums(self, weights, divisor, batch):
         """Returns the sums [B, h, d] under several weights [B or 1, L, h], with the batch axes flattened."""
         arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
-        requested = self.requested if known(self.length) else "einsum"  # the divisor of a symbolic length is an array
-        plain = self._whole(sums.plain_sum, *([3] if known(self.length) else []), 4)
+        whole = known(self.length)  # the divisor of a symbolic length is an array
+        requested, plain = (self.requested if whole else "einsum"), self._whole(sums.plain_sum, *[3] * whole, 4)
         return by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
@@ -230,6 +228,11 @@ class Dense(Tokens):
     def _count(self):
         """Counts the real tokens of this device: [...]; None if all are real."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
+
+    def sums_of_residuals(self, centers, weights):
+        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators at once."""
+        arrays = unify_varying(self.x, self.mask, centers, weights)
+        return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
 
     def weighted_average(self, weights):
         """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
@@ -298,11 +301,11 @@ class Dense(Tokens):
     def _extreme(self, least):
         batch = self._batch()
         x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
-        kernels = max.tiled, self._whole(max.plain, 2)
+        tokens = x if self.axis_name is None else lax.stop_gradient(x)
+        state = by_default(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
-            return by_default(self.requested, *kernels, (x, mask), least), batch
-        local = by_default(self.requested, *kernels, (lax.stop_gradient(x), mask), least)
-        (state,) = all_reduce_states([local], self.axis_name)
+            return state, batch
+        (state,) = all_reduce_states([state], self.axis_name)
         extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
         return state._replace(extreme=extreme), batch
 
@@ -330,9 +333,9 @@ class Dense(Tokens):
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        plain = perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
+        kernels = perceptron.tiled, perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
         static = activation, self.precision, not self._recompute
-        scores, after.x = by_default(self.requested, perceptron.tiled, plain, arrays, *static)
+        scores, after.x = by_default(self.requested, *kernels, arrays, *static)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
