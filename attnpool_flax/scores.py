@@ -108,14 +108,18 @@ def _sum_of_tanh(query, key, weights):
     For large parts the exponentials overflow, and for small ones the 1 cancels their digits: then it is tanh itself, and
     always where the units are computed at once.
     """
-    by_loop, at_once = _sum_of_tanh_by_loop, functools.partial(_sum_at_once, _tanh)
-    return lax.platform_dependent(query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
-
-
-def _sum_of_tanh_by_loop(query, key, weights):
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
-    return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_sum_by_loop, _tanh), query, key, weights)
+
+    def by_loop(ordinary, *arrays):
+        return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_sum_by_loop, _tanh), *arrays)
+
+    def at_once(ordinary, *arrays):
+        del ordinary
+        return _sum_at_once(_tanh, *arrays)
+
+    # the condition outside: ``vmap`` would copy its operands for it
+    return lax.platform_dependent(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 def _tanh(query, key, weight):
