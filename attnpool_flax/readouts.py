@@ -13,7 +13,7 @@ from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
 from attnpool_flax.reductions import query_blocks, unify_varying
-from attnpool_flax.reductions.query_blocks import over_first, over_queries
+from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256
 """Tokens of a block at least: kernels are read from memory once a block."""
@@ -261,11 +261,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
     weights = tokens.fill_padding(jnp.exp(logs))
     unnormalized, top = tokens.exp_scores(logs)
 
-    def of_cluster(center, unnormalized):
-        return tokens.minus(center).sum(unnormalized)
-
-    parts = centers, jnp.moveaxis(unnormalized, -2, 0)
-    residuals = jnp.moveaxis(over_first(of_cluster, parts, math.prod(tokens.x.shape)), 0, -2)
+    residuals = tokens.sums_of_residuals(centers, unnormalized)
     return *tokens.all_reduce_softmax(top, residuals), jnp.swapaxes(weights, -1, -2)
 
 

@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
 from attnpool_flax.reductions.dispatch import for_units
@@ -104,11 +105,21 @@ def _sum_of_tanh(query, key, weights):
     """Returns scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
 
     tanh(a + b) is 1 - 2 / (1 + exp(2a) exp(2b)): exponentials of the parts take the place of one tanh for each pair.
-    For large parts the exponentials overflow, and for small ones the 1 cancels their digits: then it is tanh itself.
+    For large parts the exponentials overflow, and for small ones the 1 cancels their digits: then it is tanh itself, and
+    always where the units are computed at once.
     """
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
-    return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_sum_over_units, _tanh), query, key, weights)
+
+    def by_loop(ordinary, *arrays):
+        return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_sum_by_loop, _tanh), *arrays)
+
+    def at_once(ordinary, *arrays):
+        del ordinary
+        return _sum_at_once(_tanh, *arrays)
+
+    # the condition outside: ``vmap`` would copy its operands for it
+    return lax.platform_dependent(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 def _tanh(query, key, weight):
@@ -119,7 +130,7 @@ def _sum_by_exponentials(query, key, weights):
     def part(query, key, weight):
         return weight / (1 + query * key)
 
-    return jnp.sum(weights) - 2 * _sum_over_units(part, jnp.exp(2 * query), jnp.exp(2 * key), weights)
+    return jnp.sum(weights) - 2 * _sum_by_loop(part, jnp.exp(2 * query), jnp.exp(2 * key), weights)
 
 
 @_sum_of_tanh.defjvp
@@ -129,10 +140,11 @@ def _sum_of_tanh_jvp(primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def sum_of_units(of_unit, query, key, weights):
-    """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
+    """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m].
 
-    At most the pairs [..., n, m] of a few units exist at once, also in the backward pass, which recomputes them. The
-    derivative is a forward-mode rule, from which JAX derives reverse mode.
+    Units are computed one after another; on GPUs at once, in one reduction into which XLA fuses them: a loop would read and
+    write all scores at each of its steps. At most the pairs [..., n, m] of a few units exist in memory, also in the backward
+    pass, which recomputes them. The derivative is a forward-mode rule, from which JAX derives reverse mode.
 
     Args:
       of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
@@ -140,7 +152,8 @@ def sum_of_units(of_unit, query, key, weights):
       key: [h, ..., m].
       weights: [h].
     """
-    return _sum_over_units(of_unit, query, key, weights)
+    by_loop, at_once = (functools.partial(function, of_unit) for function in (_sum_by_loop, _sum_at_once))
+    return lax.platform_dependent(query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 @sum_of_units.defjvp
@@ -148,7 +161,13 @@ def _sum_of_units_jvp(of_unit, primals, tangents):
     return sum_of_units(of_unit, *primals), _tangent_of_sum(of_unit, primals, tangents)
 
 
-def _sum_over_units(of_unit, query, key, weights):
+def _sum_at_once(of_unit, query, key, weights):
+    """Computes the sum by one reduction."""
+    weights = jnp.reshape(weights, (-1,) + (1,) * query.ndim)
+    return jnp.sum(of_unit(query[..., :, None], key[..., None, :], weights), 0)
+
+
+def _sum_by_loop(of_unit, query, key, weights):
     """Computes the sum by a loop over the units."""
     zero = _zero_scores(of_unit, query, key, weights)
 
@@ -166,7 +185,16 @@ def _zero_scores(of_unit, query, key, weights):
 
 
 def _tangent_of_sum(of_unit, primals, tangents):
-    """Computes the tangent of the sum by a loop over given units: its transpose accumulates no array of full size."""
+    """Computes the tangent of the sum of given units from their primals alone: its transpose saves no array of full size."""
+    by_loop = functools.partial(_tangent_by_loop, of_unit)
+
+    def at_once(primals, tangents):
+        return jax.jvp(by_argument(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
+
+    return lax.platform_dependent(primals, tangents, cpu=by_loop, tpu=by_loop, default=at_once)
+
+
+def _tangent_by_loop(of_unit, primals, tangents):
     zero = _zero_scores(of_unit, *primals)
 
     def summed(query, key, weights):

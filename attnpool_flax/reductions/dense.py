@@ -14,7 +14,7 @@ from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, percep
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.kernels import softmax_kernel
 from attnpool_flax.reductions.tokens import Tokens
 
@@ -29,9 +29,8 @@ class Dense(Tokens):
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
         """Stores the tokens; with ``recompute`` whole products are rematerialized and save no array of the size of x."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
-        self.x, self.requested, self.axis_name = x, implementation, axis_name
+        self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute = recompute
-        self.length = x.shape[-2]
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
     # ----------------------------------------------------------------------------------------------------------
@@ -78,14 +77,13 @@ class Dense(Tokens):
         mask, has_query = self._flatten(self.mask, 1, batch), self._flatten(has_query, 0)
         queries = self._flatten(queries, 2)
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
-        x, mask, _, queries, multiplier, _ = arrays
         if self.requested == KERNEL:
-            kernel: Any = softmax_kernel()
+            scores, state = softmax_kernel()(*arrays, self.precision)
         else:
-            kernel = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
-        scores, state = kernel(*arrays, self.precision)
+            plain = self._whole(softmax.plain, 6)
+            scores, state = by_default(self.requested, softmax.tiled, plain, arrays, self.precision)
         if self.axis_name is not None:
-            state = softmax.with_weight_sums(state, scores, mask, multiplier)
+            state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
@@ -152,7 +150,7 @@ class Dense(Tokens):
         if self.axis_name is not None:
             return None
         (x, y, *masks), unflatten = self.examples_with(other)
-        if not cross.fits(x, y) or not self._tiles(x, y):
+        if not cross.fits(x, y) or resolve(self.requested, x, y) != "tiles":
             return None
         scale = jnp.asarray(scale, self.dtype)
         return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
@@ -176,11 +174,10 @@ class Dense(Tokens):
 
     def _weighted_sums(self, weights, divisor, batch):
         """Returns the sums [B, h, d] under several weights [B or 1, L, h], with the batch axes flattened."""
-        x, mask, weights = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
-        kernel: Any = sums.tiled_sum
-        if not self._tiles(x, weights) or not known(self.length):  # the divisor of a symbolic length is an array
-            kernel = self._whole(sums.plain_sum, *([3] if known(self.length) else []), 4)
-        return kernel(x, mask, weights, divisor, self.precision)
+        arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
+        whole = known(self.length)  # the divisor of a symbolic length is an array
+        requested, plain = (self.requested if whole else "einsum"), self._whole(sums.plain_sum, *[3] * whole, 4)
+        return by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
         """Averages the real tokens: [..., d]; the terms of the sum are divided first, and do not overflow."""
@@ -230,6 +227,11 @@ class Dense(Tokens):
     def _count(self):
         """Counts the real tokens of this device: [...]; None if all are real."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
+
+    def sums_of_residuals(self, centers, weights):
+        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators at once."""
+        arrays = unify_varying(self.x, self.mask, centers, weights)
+        return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
 
     def weighted_average(self, weights):
         """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
@@ -298,10 +300,11 @@ class Dense(Tokens):
     def _extreme(self, least):
         batch = self._batch()
         x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
-        kernel: Any = max.tiled if self._tiles(x) else self._whole(max.plain, 2)
+        tokens = x if self.axis_name is None else lax.stop_gradient(x)
+        state = by_default(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
-            return kernel(x, mask, least), batch
-        (state,) = all_reduce_states([kernel(lax.stop_gradient(x), mask, least)], self.axis_name)
+            return state, batch
+        (state,) = all_reduce_states([state], self.axis_name)
         extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
         return state._replace(extreme=extreme), batch
 
@@ -329,11 +332,9 @@ class Dense(Tokens):
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        if self._tiles(*arrays):
-            scores, after.x = perceptron.tiled(*arrays, activation, self.precision, not self._recompute)
-        else:
-            plain: Any = self._whole(perceptron.plain, 5, 6)
-            scores = plain(*arrays, activation, self.precision)
+        kernels = perceptron.tiled, perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
+        static = activation, self.precision, not self._recompute
+        scores, after.x = by_default(self.requested, *kernels, arrays, *static)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
@@ -371,9 +372,6 @@ class Dense(Tokens):
 
     # ----------------------------------------------------------------------------------------------------------
     # Dispatch and batch axes
-
-    def _tiles(self, *arrays):
-        return resolve(self.requested, *arrays) == "tiles"
 
     def _whole(self, kernel, *static):
         """Returns a kernel by whole products, rematerialized if requested; ``static``: positions of its options."""

@@ -10,6 +10,9 @@ from jax import lax
 from jax.core import Tracer
 from jax.interpreters import ad
 
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions.tiling import WHOLE
+
 IMPLEMENTATIONS = ("einsum", "tiles")
 """Whole products that JAX differentiates; and kernels with a gradient rule, which read tiles on CPUs and raw tokens elsewhere."""
 
@@ -61,17 +64,45 @@ def default_implementation(*arrays):
     return "tiles" if unsharded or not on_cpu() else "einsum"
 
 
+def by_default(requested, tiled, plain, arrays, *static):
+    """Calls the kernel of the requested implementation, or of the default on the platform that the program is lowered for.
+
+    Where a process has several CPUs, accelerators have another default than they (:func:`default_implementation`). Arrays on a
+    mesh of CPUs are lowered for no other platform.
+
+    Args:
+      requested: an implementation, or None.
+      tiled: the kernel of "tiles".
+      plain: the kernel of "einsum".
+      arrays: the arguments of the kernel, tokens first.
+      *static: more arguments, which are not arrays.
+    """
+    leaves = jax.tree.leaves(arrays)
+    if resolve(requested, *leaves) == "tiles":
+        return tiled(*arrays, *static)
+    if requested == "einsum" or not _worth_a_loop(arrays[0]) or any(map(_on_mesh_of_cpus, leaves)):
+        return plain(*arrays, *static)
+
+    def on(kernel):
+        return lambda *arrays: kernel(*arrays, *static)
+
+    return lax.platform_dependent(*arrays, cpu=on(plain), default=on(tiled))
+
+
+def _worth_a_loop(x):
+    return not known(*x.shape) or x.size * x.dtype.itemsize > WHOLE
+
+
+def _on_mesh_of_cpus(array):
+    device = jax.typeof(array).sharding.mesh.abstract_device
+    return device is not None and device.platform == "cpu"
+
+
 def resolve_for_units(implementation):
-    """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
-    if implementation is None or implementation in KERNELS:
-        implementation = default_for_units()
+    """Resolves the implementation of sums over hidden units: their kernels slice no tokens, and are the default everywhere."""
+    implementation = implementation if implementation in IMPLEMENTATIONS else "tiles"
     log_dispatch(implementation)
     return implementation
-
-
-def default_for_units():
-    """Returns the default implementation of sums over hidden units."""
-    return "tiles" if on_cpu() else "einsum"
 
 
 def for_tokens(values, call):
@@ -92,7 +123,7 @@ def for_tokens(values, call):
 def for_units(values, call):
     """Rule of functions that sum over hidden units, as :func:`for_tokens`."""
     del call
-    return values["implementation"] or default_for_units()
+    return values["implementation"] or "tiles"
 
 
 def on_cpu():

@@ -1,7 +1,6 @@
 """Packed tokens: many sequences one after another, with the segment number of each token, and every reduction over them."""
 
 import copy
-from typing import Any, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -9,7 +8,7 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax, perceptron
 from attnpool_flax.reductions.channels import PackedChannels
-from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.dispatch import by_default, log_dispatch, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 from attnpool_flax.reductions.sums import computing
@@ -93,8 +92,9 @@ class Packed(Tokens):
         has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
         x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
-        kernel: Any = packed_softmax.tiled if self._tiles() else packed_softmax.plain
-        scores, state = kernel(x, self.segments, has_query, queries, multiplier, bias, self.precision)
+        arrays = x, self.segments, has_query, queries, multiplier, bias
+        kernels = packed_softmax.tiled, packed_softmax.plain
+        scores, state = by_default(self.requested, *kernels, arrays, self.precision)
         return self._softmax_averages(scores, state)
 
     def _softmax_averages(self, scores, state):
@@ -107,11 +107,8 @@ class Packed(Tokens):
     def perceptron(self, kernel, bias, out_kernel, activation):
         """Returns (scores [h, N] of each token by itself, as :func:`perceptron.plain`; tokens to continue with)."""
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
-        tiled, plain = cast(Any, perceptron.tiled), cast(Any, perceptron.plain)
-        if self._tiles():
-            scores, after.x = tiled(*arrays, activation, self.precision, True)
-        else:
-            scores = plain(*arrays, activation, self.precision)
+        kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)
+        scores, after.x = by_default(self.requested, *kernels, arrays, activation, self.precision, True)
         return scores.T, after
 
     def softmax_of_scores(self, scores):
@@ -159,8 +156,9 @@ class Packed(Tokens):
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
-        kernel: Any = packed_kernels.tiled_max if self._tiles() else packed_kernels.plain_max
-        extreme = kernel(self.x, self.segments, least).astype(self.dtype)[: self.number]
+        kernels = packed_kernels.tiled_max, packed_kernels.plain_max
+        extreme = by_default(self.requested, *kernels, (self.x, self.segments), least)
+        extreme = extreme.astype(self.dtype)[: self.number]
         return jnp.where(self.has_real_token()[:, None], extreme, 0)
 
     def end_token(self, last):
@@ -209,9 +207,9 @@ class Packed(Tokens):
     def _weighted_sums(self, weights, learned):
         """Sums tokens under weights [N, h]: [count, h, d]."""
         x, weights = unify_varying(self.x, weights)
-        if self._tiles():
-            return packed_kernels.tiled_sums(x, self.segments, weights, learned)
-        return packed_kernels.plain_sums(x, self.segments, weights)
 
-    def _tiles(self):
-        return resolve(self.requested, self.x) == "tiles"
+        def plain(x, segments, weights, learned):
+            del learned
+            return packed_kernels.plain_sums(x, segments, weights)
+
+        return by_default(self.requested, packed_kernels.tiled_sums, plain, (x, self.segments, weights), learned)

@@ -54,6 +54,16 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
     return jnp.dot(units, out_kernel, precision=precision)
 
 
+def with_tokens(scores):
+    """Returns :func:`plain`, or what is made of it, in the form of :func:`tiled`: it returns the tokens as well."""
+
+    def scores_and_tokens(x, real, kernel, bias, out_kernel, activation, precision, save):
+        del save
+        return scores(x, real, kernel, bias, out_kernel, activation, precision), x
+
+    return scores_and_tokens
+
+
 def hidden_layer(x, kernel, bias, precision):
     """Returns the hidden layer [..., H] before its activation."""
     products = jnp.dot(x, kernel, precision=precision)

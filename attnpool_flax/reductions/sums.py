@@ -28,11 +28,17 @@ SLICES = 32
 def weighted(weights, x, precision):
     """Contracts weights [..., n, L] with tokens [..., L, d]: [..., n, d]; either may be shared."""
     length = x.shape[-2]
-    if (
-        known(length) and length <= SLICES * LONGEST
-    ):  # slices are cheap, and what a batched product would transpose is not
-        return in_slices(lambda part: _product(weights[..., part], x[..., part, :], precision), length)
-    return _in_parts(weights, x, precision)
+    if not known(length) or length > SLICES * LONGEST:
+        return _in_parts(weights, x, precision)
+    whole = functools.partial(_product, precision=precision)
+    if length <= LONGEST:
+        return whole(weights, x)
+
+    def sliced(weights, x):  # slices are cheap, and what a batched product would transpose is not
+        return in_slices(lambda part: whole(weights[..., part], x[..., part, :]), length)
+
+    # a matrix unit sums in parts by itself, and slices would be copied for it
+    return lax.platform_dependent(weights, x, cpu=sliced, default=whole)
 
 
 def _weighted_jvp(precision, primals, tangents):

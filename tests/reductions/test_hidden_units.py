@@ -1,0 +1,108 @@
+"""Sums over hidden units as GPUs compute them, run on a CPU: at once, with the gradient of each argument recomputed."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from constants import compiling_anew
+from rounding import rounded
+
+import attnpool_flax
+from attnpool_flax import scores
+from attnpool_flax.call.compiled import FUNCTIONS
+
+N, M, D, H, V = 3, 5, 4, 7, 2
+SHAPES = {
+    "additive_score": [(D, H), (D, H), (H,)],
+    "concat_score": [(2 * D, H), (H,)],
+    "tanh_sum_score": [(2 * D, H)],
+    "gaussian_score": [],
+    "additive_attention": [(M, V), (D, H), (D, H), (H,)],
+    "tanh_sum_attention": [(M, V), (2 * D, H)],
+    "kernel_regression": [(M, V)],
+}
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def drawn(name, dtype="float32"):
+    random = np.random.default_rng(len(name))
+    shapes = [(2, N, D), (2, M, D), *((2, *shape) if shape[0] == M else shape for shape in SHAPES[name])]
+    return [jnp.asarray(random.normal(size=shape), dtype) for shape in shapes]
+
+
+@pytest.fixture
+def on_gpus(monkeypatch):
+    """Runs a function with the branches of GPUs."""
+
+    def default(*arrays, **branches):
+        return branches["default"](*arrays)
+
+    def run(function, *arrays):
+        with monkeypatch.context() as patch, compiling_anew(*FUNCTIONS.values()):
+            patch.setattr(scores.lax, "platform_dependent", default)
+            return jax.jit(lambda *arrays: function(*arrays))(*arrays)
+
+    return run
+
+
+def first(function, *arrays):
+    """The result, and the gradients of the sum of its sines in float32."""
+
+    def loss(*arrays):
+        result = function(*arrays).astype(jnp.float32)
+        return jnp.sum(jnp.sin(result)), result
+
+    (_, result), gradients = jax.value_and_grad(loss, range(len(arrays)), has_aux=True)(*arrays)
+    return result, gradients
+
+
+def second(function, *arrays):
+    """The gradients of the sum of the first ones' cosines."""
+
+    def loss(*arrays):
+        return sum(jnp.sum(jnp.cos(own)) for own in first(function, *arrays)[1])
+
+    return jax.grad(loss, range(len(arrays)))(*arrays)
+
+
+def forward(function, *arrays):
+    """The directional derivative along the arrays' sines."""
+    return jax.jvp(function, arrays, tuple(map(jnp.sin, arrays)))[1]
+
+
+def assert_agree(found, expected, dtype="float32"):
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        ours, theirs = np.asarray(ours, np.float32), np.asarray(theirs, np.float32)
+        allowed = rounded(theirs, terms=2 * N * M * H * D) + float(jnp.finfo(dtype).eps) * np.abs(theirs).max()
+        chex.assert_trees_all_close(ours, theirs, atol=allowed, rtol=0)
+
+
+@pytest.mark.parametrize("derivative", [first, second, forward])
+@pytest.mark.parametrize("name", SHAPES)
+def test_results_and_derivatives_are_those_of_the_loop(name, derivative, on_gpus):
+    function, arrays = getattr(attnpool_flax, name), drawn(name)
+    found = on_gpus(functools.partial(derivative, function), *arrays)
+    assert_agree(found, jax.jit(functools.partial(derivative, function))(*arrays))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_narrow_arguments(dtype, on_gpus):
+    function, arrays = attnpool_flax.additive_attention, drawn("additive_attention", dtype)
+    found = on_gpus(functools.partial(first, function), *arrays)
+    assert [own.dtype for own in found[1]] == [dtype] * len(arrays)
+    assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
+
+
+@pytest.mark.parametrize("name", ["additive_attention", "tanh_sum_attention", "kernel_regression"])
+def test_padding_never_matters(name, on_gpus):
+    query, key, value, *others = drawn(name)
+    mask = jnp.arange(M) < 3
+    function = functools.partial(getattr(attnpool_flax, name), mask=jnp.broadcast_to(mask, (2, N, M)))
+    padded = [jnp.where(mask[:, None], own, jnp.nan) for own in (key, value)]
+    clean = [jnp.where(mask[:, None], own, 0) for own in (key, value)]
+    found, expected = (on_gpus(functools.partial(first, function), query, *own, *others) for own in (padded, clean))
+    chex.assert_trees_all_equal(found, expected)
+    assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
