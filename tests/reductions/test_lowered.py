@@ -60,7 +60,6 @@ WIDE = {
     "gated_sum_pooling": MANY,
     "segment_vlad_pooling": MANY,
     "segment_gated_sum_pooling": MANY,
-    "weighted_pooling": SCORED,
     "attentive_statistics_pooling": SCORED,
     "additive_attention_pooling": SCORED,
     "segment_additive_attention_pooling": SCORED,
