@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.reductions.packed_chunks import chunks_of
 from attnpool_flax.reductions.packed_kernels import (
     add_tile,
     outer,
@@ -22,6 +23,7 @@ from attnpool_flax.reductions.packed_kernels import (
     zero_padded_tile,
     zeros,
 )
+from attnpool_flax.reductions.packed_slots import slots_of
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
@@ -73,9 +75,10 @@ def _multiplied(exp_scores, segments, multiplier):
 
 
 def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
-    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_softmax_tiles, plain))
+    kernels = _softmax_tiles, plain, _softmax_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     tiling = tiling_of(x, queries.shape[1])
-    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias)
+    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias, whole=whole)
 
 
 def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
@@ -134,10 +137,25 @@ def _softmax_bwd(precision, residuals, cotangents):
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
     exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
     arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_bwd_tiles, _bwd_plain))
-    dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, queries.shape[1]), *arrays)
-    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+    kernels = _with_dx(_bwd_tiles), _with_dx(_bwd_plain), _bwd_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiling = tiling_of(x, queries.shape[1])
+    dx, dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling, *arrays, whole=whole)
     return dx, None, None, dqueries, dmultiplier, None if bias is None else dscores
+
+
+def _with_dx(kernel):
+    """Returns the kernel with ``dx`` before its results."""
+
+    def gradients(
+        x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, **options
+    ):
+        arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
+        dscores, dqueries, dmultiplier = kernel(*arrays, **options)
+        dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+        return dx, dscores, dqueries, dmultiplier
+
+    return gradients
 
 
 def _bwd_plain(
@@ -185,6 +203,47 @@ def _bwd_tiles(
     dscores, *dmultiplier = map(tiling.concatenate, arrays)
     dqueries = dqueries[None] if shared else segments.sum_slots(dqueries)
     return dscores, dqueries, dmultiplier[0] if dmultiplier else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Accelerators: two reads of x forward, two reads and a write backward, and no copy of narrow tokens
+
+
+def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
+    """Computes :func:`plain` from raw tokens, by slots on GPUs and by chunks on TPUs."""
+    tokens = slots_of(x, segments) if multiply else chunks_of(x, segments, queries.shape[1])
+    scores, finite = tokens.products(queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied, finite))
+
+
+def _bwd_whole(
+    x,
+    segments,
+    has_query,
+    queries,
+    multiplier,
+    exp_scores,
+    dscores_out,
+    ddenominator,
+    dnumerator,
+    *,
+    precision,
+    multiply,
+):
+    """Returns (dx, dscores, dqueries, dmultiplier)."""
+    tokens = slots_of(x, segments) if multiply else chunks_of(x, segments, queries.shape[1])
+    dapplied, finite = tokens.products(dnumerator, precision)
+    dapplied = jnp.where(segments.real[:, None], dapplied, 0)
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    dscores = jnp.where(keep[:, None], dscores, 0)
+    dqueries = tokens.sums(dscores, finite) if queries.shape[0] != 1 else tokens.total(dscores, finite, precision)
+    dx = tokens.outer(_multiplied(exp_scores, segments, multiplier), dnumerator, dscores, queries)
+    return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
 
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))

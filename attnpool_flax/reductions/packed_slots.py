@@ -1,0 +1,89 @@
+"""Packed tokens on GPUs: slots of tokens of one segment, each gathered, multiplied and summed in one kernel.
+
+No product takes tokens of two segments, so NaN stays in its own. Sorted and unsorted tokens differ by the index of the gather.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions.narrow_products import raw_products
+from attnpool_flax.reductions.segment_sums import Segments, at, segments_of
+from attnpool_flax.reductions.sums import LONGEST
+
+LEAST = 128
+"""Smallest number of tokens of a slot; the largest is the longest plain sum."""
+
+
+class Slots(NamedTuple):
+    """Tokens with the slots of their segments; methods as those of :class:`attnpool_flax.reductions.packed_chunks.Chunks`.
+
+    Attributes:
+      x: [N, d], in any floating dtype.
+      segments: their segments.
+      order: [N], the place of each token in the order of the segments; None if they are sorted.
+      start: [slots], the first token of a slot in that order.
+      end: [slots], the token behind the last one of the slot's segment.
+      owners: the segments of the slots, as tokens.
+      size: the number of tokens of a slot.
+    """
+
+    x: Any
+    segments: Segments
+    order: Any
+    start: Any
+    end: Any
+    owners: Segments
+    size: int
+
+    def products(self, rows, precision):
+        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: ([N, h], None)."""
+        if rows.shape[0] == 1:
+            return raw_products(self.x[None], self.segments.real, rows, precision, True)[0], None
+        tokens = jnp.where(self.segments.real[:, None], self.x.astype(rows.dtype), 0)
+        return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2), None
+
+    def sums(self, weights, finite):
+        """Sums tokens under weights [N, h]: [count, h, d]."""
+        del finite
+        number, heads = self.start.shape[0], weights.shape[1]
+        # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
+        start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))
+        place = start[:, :, None] + lax.iota(jnp.int32, self.size)
+        keep = place < self.end[:, None, None]
+        place = jnp.minimum(place, self.x.shape[0] - 1)
+        place = place if self.order is None else at(self.order, place)
+        keep = keep & at(self.segments.real, place)
+        own = weights.at[place, lax.iota(jnp.int32, heads)[None, :, None]].get(mode="promise_in_bounds")
+        tokens = jnp.where(keep[..., None], at(self.x, place).astype(weights.dtype), 0)
+        return self.owners.sum(jnp.sum(jnp.where(keep, own, 0)[..., None] * tokens, 2))
+
+    def total(self, weights, finite, precision):
+        """Sums all tokens under weights [N, h]: [1, h, d]."""
+        del precision
+        return jnp.sum(self.sums(weights, finite), 0, keepdims=True)
+
+    def outer(self, weights, rows, other_weights, other_rows):
+        """Computes ``dx`` [N, d], written once: weights [N, h] times rows of a token's segment, plus the others."""
+        weights = jnp.where(self.segments.real[:, None], weights, 0)
+        total: Any = 0
+        for own, factors in ((weights, rows), (other_weights, other_rows)):
+            factors = factors if factors.shape[0] == 1 else self.segments.expand_to_tokens(factors)
+            total = total + jnp.sum(own[:, :, None] * factors, 1)
+        return total.astype(self.x.dtype)
+
+
+def slots_of(x, segments):
+    """Returns the :class:`Slots` of tokens [N, d], at least one."""
+    length, count = x.shape[0], segments.count
+    order = None if segments.ordered else jnp.argsort(segments.ids)
+    size = max(LEAST, min(LONGEST, length // count // 2))
+    tokens = jax.ops.segment_sum(jnp.ones_like(segments.ids), segments.ids, count)
+    end, slots = jnp.cumsum(tokens), (tokens + size - 1) // size
+    number = length // size + count
+    owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
+    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
+    start = at(end - tokens, owner) + index * size
+    return Slots(x, segments, order, start, at(end, owner), segments_of(owner, None, count, False), size)
