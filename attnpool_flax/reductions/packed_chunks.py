@@ -1,9 +1,9 @@
-"""Packed tokens on TPUs: products with the rows of segments, one chunk of sorted tokens at a time.
+"""Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
-A matrix unit multiplies all tokens of a chunk with the rows of several segments at once; of the products of a token only those
-with its own segment are selected. Segments are in groups of consecutive numbers. A step of a loop takes one chunk and one
-group that has tokens in it: with J chunks and G groups these are at most J + G - 1 pairs, whatever the sizes of the segments.
-Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
+A step of a loop takes a chunk of sorted tokens and a group of consecutive segments that has tokens in it. With J chunks and G
+groups these are at most J + G - 1 pairs, whatever the sizes of the segments. The matrix unit multiplies all tokens of the
+chunk with the rows of all segments of the group, one row for each segment and query; of a token's products only those with its
+own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
 """
 
 from typing import Any, NamedTuple
@@ -12,9 +12,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
-from attnpool_flax.reductions.narrow_products import is_narrow, raw_products, token_products, token_sums
+from attnpool_flax.reductions.narrow_products import is_narrow, token_products, token_sums
 from attnpool_flax.reductions.query_blocks import even_rows
-from attnpool_flax.reductions.segment_sums import Segments, at
+from attnpool_flax.reductions.segment_sums import at
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.sums import computing
 
 ROWS = 256
 """Rows of a group: it has as many segments as have so many rows together."""
@@ -34,177 +36,265 @@ class Chunks(NamedTuple):
 
     Attributes:
       x: [N, d], in any floating dtype, in the caller's order.
-      segments: their segments.
       ids: [N], the segment of each token, ascending.
+      real: bool [1, N], in the order of the segments.
       order: [N], the place of each token of that order; None if they are sorted.
       pairs: int32 [steps, 3], for each pair: the first token that no earlier chunk has, the group's first segment, whether
         the pair is the first of its chunk.
       size: the number of tokens of a chunk.
       group: the number of segments of a group.
+      count: the number of segments.
+      heads: the number of queries.
     """
 
     x: Any
-    segments: Segments
     ids: Any
+    real: Any
     order: Any
     pairs: Any
     size: int
     group: int
+    count: int
+    heads: int
 
-    def products(self, rows, precision):
-        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment.
+    def sort(self, values):
+        """Puts values [N, h] of tokens, or None, into the order of the chunks: [h, N]."""
+        return values if values is None else (values if self.order is None else at(values, self.order)).T
 
-        Returns:
-          (products [N, h], arbitrary at padding; whether the numbers of a token are finite, [N]: 0 times them is 0).
-        """
-        heads = rows.shape[1]
-        if rows.shape[0] == 1:
-            rows = jnp.concatenate([rows, jnp.zeros_like(rows[:, :1])], 1)
-            found = raw_products(_exact(self.x)[None], self.segments.real, rows, precision, False)[0]
-            return found[:, :-1], found[:, -1] == 0
-        rows, nothing = self._rows(rows), jnp.zeros((1, rows.shape[2]), rows.dtype)
-        real = self._sorted(self.segments.real[:, None])
+    def unsort(self, values):
+        """Puts values [h, N] into the order of the tokens: [N, h]."""
+        return values.T if self.order is None else jnp.zeros_like(values.T).at[self.order].set(values.T)
 
-        def step(carry, pair):
-            (found, tile), (first, segment, new) = carry, pair
-            start = self._start(first)
-            own = jnp.concatenate([self._rows_of_group(rows, segment, heads), nothing])
-            tokens = jnp.where(self._of_chunk(real, start)[0, :, None], self._tokens(start), 0)
-            every = token_products(tokens, own[None], lax.Precision.HIGHEST)[0].T
-            part = jnp.where(self._is_own(start, segment, heads), every[:-1], 0)
-            part = jnp.sum(jnp.reshape(part, (self.group, heads, self.size)), 0)
-            part = jnp.concatenate([part, every[-1:]])
-            tile = jnp.where(new, part, tile + part)
-            return (lax.dynamic_update_slice_in_dim(found, tile, start, 1), tile), None
+    def rows(self, values):
+        """Puts values [count, h, d] of all segments one after another, and adds 0 for pairs that are not needed: [rows, d]."""
+        width = values.shape[2]
+        missing = self.number_of_rows - self.count * self.heads
+        return jnp.pad(jnp.reshape(values, (-1, width)), ((0, missing), (0, 0)))
 
-        shapes = (heads + 1, self.x.shape[0]), (heads + 1, self.size)
-        found = self._written(step, shapes, rows.dtype, rows)
-        found = found.T if self.order is None else jnp.zeros_like(found.T).at[self.order].set(found.T)
-        return found[:, :-1], found[:, -1] == 0
+    @property
+    def number_of_rows(self):
+        """The rows of all groups, and of one more."""
+        return (-(-self.count // self.group) + 1) * self.group * self.heads
 
-    def sums(self, weights, finite):
-        """Sums tokens under weights [N, h]: [count, h, d].
+    def segments(self, rows):
+        """Takes [count, h, d] from the rows of all segments."""
+        return jnp.reshape(rows, (-1, self.heads, rows.shape[1]))[: self.count]
 
-        Args:
-          weights: in the computing dtype.
-          finite: bool [N]: a token that is not makes the sums of its segment NaN, and no other.
-        """
-        heads, width = weights.shape[1], self.x.shape[1]
-        weights, finite = self._zeroed(weights, finite)
-        weights, finite = self._sorted(weights), self._sorted(finite[:, None])
-        overlaps = self.x.shape[0] % self.size != 0
+    def zeros(self, *shape):
+        """Returns 0 in the computing dtype, with the varying manual axes of the tokens."""
+        return cast_varying(jnp.zeros(shape, computing(self.x.dtype)), varying_axes(self.x))
 
-        def step(total, pair):
-            first, segment, _ = pair
-            start = self._start(first)
-            own = self._is_own(start, segment, heads)
-            if overlaps:
-                own = own & (start + lax.iota(jnp.int32, self.size) >= first)[None]
-            applied = jnp.where(own, self._repeated(weights, start), 0)
-            part = token_sums(applied.T[None], self._tokens(start), self._of_chunk(finite, start), lax.Precision.HIGHEST)[0]
-            before = self._rows_of_group(total, segment, heads)
-            return lax.dynamic_update_slice_in_dim(total, before + part, segment * heads, 0), None
+    def empty(self, shape, dtype):
+        """Returns an array of which every element will be written, with the varying manual axes of the tokens."""
+        return cast_varying(lax.empty(shape, dtype), varying_axes(self.x))
 
-        total = jnp.zeros((self._number_of_rows(heads), width), weights.dtype)
-        total, _ = lax.scan(step, cast_varying(total, varying_axes(self.x)), self.pairs)
-        return jnp.reshape(total, (-1, heads, width))[: self.segments.count]
+    def loop(self, step, start):
+        """Calls ``step(carry, pair)`` for each pair, a :class:`Pair`; returns the last carry."""
 
-    def total(self, weights, finite, precision):
-        """Sums all tokens under weights [N, h]: [1, h, d]."""
-        weights, finite = self._zeroed(weights, finite)
-        return token_sums(weights[None], _exact(self.x)[None], finite[None], precision)
+        def pair_step(carry, pair):
+            return step(carry, Pair(self, jnp.minimum(pair[0], self.x.shape[0] - self.size), *pair)), None
 
-    def outer(self, weights, rows, other_weights, other_rows):
-        """Computes ``dx`` [N, d], written once: weights [N, h] times rows of a token's segment, plus the others.
+        return lax.scan(pair_step, start, self.pairs)[0]
 
-        Args:
-          weights: in the computing dtype; ``other_weights`` are not finite where a row of a token's segment is not.
-          rows: [count, h, d].
-          other_weights: [N, h].
-          other_rows: [1, h, d] or [count, h, d].
-        """
-        rows = jnp.where(jnp.isfinite(rows), rows, 0)  # NaN would reach the tokens of other segments
-        weights = jnp.where(self.segments.real[:, None], weights, 0)
-        shared = other_rows.shape[0] == 1
-        if not shared:
-            other_rows = jnp.where(jnp.isfinite(other_rows), other_rows, 0)
-            weights, rows = jnp.concatenate([weights, other_weights], 1), jnp.concatenate([rows, other_rows], 1)
-        heads, rows = rows.shape[1], self._rows(rows)
-        weights, other_weights = self._sorted(weights), self._sorted(other_weights)
-        precision = lax.Precision.HIGH if is_narrow(self.x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
 
-        def step(carry, pair):
-            (dx, tile), (first, segment, new) = carry, pair
-            start = self._start(first)
-            factors = self._rows_of_group(rows, segment, heads)
-            applied = jnp.where(self._is_own(start, segment, heads), self._repeated(weights, start), 0)
-            if shared:
-                own = self._of_chunk(other_weights, start)
-                own = jnp.where(self._is_own(start, segment, 1).any(0), own, 0)
-                applied, factors = jnp.concatenate([applied, own]), jnp.concatenate([factors, other_rows[0]])
-            part = jnp.einsum("rc,rd->cd", applied, factors, precision=precision).astype(self.x.dtype)
-            tile = jnp.where(new, part, tile + part)
-            if self.order is None:
-                return (lax.dynamic_update_slice_in_dim(dx, tile, start, 0), tile), None
-            places = lax.dynamic_slice_in_dim(self.order, start, self.size)
-            return (dx.at[places].set(tile, mode="promise_in_bounds", unique_indices=True), tile), None
+class Pair(NamedTuple):
+    """A chunk and a group.
 
-        shapes = self.x.shape, (self.size, self.x.shape[1])
-        return self._written(step, shapes, self.x.dtype, weights, rows, other_rows)
+    Attributes:
+      chunks: all chunks.
+      start: the first token of the chunk; the last chunk starts early to be whole.
+      first: the first token that no earlier chunk has.
+      segment: the group's first segment.
+      new: whether the pair is the first of its chunk.
+    """
 
-    def _written(self, step, shapes, dtype, *arrays):
-        """Returns the array that the steps write, each the tile of its chunk; all of it is written."""
-        axes = frozenset().union(varying_axes(self.x), *map(varying_axes, arrays))
-        start = lax.empty(shapes[0], dtype), jnp.zeros(shapes[1], dtype)
-        (written, _), _ = lax.scan(step, tuple(cast_varying(array, axes) for array in start), self.pairs)
-        return written
+    chunks: Chunks
+    start: Any
+    first: Any
+    segment: Any
+    new: Any
 
-    def _zeroed(self, weights, finite):
-        """Returns the weights, 0 at padding and NaN at real tokens that are not finite, and which tokens are summed."""
-        real = self.segments.real
-        weights = jnp.where((real & ~finite)[:, None], jnp.nan, weights)
-        return jnp.where(real[:, None], weights, 0), real & finite
+    def tokens(self):
+        """Takes the tokens [1, size, d], padding as 0."""
+        chunks = self.chunks
+        if chunks.order is None:
+            tokens = lax.dynamic_slice_in_dim(chunks.x, self.start, chunks.size)
+        else:
+            tokens = at(chunks.x, lax.dynamic_slice_in_dim(chunks.order, self.start, chunks.size))
+        tokens = lax.optimization_barrier(tokens)  # read once, into the fast memory
+        tokens = jnp.where(self.of_chunk(chunks.real)[0, :, None], tokens, 0)[None]
+        # float16 has few exponents, and would need a scale for each segment
+        return tokens.astype(jnp.float32) if tokens.dtype == jnp.float16 else tokens
 
-    def _start(self, first):
-        """Returns the first token of a chunk: the last one starts early to be whole."""
-        return jnp.minimum(first, self.x.shape[0] - self.size)
+    def of_chunk(self, values):
+        """Takes the values [h, N] of the chunk: [h, size]; None stays."""
+        return values if values is None else lax.dynamic_slice_in_dim(values, self.start, self.chunks.size, 1)
 
-    def _tokens(self, start):
-        """Takes the tokens [1, size, d] of a chunk."""
-        if self.order is None:
-            return _exact(lax.dynamic_slice_in_dim(self.x, start, self.size))[None]
-        return _exact(at(self.x, lax.dynamic_slice_in_dim(self.order, start, self.size)))[None]
+    def of_group(self, rows):
+        """Takes the group's rows from those of all segments."""
+        place = self.segment * self.chunks.heads
+        return lax.dynamic_slice_in_dim(rows, place, self.chunks.group * self.chunks.heads)
 
-    def _sorted(self, values):
-        """Puts values [N, h] of tokens into the order of the chunks: [h, N]."""
-        return (values if self.order is None else at(values, self.order)).T
+    def update(self, rows, own):
+        """Writes the group's rows."""
+        return lax.dynamic_update_slice_in_dim(rows, own, self.segment * self.chunks.heads, 0)
 
-    def _of_chunk(self, values, start):
-        """Takes the values [h, N] of a chunk: [h, size]."""
-        return lax.dynamic_slice_in_dim(values, start, self.size, 1)
+    def write(self, carry, part):
+        """Adds a part [h, size], 0 outside of the group, to the values of the chunk; ``carry`` is (values [h, N], the chunk's)."""
+        values, tile = carry
+        tile = jnp.where(self.new, part, tile + part)
+        return lax.dynamic_update_slice_in_dim(values, tile, self.start, 1), tile
 
-    def _is_own(self, start, segment, heads):
-        """Returns bool [group * heads, size]: whether a row of a group belongs to a token's segment."""
-        rows = lax.iota(jnp.int32, self.group * heads) // heads + segment
-        return rows[:, None] == lax.dynamic_slice_in_dim(self.ids, start, self.size)[None]
+    def write_tokens(self, carry, part):
+        """Does the same with tokens [size, d], which go to the places that they have in the caller's order."""
+        tokens, tile = carry
+        tile = jnp.where(self.new, part, tile + part)
+        if self.chunks.order is None:
+            return lax.dynamic_update_slice_in_dim(tokens, tile, self.start, 0), tile
+        places = lax.dynamic_slice_in_dim(self.chunks.order, self.start, self.chunks.size)
+        return tokens.at[places].set(tile, mode="promise_in_bounds", unique_indices=True), tile
 
-    def _repeated(self, values, start):
-        """Takes the values [h, N] of a chunk, repeated for each segment of a group: [group * h, size]."""
-        values = self._of_chunk(values, start)
-        repeated = jnp.broadcast_to(values[None], (self.group, *values.shape))
-        return jnp.reshape(repeated, (self.group * values.shape[0], self.size))
+    def is_own(self):
+        """Returns bool [rows, size]: whether a row of the group belongs to the segment of a token."""
+        return self._is_own(self.chunks.heads)
 
-    def _number_of_rows(self, heads):
-        """Returns the rows of all groups, and of one more: that of pairs which are not needed."""
-        return (-(-self.segments.count // self.group) + 1) * self.group * heads
+    def in_group(self):
+        """Returns bool [1, size]: whether a real token is one of the group's."""
+        return self._is_own(1).any(0, keepdims=True) & self.of_chunk(self.chunks.real)
 
-    def _rows(self, values):
-        """Puts the rows [count, h, d] of all segments one after another, and adds those of no segment."""
-        count, heads, width = values.shape
-        return jnp.pad(jnp.reshape(values, (-1, width)), ((0, self._number_of_rows(heads) - count * heads), (0, 0)))
+    def _is_own(self, heads):
+        rows = lax.iota(jnp.int32, self.chunks.group * heads) // heads + self.segment
+        return rows[:, None] == lax.dynamic_slice_in_dim(self.chunks.ids, self.start, self.chunks.size)[None]
 
-    def _rows_of_group(self, rows, segment, heads):
-        return lax.dynamic_slice_in_dim(rows, segment * heads, self.group * heads)
+    def not_before(self):
+        """Returns bool [1, size]: tokens that no earlier chunk has."""
+        return (self.start + lax.iota(jnp.int32, self.chunks.size) >= self.first)[None]
+
+    def repeated(self, values):
+        """Repeats values [h, size] for each segment of the group: [rows, size]."""
+        repeated = jnp.broadcast_to(values[None], (self.chunks.group, *values.shape))
+        return jnp.reshape(repeated, (-1, values.shape[1]))
+
+    def summed(self, values):
+        """Sums values [rows, size] over the segments of the group: [h, size]."""
+        return jnp.sum(jnp.reshape(values, (self.chunks.group, self.chunks.heads, -1)), 0)
+
+
+def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
+    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`; a token that is not finite makes its segment NaN."""
+    chunks = chunks_of(x, segments, queries.shape[1])
+    heads, width = queries.shape[1:]
+    shared = queries.shape[0] == 1
+    rows = queries[0] if shared else chunks.rows(queries)
+    nothing = jnp.zeros((1, width), queries.dtype)
+    multiplier, bias = chunks.sort(multiplier), chunks.sort(bias)
+    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads).astype(bool)
+
+    def step(carry, pair):
+        max_score, denominator, numerator, scores = carry
+        tokens, own = pair.tokens(), pair.is_own()
+        factors = jnp.concatenate([rows if shared else pair.of_group(rows), nothing])
+        products = token_products(tokens, factors[None], precision if shared else lax.Precision.HIGHEST)[0].T
+        finite = products[-1:] == 0  # 0 times a number that is not finite is NaN
+        products = pair.repeated(products[:-1]) if shared else products[:-1]
+        if bias is not None:
+            products = products + pair.repeated(jnp.where(pair.of_chunk(chunks.real), pair.of_chunk(bias), 0))
+        if has_query is not None:
+            products = jnp.where(pair.of_group(has_query), products, 0)
+        products = jnp.where(finite, products, jnp.nan)
+        scores = pair.write(scores, pair.summed(jnp.where(own, products, 0)))
+        if x.shape[0] % chunks.size:
+            own = own & pair.not_before()
+        products = jnp.where(own & pair.of_chunk(chunks.real), products, -jnp.inf)
+        before = pair.of_group(max_score)
+        after = jnp.maximum(before, lax.stop_gradient(jnp.max(products, 1, keepdims=True)))
+        scale = exponential(before, after)
+        exp_scores = exponential(products, after)
+        applied = exp_scores
+        if multiplier is not None:
+            own_multiplier = jnp.where(pair.of_chunk(chunks.real), pair.of_chunk(multiplier), 0)
+            applied = exp_scores * pair.repeated(own_multiplier)
+        sums = token_sums(applied.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
+        return (
+            pair.update(max_score, after),
+            pair.update(denominator, pair.of_group(denominator) * scale + jnp.sum(exp_scores, 1, keepdims=True)),
+            pair.update(numerator, pair.of_group(numerator) * scale + sums),
+            scores,
+        )
+
+    number = chunks.number_of_rows
+    scores = chunks.empty((heads, x.shape[0]), queries.dtype), chunks.zeros(heads, chunks.size)
+    start = chunks.zeros(number, 1) - jnp.inf, chunks.zeros(number, 1), chunks.zeros(number, width), scores
+    *sums, (scores, _) = chunks.loop(step, start)
+    max_score, denominator, numerator = map(chunks.segments, sums)
+    scores = jnp.where(segments.real[:, None], chunks.unsort(scores), -jnp.inf)
+    return scores, OnlineSoftmax(max_score[..., 0], denominator[..., 0], numerator)
+
+
+def gradients(x, segments, has_query, queries, multiplier, scores, max_score, cotangents, *, precision):
+    """Returns (dx, dscores, dqueries, dmultiplier).
+
+    ``cotangents`` are those of scores, denominator and numerator; other arguments as in :func:`softmax`.
+    """
+    chunks = chunks_of(x, segments, queries.shape[1])
+    heads, width = queries.shape[1:]
+    shared = queries.shape[0] == 1
+    dscores_out, ddenominator, dnumerator = cotangents
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    keep, scores, dscores_out, multiplier = map(chunks.sort, (keep[:, None], scores, dscores_out, multiplier))
+    max_score, ddenominator = (_by_row(chunks, array, heads) for array in (max_score, ddenominator))
+    dnumerator, queries = chunks.rows(dnumerator), queries[0] if shared else chunks.rows(queries)
+    exact = lax.Precision.HIGH if is_narrow(x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
+
+    def step(carry, pair):
+        dx, small, dqueries = carry
+        tokens, own = pair.tokens(), pair.is_own()
+        drows = pair.of_group(dnumerator)
+        dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
+        own_scores = pair.of_chunk(scores)
+        exp_scores = jnp.where(own, exponential(pair.repeated(own_scores), pair.of_group(max_score)), 0)
+        applied, dexp = exp_scores, dapplied
+        if multiplier is not None:
+            own_multiplier = pair.repeated(jnp.where(pair.of_chunk(chunks.real), pair.of_chunk(multiplier), 0))
+            applied, dexp = exp_scores * own_multiplier, dapplied * own_multiplier
+        dscores = pair.summed(jnp.where(own, exp_scores * (dexp + pair.of_group(ddenominator)), 0))
+        dscores = jnp.where(pair.in_group() & pair.of_chunk(keep), dscores + pair.of_chunk(dscores_out), 0)
+        parts = [dscores]
+        if multiplier is not None:
+            parts.append(pair.summed(jnp.where(own, exp_scores * dapplied, 0)))
+        once = jnp.where(pair.not_before(), dscores, 0) if x.shape[0] % chunks.size else dscores
+        finite = ~jnp.isnan(own_scores).any(0, keepdims=True)
+        applied = jnp.where(own & pair.of_chunk(chunks.real), applied, 0)
+        factors = jnp.where(jnp.isfinite(drows), drows, 0)  # NaN would reach the tokens of other segments
+        if shared:
+            dqueries = dqueries + token_sums(once.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
+            applied, factors = jnp.concatenate([applied, dscores]), jnp.concatenate([factors, queries])
+        else:
+            weights = jnp.where(own, pair.repeated(once), 0)
+            sums = token_sums(weights.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
+            dqueries = pair.update(dqueries, pair.of_group(dqueries) + sums)
+            own_queries = pair.of_group(queries)
+            own_queries = jnp.where(jnp.isfinite(own_queries), own_queries, 0)
+            applied = jnp.concatenate([applied, jnp.where(own, pair.repeated(dscores), 0)])
+            factors = jnp.concatenate([factors, own_queries])
+        part = jnp.einsum("rc,rd->cd", applied, factors, precision=exact).astype(x.dtype)
+        return pair.write_tokens(dx, part), pair.write(small, jnp.concatenate(parts)), dqueries
+
+    rows = heads if multiplier is None else 2 * heads
+    start = (
+        (chunks.empty(x.shape, x.dtype), chunks.zeros(chunks.size, width).astype(x.dtype)),
+        (chunks.empty((rows, x.shape[0]), scores.dtype), chunks.zeros(rows, chunks.size)),
+        chunks.zeros(heads if shared else chunks.number_of_rows, width),
+    )
+    (dx, _), (small, _), dqueries = chunks.loop(step, start)
+    small = chunks.unsort(small)
+    dqueries = dqueries[None] if shared else chunks.segments(dqueries)
+    return dx, small[:, :heads], dqueries, None if multiplier is None else small[:, heads:]
+
+
+def _by_row(chunks, values, heads):
+    """Returns values [count, h or 1] by row: [rows, 1]."""
+    return chunks.rows(jnp.broadcast_to(values, (values.shape[0], heads))[..., None])
 
 
 def chunks_of(x, segments, heads):
@@ -227,9 +317,5 @@ def chunks_of(x, segments, heads):
     own = at(least, chunk) + index
     own = jnp.where(own > at(most, chunk), groups, own)
     pairs = jnp.stack([at(first, chunk), own * group, (index == 0).astype(jnp.int32)], 1)
-    return Chunks(x, segments, ids, order, pairs, size, group)
-
-
-def _exact(tokens):
-    """Returns float16 as float32: its few exponents would need a scale for each segment."""
-    return tokens.astype(jnp.float32) if tokens.dtype == jnp.float16 else tokens
+    real = segments.real if order is None else at(segments.real, order)
+    return Chunks(x, ids, real[None], order, pairs, size, group, segments.count, heads)

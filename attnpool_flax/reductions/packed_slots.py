@@ -18,7 +18,7 @@ LEAST = 128
 
 
 class Slots(NamedTuple):
-    """Tokens with the slots of their segments; methods as those of :class:`attnpool_flax.reductions.packed_chunks.Chunks`.
+    """Tokens with the slots of their segments.
 
     Attributes:
       x: [N, d], in any floating dtype.
@@ -39,15 +39,14 @@ class Slots(NamedTuple):
     size: int
 
     def products(self, rows, precision):
-        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: ([N, h], None)."""
+        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: [N, h], arbitrary at padding."""
         if rows.shape[0] == 1:
-            return raw_products(self.x[None], self.segments.real, rows, precision, True)[0], None
+            return raw_products(self.x[None], self.segments.real, rows, precision, True)[0]
         tokens = jnp.where(self.segments.real[:, None], self.x.astype(rows.dtype), 0)
-        return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2), None
+        return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2)
 
-    def sums(self, weights, finite):
+    def sums(self, weights):
         """Sums tokens under weights [N, h]: [count, h, d]."""
-        del finite
         number, heads = self.start.shape[0], weights.shape[1]
         # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
         start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))
@@ -59,11 +58,6 @@ class Slots(NamedTuple):
         own = weights.at[place, lax.iota(jnp.int32, heads)[None, :, None]].get(mode="promise_in_bounds")
         tokens = jnp.where(keep[..., None], at(self.x, place).astype(weights.dtype), 0)
         return self.owners.sum(jnp.sum(jnp.where(keep, own, 0)[..., None] * tokens, 2))
-
-    def total(self, weights, finite, precision):
-        """Sums all tokens under weights [N, h]: [1, h, d]."""
-        del precision
-        return jnp.sum(self.sums(weights, finite), 0, keepdims=True)
 
     def outer(self, weights, rows, other_weights, other_rows):
         """Computes ``dx`` [N, d], written once: weights [N, h] times rows of a token's segment, plus the others."""

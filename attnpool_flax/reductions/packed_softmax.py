@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.packed_chunks import chunks_of
+from attnpool_flax.reductions import packed_chunks
 from attnpool_flax.reductions.packed_kernels import (
     add_tile,
     outer,
@@ -135,8 +135,7 @@ def _softmax_fwd(x, segments, has_query, queries, multiplier, bias, precision):
 def _softmax_bwd(precision, residuals, cotangents):
     x, segments, has_query, queries, multiplier, bias, scores, max_score = residuals
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
-    exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
-    arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
+    arrays = x, segments, has_query, queries, multiplier, scores, max_score, dscores_out, ddenominator, dnumerator
     kernels = _with_dx(_bwd_tiles), _with_dx(_bwd_plain), _bwd_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     tiling = tiling_of(x, queries.shape[1])
@@ -147,10 +146,10 @@ def _softmax_bwd(precision, residuals, cotangents):
 def _with_dx(kernel):
     """Returns the kernel with ``dx`` before its results."""
 
-    def gradients(
-        x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, **options
-    ):
-        arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
+    def gradients(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, **options):
+        exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+        *_, dnumerator = cotangents
+        arrays = x, segments, has_query, queries, multiplier, exp_scores, *cotangents
         dscores, dqueries, dmultiplier = kernel(*arrays, **options)
         dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
         return dx, dscores, dqueries, dmultiplier
@@ -211,37 +210,34 @@ def _bwd_tiles(
 
 def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
     """Computes :func:`plain` from raw tokens, by slots on GPUs and by chunks on TPUs."""
-    tokens = slots_of(x, segments) if multiply else chunks_of(x, segments, queries.shape[1])
-    scores, finite = tokens.products(queries, precision)
+    if not multiply:
+        return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
+    tokens = slots_of(x, segments)
+    scores = tokens.products(queries, precision)
     if bias is not None:
         scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
-    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied, finite))
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
 
 
 def _bwd_whole(
-    x,
-    segments,
-    has_query,
-    queries,
-    multiplier,
-    exp_scores,
-    dscores_out,
-    ddenominator,
-    dnumerator,
-    *,
-    precision,
-    multiply,
+    x, segments, has_query, queries, multiplier, scores, max_score, dscores_out, ddenominator, dnumerator, *, precision, multiply
 ):
     """Returns (dx, dscores, dqueries, dmultiplier)."""
-    tokens = slots_of(x, segments) if multiply else chunks_of(x, segments, queries.shape[1])
-    dapplied, finite = tokens.products(dnumerator, precision)
-    dapplied = jnp.where(segments.real[:, None], dapplied, 0)
+    if not multiply:
+        cotangents = dscores_out, ddenominator, dnumerator
+        arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
+        return packed_chunks.gradients(*arrays, precision=precision)
+    tokens = slots_of(x, segments)
+    exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
+    dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)
     dexp = _multiplied(dapplied, segments, multiplier)
     keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
     dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
     dscores = jnp.where(keep[:, None], dscores, 0)
-    dqueries = tokens.sums(dscores, finite) if queries.shape[0] != 1 else tokens.total(dscores, finite, precision)
+    dqueries = tokens.sums(dscores)
+    if queries.shape[0] == 1:
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
     dx = tokens.outer(_multiplied(exp_scores, segments, multiplier), dnumerator, dscores, queries)
     return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
 
