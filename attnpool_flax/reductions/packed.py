@@ -127,14 +127,14 @@ class Packed(Tokens):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         scores, state = self._softmax(queries, multiplier, None, bias)
         pooled, weights = self._softmax_averages(scores, state)
-        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
         if multiplier is not None or not self._tiles():
+            applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             return pooled, weights, self.sum_over_tokens(applied)
         sums = lax.platform_dependent(
-            applied,
-            weight_sums(state)[: self.number],
-            cpu=lambda applied, _: self.sum_over_tokens(applied),
-            default=lambda _, sums: sums,
+            scores,
+            state,
+            cpu=lambda scores, state: self.sum_over_tokens(self._softmax_averages(scores, state)[1]),
+            default=lambda _, state: weight_sums(state)[: self.number],
         )
         return pooled, weights, sums
 

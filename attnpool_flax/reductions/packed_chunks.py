@@ -159,8 +159,8 @@ class Pair(NamedTuple):
         return self._is_own(self.chunks.heads)
 
     def in_group(self):
-        """Returns bool [1, size]: whether a real token is one of the group's."""
-        return self._is_own(1).any(0, keepdims=True) & self.of_chunk(self.chunks.real)
+        """Returns bool [1, size]: whether a token is one of the group's."""
+        return self._is_own(1).any(0, keepdims=True)
 
     def _is_own(self, heads):
         rows = lax.iota(jnp.int32, self.chunks.group * heads) // heads + self.segment
@@ -241,7 +241,8 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
     shared = queries.shape[0] == 1
     dscores_out, ddenominator, dnumerator = cotangents
     keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
-    keep, scores, dscores_out, multiplier = map(chunks.sort, (keep[:, None], scores, dscores_out, multiplier))
+    parts = scores, dscores_out, keep[:, None].astype(scores.dtype), *(() if multiplier is None else (multiplier,))
+    of_tokens = chunks.sort(jnp.concatenate(parts, 1))
     max_score, ddenominator = (_by_row(chunks, array, heads) for array in (max_score, ddenominator))
     dnumerator, queries = chunks.rows(dnumerator), queries[0] if shared else chunks.rows(queries)
     exact = lax.Precision.HIGH if is_narrow(x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
@@ -251,14 +252,16 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
         tokens, own = pair.tokens(), pair.is_own()
         drows = pair.of_group(dnumerator)
         dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
-        own_scores = pair.of_chunk(scores)
+        own_scores, own_dscores, keep, own_multiplier = jnp.split(
+            pair.of_chunk(of_tokens), (heads, 2 * heads, 2 * heads + 1)
+        )
         exp_scores = jnp.where(own, exponential(pair.repeated(own_scores), pair.of_group(max_score)), 0)
         applied, dexp = exp_scores, dapplied
         if multiplier is not None:
-            own_multiplier = pair.repeated(jnp.where(pair.of_chunk(chunks.real), pair.of_chunk(multiplier), 0))
+            own_multiplier = pair.repeated(jnp.where(pair.of_chunk(chunks.real), own_multiplier, 0))
             applied, dexp = exp_scores * own_multiplier, dapplied * own_multiplier
         dscores = pair.summed(jnp.where(own, exp_scores * (dexp + pair.of_group(ddenominator)), 0))
-        dscores = jnp.where(pair.in_group() & pair.of_chunk(keep), dscores + pair.of_chunk(dscores_out), 0)
+        dscores = jnp.where(pair.in_group() & (keep > 0), dscores + own_dscores, 0)
         parts = [dscores]
         if multiplier is not None:
             parts.append(pair.summed(jnp.where(own, exp_scores * dapplied, 0)))
@@ -304,8 +307,9 @@ def chunks_of(x, segments, heads):
     groups = -(-segments.count // group)
     size = max(FEWEST, 2 ** max(0, (length // groups // REPEATED).bit_length() - 1))
     size = even_rows(max(1, min(length, size, MOST // (width * x.dtype.itemsize))), length)
-    order = None if segments.ordered else jnp.argsort(segments.ids)
-    ids = segments.ids if order is None else at(segments.ids, order)
+    ids, real, order = segments.ids, segments.real, None
+    if not segments.ordered:
+        ids, real, order = lax.sort((ids, real, lax.iota(jnp.int32, length)), num_keys=1)
     count = -(-length // size)
     first = lax.iota(jnp.int32, count) * size
     start = jnp.minimum(first, length - size)
@@ -317,5 +321,4 @@ def chunks_of(x, segments, heads):
     own = at(least, chunk) + index
     own = jnp.where(own > at(most, chunk), groups, own)
     pairs = jnp.stack([at(first, chunk), own * group, (index == 0).astype(jnp.int32)], 1)
-    real = segments.real if order is None else at(segments.real, order)
     return Chunks(x, ids, real[None], order, pairs, size, group, segments.count, heads)
