@@ -156,13 +156,7 @@ class Pair(NamedTuple):
 
     def is_own(self):
         """Returns bool [rows, size]: whether a row of the group belongs to the segment of a token."""
-        return self._is_own(self.chunks.heads)
-
-    def in_group(self):
-        """Returns bool [1, size]: whether a token is one of the group's."""
-        return self._is_own(1).any(0, keepdims=True)
-
-    def _is_own(self, heads):
+        heads = self.chunks.heads
         rows = lax.iota(jnp.int32, self.chunks.group * heads) // heads + self.segment
         return rows[:, None] == lax.dynamic_slice_in_dim(self.chunks.ids, self.start, self.chunks.size)[None]
 
@@ -240,9 +234,8 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
     heads, width = queries.shape[1:]
     shared = queries.shape[0] == 1
     dscores_out, ddenominator, dnumerator = cotangents
-    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
-    parts = scores, dscores_out, keep[:, None].astype(scores.dtype), *(() if multiplier is None else (multiplier,))
-    of_tokens = chunks.sort(jnp.concatenate(parts, 1))
+    of_tokens = chunks.sort(jnp.concatenate((scores, dscores_out, *(() if multiplier is None else (multiplier,))), 1))
+    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads).astype(bool)
     max_score, ddenominator = (_by_row(chunks, array, heads) for array in (max_score, ddenominator))
     dnumerator, queries = chunks.rows(dnumerator), queries[0] if shared else chunks.rows(queries)
     exact = lax.Precision.HIGH if is_narrow(x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
@@ -252,22 +245,22 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
         tokens, own = pair.tokens(), pair.is_own()
         drows = pair.of_group(dnumerator)
         dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
-        own_scores, own_dscores, keep, own_multiplier = jnp.split(
-            pair.of_chunk(of_tokens), (heads, 2 * heads, 2 * heads + 1)
-        )
+        own_scores, own_dscores, own_multiplier = jnp.split(pair.of_chunk(of_tokens), (heads, 2 * heads))
         exp_scores = jnp.where(own, exponential(pair.repeated(own_scores), pair.of_group(max_score)), 0)
         applied, dexp = exp_scores, dapplied
         if multiplier is not None:
             own_multiplier = pair.repeated(jnp.where(pair.of_chunk(chunks.real), own_multiplier, 0))
             applied, dexp = exp_scores * own_multiplier, dapplied * own_multiplier
-        dscores = pair.summed(jnp.where(own, exp_scores * (dexp + pair.of_group(ddenominator)), 0))
-        dscores = jnp.where(pair.in_group() & (keep > 0), dscores + own_dscores, 0)
+        dscores = exp_scores * (dexp + pair.of_group(ddenominator)) + pair.repeated(own_dscores)
+        keep = own & pair.of_chunk(chunks.real)
+        dscores = jnp.where(keep if has_query is None else keep & pair.of_group(has_query), dscores, 0)
+        dscores = pair.summed(dscores)
         parts = [dscores]
         if multiplier is not None:
             parts.append(pair.summed(jnp.where(own, exp_scores * dapplied, 0)))
         once = jnp.where(pair.not_before(), dscores, 0) if x.shape[0] % chunks.size else dscores
         finite = ~jnp.isnan(own_scores).any(0, keepdims=True)
-        applied = jnp.where(own & pair.of_chunk(chunks.real), applied, 0)
+        applied = jnp.where(keep, applied, 0)
         factors = jnp.where(jnp.isfinite(drows), drows, 0)  # NaN would reach the tokens of other segments
         if shared:
             dqueries = dqueries + token_sums(once.T[None], tokens, finite, lax.Precision.HIGHEST)[0]

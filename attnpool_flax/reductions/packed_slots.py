@@ -26,7 +26,7 @@ class Slots(NamedTuple):
       order: [N], the place of each token in the order of the segments; None if they are sorted.
       start: [slots], the first token of a slot in that order.
       end: [slots], the token behind the last one of the slot's segment.
-      owners: the segments of the slots, as tokens.
+      owner: [slots], the segment of a slot.
       size: the number of tokens of a slot.
     """
 
@@ -35,7 +35,7 @@ class Slots(NamedTuple):
     order: Any
     start: Any
     end: Any
-    owners: Segments
+    owner: Any
     size: int
 
     def products(self, rows, precision):
@@ -55,18 +55,12 @@ class Slots(NamedTuple):
         place = jnp.minimum(place, self.x.shape[0] - 1)
         place = place if self.order is None else at(self.order, place)
         keep = keep & at(self.segments.real, place)
-        own = weights.at[place, lax.iota(jnp.int32, heads)[None, :, None]].get(mode="promise_in_bounds")
+        own = at(jnp.reshape(weights, -1), place * heads + lax.iota(jnp.int32, heads)[None, :, None])
         tokens = jnp.where(keep[..., None], at(self.x, place).astype(weights.dtype), 0)
-        return self.owners.sum(jnp.sum(jnp.where(keep, own, 0)[..., None] * tokens, 2))
-
-    def outer(self, weights, rows, other_weights, other_rows):
-        """Computes ``dx`` [N, d], written once: weights [N, h] times rows of a token's segment, plus the others."""
-        weights = jnp.where(self.segments.real[:, None], weights, 0)
-        total: Any = 0
-        for own, factors in ((weights, rows), (other_weights, other_rows)):
-            factors = factors if factors.shape[0] == 1 else self.segments.expand_to_tokens(factors)
-            total = total + jnp.sum(own[:, :, None] * factors, 1)
-        return total.astype(self.x.dtype)
+        parts = jnp.sum(jnp.where(keep, own, 0)[..., None] * tokens, 2)
+        if self.x.shape[0] // self.size <= LONGEST:  # a segment has few slots
+            return jax.ops.segment_sum(parts, self.owner, self.segments.count)
+        return segments_of(self.owner, None, self.segments.count, False).sum(parts)
 
 
 def slots_of(x, segments):
@@ -80,4 +74,4 @@ def slots_of(x, segments):
     owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
     index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
     start = at(end - tokens, owner) + index * size
-    return Slots(x, segments, order, start, at(end, owner), segments_of(owner, None, count, False), size)
+    return Slots(x, segments, order, start, at(end, owner), owner, size)

@@ -238,7 +238,7 @@ def _bwd_whole(
     dqueries = tokens.sums(dscores)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
-    dx = tokens.outer(_multiplied(exp_scores, segments, multiplier), dnumerator, dscores, queries)
+    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
     return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
 
 
