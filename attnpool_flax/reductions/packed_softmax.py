@@ -221,7 +221,19 @@ def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precisi
 
 
 def _bwd_whole(
-    x, segments, has_query, queries, multiplier, scores, max_score, dscores_out, ddenominator, dnumerator, *, precision, multiply
+    x,
+    segments,
+    has_query,
+    queries,
+    multiplier,
+    scores,
+    max_score,
+    dscores_out,
+    ddenominator,
+    dnumerator,
+    *,
+    precision,
+    multiply,
 ):
     """Returns (dx, dscores, dqueries, dmultiplier)."""
     if not multiply:
