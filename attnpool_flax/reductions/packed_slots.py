@@ -50,7 +50,7 @@ class Slots(NamedTuple):
         number, heads = self.start.shape[0], weights.shape[1]
         # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
         start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))
-        place = start[:, :, None] + lax.iota(jnp.int32, self.size)
+        place = start[:, :, None] + lax.iota(jnp.int32, self.size)[None, None]
         keep = place < self.end[:, None, None]
         place = jnp.minimum(place, self.x.shape[0] - 1)
         place = place if self.order is None else at(self.order, place)
