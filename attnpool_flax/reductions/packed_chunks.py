@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
-from attnpool_flax.reductions.narrow_products import is_narrow, token_products, token_sums
+from attnpool_flax.reductions.narrow_products import is_narrow, token_products
 from attnpool_flax.reductions.query_blocks import even_rows
 from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
@@ -121,7 +121,6 @@ class Pair(NamedTuple):
             tokens = lax.dynamic_slice_in_dim(chunks.x, self.start, chunks.size)
         else:
             tokens = at(chunks.x, lax.dynamic_slice_in_dim(chunks.order, self.start, chunks.size))
-        tokens = lax.optimization_barrier(tokens)  # read once, into the fast memory
         tokens = jnp.where(self.of_chunk(chunks.real)[0, :, None], tokens, 0)[None]
         # float16 has few exponents, and would need a scale for each segment
         return tokens.astype(jnp.float32) if tokens.dtype == jnp.float16 else tokens
@@ -154,9 +153,8 @@ class Pair(NamedTuple):
         places = lax.dynamic_slice_in_dim(self.chunks.order, self.start, self.chunks.size)
         return tokens.at[places].set(tile, mode="promise_in_bounds", unique_indices=True), tile
 
-    def is_own(self):
-        """Returns bool [rows, size]: whether a row of the group belongs to the segment of a token."""
-        heads = self.chunks.heads
+    def is_own(self, heads):
+        """Returns bool [group * heads, size]: whether a row of the group belongs to the segment of a token."""
         rows = lax.iota(jnp.int32, self.chunks.group * heads) // heads + self.segment
         return rows[:, None] == lax.dynamic_slice_in_dim(self.chunks.ids, self.start, self.chunks.size)[None]
 
@@ -173,6 +171,30 @@ class Pair(NamedTuple):
         """Sums values [rows, size] over the segments of the group: [h, size]."""
         return jnp.sum(jnp.reshape(values, (self.chunks.group, self.chunks.heads, -1)), 0)
 
+    def sums(self, tokens, finite, weights):
+        """Sums tokens of each segment under weights [h, size]: [rows, d]; those not ``finite`` [1, size] are replaced by 0."""
+        rows = _exact_rows(weights, tokens.dtype)
+        applied = jnp.where(self.is_own(rows.shape[0]), self.repeated(rows), 0)
+        found = _products_of_rows(applied, tokens, finite, weights.dtype)
+        found = jnp.sum(jnp.reshape(found, (self.chunks.group, -1, *weights.shape[:1], found.shape[1])), 1)
+        return jnp.reshape(found, (-1, found.shape[2]))
+
+
+def _exact_rows(weights, dtype):
+    """Returns weights [h, size] as they are multiplied with tokens of a dtype: themselves, or their high and low parts [2 h, size]."""
+    if dtype.itemsize >= 4:
+        return weights
+    high = weights.astype(dtype)
+    rounded = high.astype(weights.dtype)
+    low = jnp.where(jnp.isfinite(rounded), weights - rounded, 0).astype(dtype)  # inf - inf
+    return jnp.concatenate([high, low])
+
+
+def _products_of_rows(rows, tokens, finite, dtype):
+    tokens = jnp.where(finite[0, :, None], tokens[0], 0)
+    options = {"precision": None if is_narrow(tokens) else lax.Precision.HIGHEST, "preferred_element_type": dtype}
+    return jnp.einsum("rc,cd->rd", rows, tokens, **options)
+
 
 def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
     """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`; a token that is not finite makes its segment NaN."""
@@ -186,7 +208,7 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
 
     def step(carry, pair):
         max_score, denominator, numerator, scores = carry
-        tokens, own = pair.tokens(), pair.is_own()
+        tokens, own = pair.tokens(), pair.is_own(heads)
         factors = jnp.concatenate([rows if shared else pair.of_group(rows), nothing])
         products = token_products(tokens, factors[None], precision if shared else lax.Precision.HIGHEST)[0].T
         finite = products[-1:] == 0  # 0 times a number that is not finite is NaN
@@ -197,18 +219,17 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
             products = jnp.where(pair.of_group(has_query), products, 0)
         products = jnp.where(finite, products, jnp.nan)
         scores = pair.write(scores, pair.summed(jnp.where(own, products, 0)))
-        if x.shape[0] % chunks.size:
-            own = own & pair.not_before()
-        products = jnp.where(own & pair.of_chunk(chunks.real), products, -jnp.inf)
+        keep = pair.of_chunk(chunks.real)
+        keep = keep & pair.not_before() if x.shape[0] % chunks.size else keep
+        products = jnp.where(own & keep, products, -jnp.inf)
         before = pair.of_group(max_score)
         after = jnp.maximum(before, lax.stop_gradient(jnp.max(products, 1, keepdims=True)))
         scale = exponential(before, after)
         exp_scores = exponential(products, after)
-        applied = exp_scores
+        applied = pair.summed(jnp.where(own, exp_scores, 0))
         if multiplier is not None:
-            own_multiplier = jnp.where(pair.of_chunk(chunks.real), pair.of_chunk(multiplier), 0)
-            applied = exp_scores * pair.repeated(own_multiplier)
-        sums = token_sums(applied.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
+            applied = applied * jnp.where(keep, pair.of_chunk(multiplier), 0)
+        sums = pair.sums(tokens, finite, applied)
         return (
             pair.update(max_score, after),
             pair.update(denominator, pair.of_group(denominator) * scale + jnp.sum(exp_scores, 1, keepdims=True)),
@@ -242,7 +263,7 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
 
     def step(carry, pair):
         dx, small, dqueries = carry
-        tokens, own = pair.tokens(), pair.is_own()
+        tokens, own = pair.tokens(), pair.is_own(heads)
         drows = pair.of_group(dnumerator)
         dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
         own_scores, own_dscores, own_multiplier = jnp.split(pair.of_chunk(of_tokens), (heads, 2 * heads))
@@ -263,12 +284,11 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
         applied = jnp.where(keep, applied, 0)
         factors = jnp.where(jnp.isfinite(drows), drows, 0)  # NaN would reach the tokens of other segments
         if shared:
-            dqueries = dqueries + token_sums(once.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
+            sums = _products_of_rows(_exact_rows(once, tokens.dtype), tokens, finite, once.dtype)
+            dqueries = dqueries + jnp.sum(jnp.reshape(sums, (-1, heads, width)), 0)
             applied, factors = jnp.concatenate([applied, dscores]), jnp.concatenate([factors, queries])
         else:
-            weights = jnp.where(own, pair.repeated(once), 0)
-            sums = token_sums(weights.T[None], tokens, finite, lax.Precision.HIGHEST)[0]
-            dqueries = pair.update(dqueries, pair.of_group(dqueries) + sums)
+            dqueries = pair.update(dqueries, pair.of_group(dqueries) + pair.sums(tokens, finite, once))
             own_queries = pair.of_group(queries)
             own_queries = jnp.where(jnp.isfinite(own_queries), own_queries, 0)
             applied = jnp.concatenate([applied, jnp.where(own, pair.repeated(dscores), 0)])
