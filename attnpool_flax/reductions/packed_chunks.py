@@ -1,9 +1,9 @@
 """Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
-A step of a loop takes a chunk of sorted tokens and a group of consecutive segments that has tokens in it. With J chunks and G
-groups these are at most J + G - 1 pairs, whatever the sizes of the segments. The matrix unit multiplies all tokens of the
-chunk with the rows of all segments of the group, one row for each segment and query; of a token's products only those with its
-own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
+A step of a loop takes a chunk of sorted tokens and a group of consecutive segments that has tokens in it. With J chunks and
+G groups these are at most J + G - 1 pairs, whatever the sizes of the segments. The matrix unit multiplies all tokens of the
+chunk with the rows of all segments of the group, one row for each segment and query; of a token's products only those with
+its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ FEWEST, MOST = 512, 2**24
 """Smallest number of tokens of a chunk, and the largest number of bytes."""
 
 REPEATED = 8
-"""A chunk has 1/REPEATED of the tokens of an average group: so many are read twice, where groups meet inside of a chunk."""
+"""A chunk has 1/REPEATED of the tokens of an average group: so many are read twice, where groups meet in a chunk."""
 
 
 class Chunks(NamedTuple):
@@ -39,8 +39,8 @@ class Chunks(NamedTuple):
       ids: [N], the segment of each token, ascending.
       real: bool [1, N], in the order of the segments.
       order: [N], the place of each token of that order; None if they are sorted.
-      pairs: int32 [steps, 3], for each pair: the first token that no earlier chunk has, the group's first segment, whether
-        the pair is the first of its chunk.
+      pairs: int32 [steps, 3], for each pair: the first token that no earlier chunk has, the group's first segment,
+        whether the pair is the first of its chunk.
       size: the number of tokens of a chunk.
       group: the number of segments of a group.
       count: the number of segments.
@@ -58,15 +58,15 @@ class Chunks(NamedTuple):
     heads: int
 
     def sort(self, values):
-        """Puts values [N, h] of tokens, or None, into the order of the chunks: [h, N]."""
-        return values if values is None else (values if self.order is None else at(values, self.order)).T
+        """Puts values [N, h] of tokens into the order of the chunks: [h, N]."""
+        return (values if self.order is None else at(values, self.order)).T
 
     def unsort(self, values):
         """Puts values [h, N] into the order of the tokens: [N, h]."""
         return values.T if self.order is None else jnp.zeros_like(values.T).at[self.order].set(values.T)
 
     def rows(self, values):
-        """Puts values [count, h, d] of all segments one after another, and adds 0 for pairs that are not needed: [rows, d]."""
+        """Puts values [count, h, d] of segments one after another, and 0 for pairs that are not needed: [rows, d]."""
         width = values.shape[2]
         missing = self.number_of_rows - self.count * self.heads
         return jnp.pad(jnp.reshape(values, (-1, width)), ((0, missing), (0, 0)))
@@ -126,8 +126,8 @@ class Pair(NamedTuple):
         return tokens.astype(jnp.float32) if tokens.dtype == jnp.float16 else tokens
 
     def of_chunk(self, values):
-        """Takes the values [h, N] of the chunk: [h, size]; None stays."""
-        return values if values is None else lax.dynamic_slice_in_dim(values, self.start, self.chunks.size, 1)
+        """Takes the values [h, N] of the chunk: [h, size]."""
+        return lax.dynamic_slice_in_dim(values, self.start, self.chunks.size, 1)
 
     def of_group(self, rows):
         """Takes the group's rows from those of all segments."""
@@ -139,7 +139,7 @@ class Pair(NamedTuple):
         return lax.dynamic_update_slice_in_dim(rows, own, self.segment * self.chunks.heads, 0)
 
     def write(self, carry, part):
-        """Adds a part [h, size], 0 outside of the group, to the values of the chunk; ``carry`` is (values [h, N], the chunk's)."""
+        """Adds a part [h, size], 0 outside of the group, to the chunk; ``carry`` is (values [h, N], those of the chunk)."""
         values, tile = carry
         tile = jnp.where(self.new, part, tile + part)
         return lax.dynamic_update_slice_in_dim(values, tile, self.start, 1), tile
@@ -172,7 +172,7 @@ class Pair(NamedTuple):
         return jnp.sum(jnp.reshape(values, (self.chunks.group, self.chunks.heads, -1)), 0)
 
     def sums(self, tokens, finite, weights):
-        """Sums tokens of each segment under weights [h, size]: [rows, d]; those not ``finite`` [1, size] are replaced by 0."""
+        """Sums the ``finite`` tokens of each segment under weights [h, size]: [rows, d]."""
         rows = _exact_rows(weights, tokens.dtype)
         applied = jnp.where(self.is_own(rows.shape[0]), self.repeated(rows), 0)
         found = _products_of_rows(applied, tokens, finite, weights.dtype)
@@ -181,7 +181,7 @@ class Pair(NamedTuple):
 
 
 def _exact_rows(weights, dtype):
-    """Returns weights [h, size] as they are multiplied with tokens of a dtype: themselves, or their high and low parts [2 h, size]."""
+    """Returns weights [h, size] as rows that tokens of a dtype are multiplied with: high and low parts of narrow ones."""
     if dtype.itemsize >= 4:
         return weights
     high = weights.astype(dtype)
@@ -191,6 +191,7 @@ def _exact_rows(weights, dtype):
 
 
 def _products_of_rows(rows, tokens, finite, dtype):
+    """Sums tokens [1, size, d] under rows [rows, size]; those that are not ``finite`` [1, size] would reach other segments."""
     tokens = jnp.where(finite[0, :, None], tokens[0], 0)
     options = {"precision": None if is_narrow(tokens) else lax.Precision.HIGHEST, "preferred_element_type": dtype}
     return jnp.einsum("rc,cd->rd", rows, tokens, **options)
@@ -203,7 +204,7 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
     shared = queries.shape[0] == 1
     rows = queries[0] if shared else chunks.rows(queries)
     nothing = jnp.zeros((1, width), queries.dtype)
-    multiplier, bias = chunks.sort(multiplier), chunks.sort(bias)
+    multiplier, bias = (None if array is None else chunks.sort(array) for array in (multiplier, bias))
     has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads).astype(bool)
 
     def step(carry, pair):

@@ -205,7 +205,7 @@ def _bwd_tiles(
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Accelerators: two reads of x forward, two reads and a write backward, and no copy of narrow tokens
+# Accelerators: no copy of narrow tokens, and no scatter of tokens
 
 
 def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
