@@ -9,7 +9,8 @@ layouts of tokens                            ``dense``, ``packed``, ``channels``
 accumulators and their merge                 ``accumulators``, ``softmax`` (:class:`~softmax.OnlineSoftmax`), ``max``, ``moments``,
                                              ``exponents``; of chunks ``state`` and ``state_base``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
-kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``
+kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
+                                             ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
 loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``

@@ -6,6 +6,9 @@ float16, where one row has 8 or 11. Both rows are one operand, so the tokens are
 the requested precision.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -52,6 +55,23 @@ def token_products(x, factors, precision, multiply=False):
     both = products(x, rows, None, factors.dtype)
     count = factors.shape[1]
     return (both[..., :count] + both[..., count:]) * scale
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
+def raw_products(x, real, factors, precision, multiply):
+    """Computes :func:`token_products` of packed tokens [1, N, d] whose derivatives zero the padding, where ``real`` [N] is False."""
+    del real
+    return token_products(x, factors, precision, multiply)
+
+
+@raw_products.defjvp
+def _raw_products_jvp(precision, multiply, primals, tangents):
+    x, real, factors = primals
+    dx, _, dfactors = tangents
+    x, dx = (jnp.where(real[:, None], tokens, 0) for tokens in (x, dx))
+    terms = ((dx, factors), (x, dfactors))
+    dproducts = sum(token_products(tokens, rows, precision, multiply) for tokens, rows in terms)
+    return raw_products(*primals, precision, multiply), dproducts
 
 
 def token_sums(weights, x, mask, precision, multiply=False):

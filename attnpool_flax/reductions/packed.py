@@ -10,7 +10,7 @@ from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax
 from attnpool_flax.reductions.channels import PackedChannels
 from attnpool_flax.reductions.dispatch import by_default, log_dispatch, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
-from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential, weight_sums
 from attnpool_flax.reductions.sums import computing
 from attnpool_flax.reductions.tokens import Tokens
 
@@ -88,14 +88,17 @@ class Packed(Tokens):
         Returns:
           (pooled [S, h, d], weights [h, N]).
         """
+        return self._softmax_averages(*self._softmax(queries, multiplier, has_query, bias))
+
+    def _softmax(self, queries, multiplier, has_query, bias):
+        """Returns (scores [N, h], their state); arguments as in :meth:`softmax`."""
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
         x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
         arrays = x, self.segments, has_query, queries, multiplier, bias
         kernels = packed_softmax.tiled, packed_softmax.plain
-        scores, state = by_default(self.requested, *kernels, arrays, self.precision)
-        return self._softmax_averages(scores, state)
+        return by_default(self.requested, *kernels, arrays, self.precision)
 
     def _softmax_averages(self, scores, state):
         """Returns (pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
@@ -119,9 +122,18 @@ class Packed(Tokens):
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
-        pooled, weights = self.softmax(queries, multiplier, bias=bias)
-        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        return pooled, weights, self.sum_over_tokens(applied)
+        scores, state = self._softmax(queries, multiplier, None, bias)
+        pooled, weights = self._softmax_averages(scores, state)
+        if multiplier is not None or not self._tiles():
+            applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+            return pooled, weights, self.sum_over_tokens(applied)
+        sums = lax.platform_dependent(
+            scores,
+            state,
+            cpu=lambda scores, state: self.sum_over_tokens(self._softmax_averages(scores, state)[1]),
+            default=lambda _, state: weight_sums(state)[: self.number],
+        )
+        return pooled, weights, sums
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
         """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].

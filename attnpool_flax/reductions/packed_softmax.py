@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.reductions import packed_chunks
 from attnpool_flax.reductions.packed_kernels import (
     add_tile,
     outer,
@@ -22,6 +23,7 @@ from attnpool_flax.reductions.packed_kernels import (
     zero_padded_tile,
     zeros,
 )
+from attnpool_flax.reductions.packed_slots import slots_of
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
@@ -73,9 +75,10 @@ def _multiplied(exp_scores, segments, multiplier):
 
 
 def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
-    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_softmax_tiles, plain))
+    kernels = _softmax_tiles, plain, _softmax_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     tiling = tiling_of(x, queries.shape[1])
-    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias)
+    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias, whole=whole)
 
 
 def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
@@ -132,12 +135,26 @@ def _softmax_fwd(x, segments, has_query, queries, multiplier, bias, precision):
 def _softmax_bwd(precision, residuals, cotangents):
     x, segments, has_query, queries, multiplier, bias, scores, max_score = residuals
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
-    exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
-    arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_bwd_tiles, _bwd_plain))
-    dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, queries.shape[1]), *arrays)
-    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+    arrays = x, segments, has_query, queries, multiplier, scores, max_score, dscores_out, ddenominator, dnumerator
+    kernels = _with_dx(_bwd_tiles), _with_dx(_bwd_plain), _bwd_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiling = tiling_of(x, queries.shape[1])
+    dx, dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling, *arrays, whole=whole)
     return dx, None, None, dqueries, dmultiplier, None if bias is None else dscores
+
+
+def _with_dx(kernel):
+    """Returns the kernel with ``dx`` before its results."""
+
+    def gradients(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, **options):
+        exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+        *_, dnumerator = cotangents
+        arrays = x, segments, has_query, queries, multiplier, exp_scores, *cotangents
+        dscores, dqueries, dmultiplier = kernel(*arrays, **options)
+        dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+        return dx, dscores, dqueries, dmultiplier
+
+    return gradients
 
 
 def _bwd_plain(
@@ -185,6 +202,56 @@ def _bwd_tiles(
     dscores, *dmultiplier = map(tiling.concatenate, arrays)
     dqueries = dqueries[None] if shared else segments.sum_slots(dqueries)
     return dscores, dqueries, dmultiplier[0] if dmultiplier else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Accelerators: no copy of narrow tokens, and no scatter of tokens
+
+
+def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
+    """Computes :func:`plain` from raw tokens, by slots on GPUs and by chunks on TPUs."""
+    if not multiply:
+        return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
+    tokens = slots_of(x, segments)
+    scores = tokens.products(queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
+
+
+def _bwd_whole(
+    x,
+    segments,
+    has_query,
+    queries,
+    multiplier,
+    scores,
+    max_score,
+    dscores_out,
+    ddenominator,
+    dnumerator,
+    *,
+    precision,
+    multiply,
+):
+    """Returns (dx, dscores, dqueries, dmultiplier)."""
+    if not multiply:
+        cotangents = dscores_out, ddenominator, dnumerator
+        arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
+        return packed_chunks.gradients(*arrays, precision=precision)
+    tokens = slots_of(x, segments)
+    exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
+    dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    dscores = jnp.where(keep[:, None], dscores, 0)
+    dqueries = tokens.sums(dscores)
+    if queries.shape[0] == 1:
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
+    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+    return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
 
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))

@@ -1,0 +1,77 @@
+"""Packed tokens on GPUs: slots of tokens of one segment, each gathered, multiplied and summed in one kernel.
+
+No product takes tokens of two segments, so NaN stays in its own. Sorted and unsorted tokens differ by the index of the gather.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions.narrow_products import raw_products
+from attnpool_flax.reductions.segment_sums import Segments, at, segments_of
+from attnpool_flax.reductions.sums import LONGEST
+
+LEAST = 128
+"""Smallest number of tokens of a slot; the largest is the longest plain sum."""
+
+
+class Slots(NamedTuple):
+    """Tokens with the slots of their segments.
+
+    Attributes:
+      x: [N, d], in any floating dtype.
+      segments: their segments.
+      order: [N], the place of each token in the order of the segments; None if they are sorted.
+      start: [slots], the first token of a slot in that order.
+      end: [slots], the token behind the last one of the slot's segment.
+      owner: [slots], the segment of a slot.
+      size: the number of tokens of a slot.
+    """
+
+    x: Any
+    segments: Segments
+    order: Any
+    start: Any
+    end: Any
+    owner: Any
+    size: int
+
+    def products(self, rows, precision):
+        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: [N, h], arbitrary at padding."""
+        if rows.shape[0] == 1:
+            return raw_products(self.x[None], self.segments.real, rows, precision, True)[0]
+        tokens = jnp.where(self.segments.real[:, None], self.x.astype(rows.dtype), 0)
+        return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2)
+
+    def sums(self, weights):
+        """Sums tokens under weights [N, h]: [count, h, d]."""
+        number, heads = self.start.shape[0], weights.shape[1]
+        # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
+        start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))
+        place = start[:, :, None] + lax.iota(jnp.int32, self.size)[None, None]
+        keep = place < self.end[:, None, None]
+        place = jnp.minimum(place, self.x.shape[0] - 1)
+        place = place if self.order is None else at(self.order, place)
+        keep = keep & at(self.segments.real, place)
+        own = at(jnp.reshape(weights, -1), place * heads + lax.iota(jnp.int32, heads)[None, :, None])
+        tokens = jnp.where(keep[..., None], at(self.x, place).astype(weights.dtype), 0)
+        parts = jnp.sum(jnp.where(keep, own, 0)[..., None] * tokens, 2)
+        if self.x.shape[0] // self.size <= LONGEST:  # a segment has few slots
+            return jax.ops.segment_sum(parts, self.owner, self.segments.count)
+        return segments_of(self.owner, None, self.segments.count, False).sum(parts)
+
+
+def slots_of(x, segments):
+    """Returns the :class:`Slots` of tokens [N, d], at least one."""
+    length, count = x.shape[0], segments.count
+    order = None if segments.ordered else jnp.argsort(segments.ids)
+    size = max(LEAST, min(LONGEST, length // count // 2))
+    tokens = jax.ops.segment_sum(jnp.ones_like(segments.ids), segments.ids, count)
+    end, slots = jnp.cumsum(tokens), (tokens + size - 1) // size
+    number = length // size + count
+    owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
+    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
+    start = at(end - tokens, owner) + index * size
+    return Slots(x, segments, order, start, at(end, owner), owner, size)
