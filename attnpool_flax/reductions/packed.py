@@ -124,7 +124,7 @@ class Packed(Tokens):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         scores, state = self._softmax(queries, multiplier, None, bias)
         pooled, weights = self._softmax_averages(scores, state)
-        if multiplier is not None or not self._tiles():
+        if multiplier is not None or self.requested == "einsum":
             applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             return pooled, weights, self.sum_over_tokens(applied)
         sums = lax.platform_dependent(
