@@ -69,8 +69,8 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Returns whether an error is about forward mode."""
-    return REFUSAL in str(error)
+    """Returns whether an error is about forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
+    return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 
 
 def _refused(*args, **kwargs):
@@ -81,5 +81,5 @@ _TANGENT = Primitive("attnpool_reverse_mode_only")
 _TANGENT.def_impl(_refused)
 _TANGENT.def_abstract_eval(lambda tangent: tangent)
 ad.deflinear2(_TANGENT, lambda cotangent, _: [cotangent])
-batching.primitive_batchers[_TANGENT] = _refused  # jax.jacfwd maps tangents
+batching.defvectorized(_TANGENT)
 mlir.register_lowering(_TANGENT, _refused)

@@ -140,7 +140,6 @@ FORWARD = {
 
 HIDDEN = {
     "jvp of jit": lambda f: jax.jvp(jax.jit(f.loss), (f.x,), (f.x,)),
-    "jacfwd of jit": lambda f: jax.jacfwd(jax.jit(f.loss))(f.x),
     "jvp of scan": lambda f: jax.jvp(lambda x: scanned(f, lambda y: f.loss(x * y)), (f.x,), (f.x,)),
     "jvp of checkpoint": lambda f: jax.jvp(jax.checkpoint(f.loss), (f.x,), (f.x,)),
     "linearize": lambda f: jax.linearize(f.loss, f.x)[1](f.x),
