@@ -24,7 +24,6 @@ SHAPES = {
     "tanh_sum_attention": [(M, V), (2 * D, H)],
     "kernel_regression": [(M, V)],
 }
-DTYPES = ("float32", "bfloat16", "float16")
 
 
 def drawn(name, dtype="float32"):
@@ -80,15 +79,23 @@ def assert_agree(found, expected, dtype="float32"):
         chex.assert_trees_all_close(ours, theirs, atol=allowed, rtol=0)
 
 
-@pytest.mark.parametrize("derivative", [first, second, forward])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "derivative"),
+    [
+        pytest.param(
+            name, derivative, marks=[pytest.mark.thorough] * (derivative is not first and name != "additive_attention")
+        )
+        for name in SHAPES
+        for derivative in (first, second, forward)
+    ],
+)
 def test_results_and_derivatives_are_those_of_the_loop(name, derivative, on_gpus):
     function, arrays = getattr(attnpool_flax, name), drawn(name)
     found = on_gpus(functools.partial(derivative, function), *arrays)
     assert_agree(found, jax.jit(functools.partial(derivative, function))(*arrays))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.thorough)])
 def test_narrow_arguments(dtype, on_gpus):
     function, arrays = attnpool_flax.additive_attention, drawn("additive_attention", dtype)
     found = on_gpus(functools.partial(first, function), *arrays)
@@ -96,7 +103,13 @@ def test_narrow_arguments(dtype, on_gpus):
     assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
 
 
-@pytest.mark.parametrize("name", ["additive_attention", "tanh_sum_attention", "kernel_regression"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "additive_attention",
+        *(pytest.param(n, marks=pytest.mark.thorough) for n in ("tanh_sum_attention", "kernel_regression")),
+    ],
+)
 def test_padding_never_matters(name, on_gpus):
     query, key, value, *others = drawn(name)
     mask = jnp.arange(M) < 3
