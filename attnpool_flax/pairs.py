@@ -138,9 +138,10 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no [B, C, L, T] scores, no copy per partner.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no array [B, C, L, T] of scores, no repeated tokens.
 
-    Sum and mean take one product of the tokens with the other side's summed ones; max goes block by block.
+    x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and the
+    scores of x are one product with these sums; likewise for y. "max" computes the scores block by block.
 
     >>> x, y = jnp.array([[[2.0, 0.0], [2.0, 4.0]]]), jnp.array([[[1.0, 0.0]], [[0.0, 90.0]]])
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs(x, y)

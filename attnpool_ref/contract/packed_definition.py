@@ -13,7 +13,7 @@ SEGMENT_ERRORS = "segment numbers that are no integers or out of range"
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that stand behind the options of packed tokens."""
 
-SORTED = "the caller guarantees that the numbers never decrease."
+SORTED = "the caller guarantees that the segment numbers never decrease."
 
 
 def each_segment(dense):

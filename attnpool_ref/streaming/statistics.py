@@ -11,17 +11,19 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.std_state`: moments [..., d], or [..., 1] if all features share them.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments of the tokens x under weights w about a center c.
+
+    Sums of weights are [..., d], or [..., 1] if all features share the weights.
 
     Attributes:
-      mass: the sum of the weights' magnitudes.
-      total: the sum of the weights.
-      squares: the sum of their squares.
-      center: the mean under the magnitudes, which is the mean where no weight is negative.
-      first: the sum of weight times distance from the center, which is 0 where no weight is negative.
-      second: the sum of weight times squared distance.
-      ddof: [..., 1], as it was given.
-      epsilon: [..., 1], as it was given.
+      mass: [..., d] or [..., 1], the sum of abs(w).
+      total: [..., d] or [..., 1], the sum of w.
+      squares: [..., d] or [..., 1], the sum of w squared.
+      center: [..., d], the mean of x under the weights abs(w): the weighted mean if no weight is negative.
+      first: [..., d], the sum of w (x - c): 0 up to rounding if no weight is negative.
+      second: [..., d], the sum of w (x - c) squared.
+      ddof: [..., 1], the argument of the state function.
+      epsilon: [..., 1], the argument of the state function.
       dtype: the dtype of the result.
     """
 
@@ -71,13 +73,13 @@ class AttentiveStatisticsState(NamedTuple):
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf for a fully masked row.
-      mass: the sum of exp(score - top).
-      total: the same.
-      squares: the sum of their squares.
-      center: the mean.
-      first: 0.
-      second: the sum of exp(score - top) times squared distance.
-      epsilon: [..., 1], as it was given.
+      mass: the sum of the weights exp(score - top).
+      total: the same as ``mass``, as no weight is negative.
+      squares: the sum of the squared weights.
+      center: [..., d], the weighted mean.
+      first: [..., d], 0.
+      second: [..., d], the sum of weight times squared distance from the center.
+      epsilon: [..., 1], the argument of the state function.
       dtype: the dtype of the result.
     """
 

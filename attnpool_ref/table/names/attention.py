@@ -142,7 +142,8 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "This is one update step. For more, pass the result as the query.",
+        "One update step, without the layer's projections. For the next step pass the result as the query; with kernels "
+        "pass it with the key kernel as `query_kernel` too, because the state is in the space of the keys.",
         "AttentionPool",
     ),
     Entry(
