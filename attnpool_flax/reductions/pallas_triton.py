@@ -1,4 +1,4 @@
-"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton): each reads x once; the backward kernel writes dx once.
+"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton). Each reads x once; the backward one writes dx once.
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops over the
 blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel. Padding is not loaded.
