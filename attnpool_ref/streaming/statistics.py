@@ -49,7 +49,7 @@ class StdState(NamedTuple):
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
@@ -63,7 +63,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row or the weights cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
@@ -132,7 +132,7 @@ def _merged(a, b):
 
 
 def _statistics(moments, ddof, epsilon):
-    """(mean, deviation) of (total, squares, center, first, second)."""
+    """Computes (mean, deviation) from (total, squares, center, first, second)."""
     total, squares, center, first, second = moments
     whole = np.where(total == 0, 1, total)
     mean = np.where(total == 0, 0, center + first / whole)
@@ -140,7 +140,7 @@ def _statistics(moments, ddof, epsilon):
 
 
 def _moments(x, mask, weights):
-    """(mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
+    """Computes (mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
     mask = mask[..., None]
     weights = np.where(mask, weights, 0)
     origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
@@ -154,7 +154,7 @@ def _moments(x, mask, weights):
 
 
 def _given(x, mask, weights, ddof, epsilon):
-    """The fields of a state under given weights."""
+    """Returns the fields of a state under given weights."""
     if weights is None:
         weights = np.ones(mask.shape)
     moments = _moments(x, mask, weights if weights.ndim == x.ndim else weights[..., None])
@@ -163,25 +163,25 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the standard deviation, and the options.
+    r"""Returns the state of one chunk for the standard deviation; the state holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Two states merge about their common mean. If the weights of a chunk cancel, the state keeps a center in place of it.
+    Two states merge about their common mean. If the weights of a chunk cancel, another center takes the place of the mean.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
-      epsilon: the floor of the variance, a number.
+      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StdState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``StdState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -198,7 +198,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the mean and the standard deviation, and the options.
+    r"""Returns the state of one chunk for the mean and the standard deviation; the state holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -208,13 +208,13 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
-      epsilon: the floor of the variance, a number.
+      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``StatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., 2d].
 
     Raises:
@@ -252,24 +252,24 @@ def attentive_statistics_state(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The statistics of the whole are not known before the end: ``global_context=True`` is refused.
+    ``global_context=True`` is an error, because the statistics of all tokens are not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
-      out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
+      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
       bias: [h], :math:`b`, or None.
-      out_bias: a number or [d], or None; it cancels.
+      out_bias: a number or [d], or None; ignored, because it cancels.
       norm_scale: [h], or None; only with tanh.
       norm_bias: [h], or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
-      global_context: False.
+      global_context: only False.
       epsilon: the floor of the variance, a number.
 
     Returns:
-      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
       gives [..., 2d].
 
     Raises:
