@@ -131,7 +131,7 @@ def _number(tokens):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.noisy_or_pooling`, computed pairwise as a + b - a b, half of the tokens with the other.
+    """Twin of :func:`attnpool_ref.noisy_or_pooling`: computed pairwise as a + b - a b, half of the tokens with the other.
 
     Result and gradient are accurate also for probabilities near 0 and of exactly 1.
 
@@ -169,7 +169,7 @@ def _either_jvp(primals, tangents):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
-    """Twin of :func:`attnpool_ref.power_mean_pooling`, computed from logarithms relative to the largest value.
+    """Twin of :func:`attnpool_ref.power_mean_pooling`: computed from logarithms relative to the largest value.
 
     The derivative with respect to p is accurate for small p; at p = 0 it is the derivative of the limit.
 
@@ -287,7 +287,8 @@ def softmax_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; total; excess; unnormalized weights).
 
     The unnormalized weights [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess is the
-    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid overflow.
+    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid
+    overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)

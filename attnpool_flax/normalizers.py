@@ -110,8 +110,8 @@ def _below_largest(scores, mask, axis):
 def _support(below, degree, axis):
     """Finds the support: the scores above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until rounding
-    stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
+    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until
+    rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
     """
     scores = lax.stop_gradient(below)
 

@@ -222,7 +222,7 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`, computed one cluster after another, without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: computed one cluster after another, without an array [..., L, K, d].
 
     Residuals are summed, because in the sum of the tokens minus that of the centers digits would cancel.
 
@@ -291,7 +291,7 @@ def gated_sum_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_pooling`, computed in blocks of tokens, gate and value in one matrix product.
+    """Twin of :func:`attnpool_ref.gated_sum_pooling`: computed in blocks of tokens, gate and value in one matrix product.
 
     >>> x, mask = jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False])
     >>> gated_sum_pooling(x, mask, gate_kernel=jnp.zeros((1, 1)), value_kernel=jnp.full((1, 1), 20.0))

@@ -31,9 +31,9 @@ def additive_attention_pooling(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`k_l` is 1 at real tokens, else 0; :math:`i` counts the hops. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)`
-    is 1. Without ``value`` the values :math:`v` are the tokens. In the softmax :math:`c` cancels. Without a gate the result
-    equals that of :func:`additive_attention` with a query of 0.
+    :math:`i` counts the hops. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)` is 1. Without ``value`` the values
+    :math:`v` are the tokens. In the softmax :math:`c` cancels. Without a gate the result equals that of
+    :func:`additive_attention` with a query of 0.
 
     Args:
       x: [..., L, d] tokens.
@@ -47,8 +47,8 @@ def additive_attention_pooling(
       out_bias: (), or [n] with n hops, :math:`c`; or None.
       value: [..., L, v] the values to average, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights do not
-        sum to 1), "hardmax", or a function (scores, mask) -> weights, as in :func:`attend`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights do
+        not sum to 1), "hardmax", or a function (scores, mask) -> weights, as in :func:`attend`.
       return_weights: also return the weights.
 
     Returns:
@@ -103,8 +103,8 @@ def attention_penalty(weights):
 
     .. math:: p = \big\lVert A A^\top - I \big\rVert_F^2
 
-    :math:`I` is the identity, but 0 in the rows where :math:`A` is all 0, so that a fully masked row has penalty 0. The caller
-    averages over the batch, and multiplies by a coefficient.
+    :math:`I` is the identity, but 0 in the rows where :math:`A` is all 0, so that a fully masked row has penalty 0. The
+    caller averages over the batch, and multiplies by a coefficient.
 
     Args:
       weights: [..., n, L] weights of n hops, :math:`A`, as returned with ``return_weights``.

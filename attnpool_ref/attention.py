@@ -16,8 +16,8 @@ def attend(
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
 
-    :math:`s_i` are the scores of query :math:`i`. A value is padding if no query of its example sees it. The result of a query
-    that sees no value is 0.
+    :math:`s_i` are the scores of query :math:`i`. A value is padding if no query of its example sees it. The result of a
+    query that sees no value is 0.
 
     Args:
       scores: [..., n, m] scores.
@@ -324,11 +324,10 @@ def kernel_regression(
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 
-    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`,
-    epanechnikov :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. The result is 0 for a query with no key in range. The
-    Gaussian kernel is computed as a softmax and never divides 0 by 0. Boxcar weights have no gradient. The triangular kernel
-    has gradient 0 at distance 0. At :math:`u = 1` the gradient of the triangular and the epanechnikov kernel is half of
-    that inside.
+    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`, epanechnikov
+    :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. The result is 0 for a query with no key in range. The Gaussian kernel
+    is computed as a softmax and never divides 0 by 0. Boxcar weights have no gradient. The triangular kernel has gradient 0
+    at distance 0. At :math:`u = 1` the gradient of the triangular and the epanechnikov kernel is half of that inside.
 
     Args:
       query: [..., n, d] queries, :math:`q`.

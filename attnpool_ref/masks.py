@@ -50,7 +50,8 @@ def spans_to_mask(spans, max_length, span_mask=None):
     Args:
       spans: integer [..., S, 2], first and last position :math:`a, b` of each span, from 0 to ``max_length`` - 1.
       max_length: size of the new axis, a Python integer.
-      span_mask: bool, broadcastable to [..., S], True = real; the mask of any other span is all False, its ends are ignored.
+      span_mask: bool, broadcastable to [..., S], True = real; the mask of any other span is all False, its ends are
+        ignored.
 
     Returns:
       bool [..., S, max_length].

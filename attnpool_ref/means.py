@@ -83,8 +83,8 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
-    :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the real values in order, :math:`N` is their number. The gradient goes to the
-    two values of the formula; any one of the tokens that tie with such a value may receive it. Only dense tokens are
+    :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the real values in order, :math:`N` is their number. The gradient goes to
+    the two values of the formula; any one of the tokens that tie with such a value may receive it. Only dense tokens are
     supported, because a quantile cannot be merged from parts.
 
     Args:
@@ -263,8 +263,9 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
-    Without ``mean`` the factor :math:`1/N` is left out. With a large scale the result approaches the maximum, and at scale 0
-    it is the mean; without ``mean`` there is no limit at 0. The derivative with respect to the scale at 0 is not guaranteed.
+    Without ``mean`` the factor :math:`1/N` is left out. With a large scale the result approaches the maximum, and at scale
+    0 it is the mean; without ``mean`` there is no limit at 0. The derivative with respect to the scale at 0 is not
+    guaranteed.
 
     Args:
       x: [..., L, d] tokens.

@@ -63,10 +63,9 @@ def sparsemax(scores, mask=None, *, axis=-1):
     .. math:: w = \operatorname*{argmin}_{p \in \Delta} \lVert p - s \rVert^2, \qquad
               w_j = \max(0, s_j - \tau), \qquad \tau = \max_k \frac{s_{(1)} + \dots + s_{(k)} - 1}{k}
 
-    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the maximum over k is the threshold of the paper's
-    support. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real
-    score of :math:`+\infty` gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of
-    weight 0.
+    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the maximum is the threshold of the paper's support.
+    In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
+    gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
@@ -154,7 +153,7 @@ def _from_the_largest(scores):
 
 @definition
 def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
-    r"""Normalizes scores by alpha-entmax: softmax at 1, 1.5-entmax at 1.5, sparsemax at 2, or any other alpha of at least 1.
+    r"""Normalizes scores by alpha-entmax: softmax at 1, 1.5-entmax at 1.5, sparsemax at 2, or any alpha of at least 1.
 
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
@@ -197,8 +196,8 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
     .. math:: w = \mathrm{softmax}_{j : k_j, s_j \ge t}(s), \qquad t \text{ the k-th largest real score}
 
-    :math:`k_j` is 1 at real positions, else 0. All scores that tie with the k-th largest have a weight; if fewer than k scores
-    are real, all real ones have a weight. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
+    :math:`k_j` is 1 at real positions, else 0. All scores that tie with the k-th largest have a weight, and all real ones
+    if there are fewer than k. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
     NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is that of the softmax over these
     scores.
 

@@ -28,8 +28,9 @@ def cross_attention_pooling(
               o_y = \sum_t \mathrm{softmax}_t\big(\mathrm{reduce}_l A_{lt}\big) y_t
 
     Softmax and reduction run over real tokens only. If y has no real token, its sum, mean or maximum is 0, so that
-    :math:`o_x` is the mean of the real tokens of x and :math:`o_y` is 0; and vice versa. Products are multiplied by the scale
-    before the reduction, which matters for a negative scale with "max". Tokens that tie share the gradient of "max" evenly.
+    :math:`o_x` is the mean of the real tokens of x and :math:`o_y` is 0; and vice versa. Products are multiplied by the
+    scale before the reduction, which matters for a negative scale with "max". Tokens that tie share the gradient of "max"
+    evenly.
 
     Args:
       x: [..., L, d] tokens.
@@ -152,8 +153,8 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
 
-    Sum and maximum run over real tokens only. x is the query and y the document; the two are not interchangeable. Tokens are
-    not normalized; the source does so first (:func:`l2_normalize`). Tokens that tie share the gradient of the maximum
+    Sum and maximum run over real tokens only. x is the query and y the document; the two are not interchangeable. Tokens
+    are not normalized; the source does so first (:func:`l2_normalize`). Tokens that tie share the gradient of the maximum
     evenly. A document without real tokens has score 0, and would outrank one with a negative score: rank only documents
     with ``y_mask.any(-1)``.
 
@@ -237,7 +238,8 @@ def code_wise_attention(
 
     The argument ``query`` holds the labels :math:`g_j`, over which the maximum runs; ``context`` holds keys and values.
     Maximum and softmax run over real labels and tokens only. Without a real label, weights and result are 0. Products are
-    multiplied by the scale before the maximum, which matters for a negative scale. Labels that tie share the gradient evenly.
+    multiplied by the scale before the maximum, which matters for a negative scale. Labels that tie share the gradient
+    evenly.
 
     Args:
       query: [..., k, d] labels, :math:`G`; often a [k, d] that all examples share.
@@ -309,8 +311,8 @@ def mask_attention(
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Yue et al. 2021, ``Mask_Attention`` in the authors' code, but with masks. The formulas are those of the code; they have
-      not been compared with equations 5 and 6 of the paper.
+      Yue et al. 2021, ``Mask_Attention`` in the authors' code, but with masks. The formulas are those of the code; they
+      have not been compared with equations 5 and 6 of the paper.
 
     >>> mask_attention([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 1.0]]).round(6)
     array([[0.952574, 0.094852],

@@ -40,12 +40,11 @@ def latent_attention_pooling(
     .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
               [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens. LN is :func:`layer_norm`.
 
-    :math:`k_l` is 1 at real tokens, else 0, :math:`N` their number, and LN :func:`layer_norm`. Tokens are the queries, latents
-    the keys and values; many reimplementations exchange the two. No token affects another one before the mean. The source
-    divides the result by its norm (:func:`l2_normalize`). In a fully masked row the result is 0, and no parameter has a
-    gradient.
+    Tokens are the queries, latents the keys and values; many reimplementations exchange the two. No token affects another
+    one before the mean. The source divides the result by its norm (:func:`l2_normalize`). In a fully masked row the result
+    is 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.
@@ -256,9 +255,9 @@ def vlad_pooling(
     .. math:: V_j = \sum_{l : k_l} a_{lj} (x_l - c_j), \qquad a_l = \mathrm{softmax}(x_l W + b)
 
     :math:`j` counts the clusters; :math:`k_l` is 1 at real tokens, else 0. The softmax runs over the clusters of a token.
-    Clusters without a center are ghosts: each token has a weight in them, but they have no result. With ``normalize``
-    each :math:`V_j` is divided by its norm, then all of :math:`V` by its norm; zero vectors stay 0. The weights of a cluster
-    are computed relative to its largest weight, because those of a distant cluster would underflow to 0.
+    Clusters without a center are ghosts: each token has a weight in them, but they have no result. With ``normalize`` each
+    :math:`V_j` is divided by its norm, then all of :math:`V` by its norm; zero vectors stay 0. The weights of a cluster are
+    computed relative to its largest weight, because those of a distant cluster would underflow to 0.
 
     Args:
       x: [..., L, d] tokens; the source divides each by its norm (:func:`l2_normalize`) first.
@@ -299,7 +298,8 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
     """Computes the sums of residuals.
 
     Returns:
-      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
+      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to ``top``; the weights
+      [..., L, K]).
     """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)

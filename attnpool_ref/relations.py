@@ -15,8 +15,8 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
-    Where the argument of the maximum is exactly 0, the gradient is half of that above 0. The losses are not averaged over the
-    batch.
+    Where the argument of the maximum is exactly 0, the gradient is half of that above 0. The losses are not averaged over
+    the batch.
 
     Args:
       anchor: [..., m] attention vectors, :math:`s`.
@@ -125,8 +125,8 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 
-    :math:`a` is :func:`relation_vector`. Where the argument of the maximum is exactly 0, the gradient is half of that above 0.
-    The authors' code sums the losses of a batch in one of its directories and averages them in the other; here each case
+    :math:`a` is :func:`relation_vector`. Where the argument of the maximum is exactly 0, the gradient is half of that above
+    0. The authors' code sums the losses of a batch in one of its directories and averages them in the other; here each case
     has its own loss.
 
     Args:

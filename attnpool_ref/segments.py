@@ -1,7 +1,8 @@
 """Packed sequences: all tokens in one array [N, d], with the number of each token's segment.
 
-Each function applies the dense function to one segment after another, and is derived from the dense one for the table's rows
-whose ``layouts`` contain "segments". The function of two packed sequences is written out, because it does not support "max".
+Each function applies the dense function to one segment after another, and is derived from the dense one for the table's
+rows whose ``layouts`` contain "segments". The function of two packed sequences is written out, because it does not
+support "max".
 """
 
 from importlib import import_module
@@ -44,9 +45,10 @@ def segment_cross_attention_pooling(
     .. math:: o^x_s = \sum_{i \in I_s} w_i x_i, \qquad w = \mathrm{softmax}_{i \in I_s}\big(\mathrm{reduce}_{j \in J_s}\,
               \alpha\, (x_i W_x) \cdot (y_j W_y)\big)
 
-    :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y. :math:`o^y_s` is defined with x and y
-    exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean of the tokens of x in it, and vice versa; an
-    empty segment's own result is 0. ``reduction="max"`` raises an error, because it would compare every pair of tokens.
+    :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y. :math:`o^y_s` is defined with x and
+    y exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean of the tokens of x in it, and vice
+    versa; an empty segment's own result is 0. ``reduction="max"`` raises an error, because it would compare every pair of
+    tokens.
 
     Args:
       x: [N, d] tokens of all segments.
@@ -102,9 +104,9 @@ def segment_cross_attention_pooling(
 def pack(sequences, *, length=None, num_segments=None):
     """Concatenates sequences of any lengths, with the segment number of each token.
 
-    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with segment number
-    ``num_segments`` fill up the tokens. That number is out of range, so these tokens are padding, and the numbers stay sorted.
-    Outside of ``jit``, functions check numbers that are in a NumPy array, and raise an error for this one.
+    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with segment
+    number ``num_segments`` fill up the tokens. That number is out of range, so these tokens are padding, and the numbers
+    stay sorted. Outside of ``jit``, functions check numbers that are in a NumPy array, and raise an error for this one.
 
     Args:
       sequences: a list of [L_i, d]; an empty sequence is an empty segment.

@@ -17,9 +17,8 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`k_l` is 1 at real tokens, else 0. If the variance under the root is at most :math:`\epsilon`, then :math:`\sigma =
-    \sqrt\epsilon` with gradient 0. The variance is 0 for equal tokens, for a single token with any ``ddof``, and if the
-    denominator is not positive.
+    If the variance under the root is at most :math:`\epsilon`, the result is :math:`\sqrt\epsilon`, with gradient 0. The
+    variance is 0 for equal tokens, for a single token with any ``ddof``, and if the denominator is not positive.
 
     Args:
       x: [..., L, d] tokens.

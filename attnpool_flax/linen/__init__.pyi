@@ -1917,8 +1917,8 @@ class VLADPool(nn.Module):
 class GatedSumPool(nn.Module):
     """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
-    [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
+    ``gate_bias`` [o] and ``value_bias`` [o].
 
     Attributes:
       out_features: o, the width of the result.
@@ -2333,8 +2333,8 @@ class RelationVector(nn.Module):
 class FieldAttentionPool(nn.Module):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
-    False, ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
+    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
 
     Attributes:
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.

@@ -81,8 +81,8 @@ def save(
       module: a Linen module of the class that the format's row names.
       variables: its variables, as ``module.init`` or :func:`load` returns them.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
-        encoder are replaced.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after
+        the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 

@@ -64,7 +64,8 @@ class AdditiveAttention(PoolingModule):
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by default.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
 
@@ -277,7 +278,8 @@ class MultiHeadAttention(PoolingModule):
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by default.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
 

@@ -1,7 +1,7 @@
 """Pooling heads of published models: layers, attention pooling with learned queries, layers.
 
-Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked row
-the attention output is 0, and the layers after the attention process this vector as any other.
+Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
+row the attention output is 0, and the layers after the attention process this vector as any other.
 """
 
 from typing import Any
@@ -123,7 +123,8 @@ def attention_pool_2d(
 ):
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    The mean is also a key and a value, masked only in a fully masked row. With ``class_token`` (timm) that token replaces it.
+    The mean is also a key and a value, masked only in a fully masked row. With ``class_token`` (timm) that token replaces
+    it.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -176,8 +177,9 @@ def pma(
     """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
     ``variant="author"``: the attention output, without an output projection, is added to the projected query; scores are
-    divided by the root of the width of all heads together. ``variant="pyg"``: the tokens first go through a linear layer and
-    a relu; the attention output is projected and added to the raw query; scores are divided by the root of one head's width.
+    divided by the root of the width of all heads together. ``variant="pyg"``: the tokens first go through a linear layer
+    and a relu; the attention output is projected and added to the raw query; scores are divided by the root of one head's
+    width.
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":

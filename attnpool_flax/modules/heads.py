@@ -220,7 +220,8 @@ class AttentionPool2d(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first one is the mean's or class token's.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first one is the mean's or class
+          token's.
         """
         return attention_pool_2d(
             cast(x, self.dtype),

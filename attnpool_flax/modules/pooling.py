@@ -131,7 +131,8 @@ class AttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by default.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
@@ -237,7 +238,8 @@ class MultiHeadAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by default.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.

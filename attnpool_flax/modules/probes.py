@@ -26,8 +26,8 @@ class PMA(PoolingModule):
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of
-        all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output, projected,
+      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of all
+        heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output, projected,
         to the raw query, and divides scores by the root of one head's width.
       normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.

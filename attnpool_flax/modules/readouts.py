@@ -246,8 +246,8 @@ class VLADPool(PoolingModule):
 class GatedSumPool(PoolingModule):
     """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
-    [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
+    ``gate_bias`` [o] and ``value_bias`` [o].
 
     Args:
       in_features: d, the width of the tokens.

@@ -23,8 +23,8 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: of a dense layer
-    ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalization ``scale_i`` [d] and
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: of a dense
+    layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalization ``scale_i`` [d] and
     ``bias_i`` [d]; of a mean of k layers ``layer_weights_i`` [k].
 
     Args:

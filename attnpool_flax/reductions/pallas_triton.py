@@ -1,8 +1,9 @@
 """Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton). Each reads x once; the backward one writes dx once.
 
-The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops over the
-blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel. Padding is not loaded.
-Sizes of Triton's arrays are powers of two, so the features are split into at most two such pieces; the second is masked.
+The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
+over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
+Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two such
+pieces; the second is masked.
 
 B is the number of examples, L of tokens, P of parts of an example, d of features.
 """

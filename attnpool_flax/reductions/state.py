@@ -1,7 +1,7 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
-The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider, or
-integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
+The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider,
+or integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`.
 
-Each function is the dense one's body on :class:`~attnpool_flax.reductions.Packed` tokens, for the rows whose layouts have
-"segments".
+Each function is the dense one's body on :class:`~attnpool_flax.reductions.Packed` tokens, for the rows whose layouts
+have "segments".
 """
 
 from importlib import import_module

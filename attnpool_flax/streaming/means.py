@@ -133,7 +133,7 @@ class PowerMeanState(State):
     """State of :func:`~attnpool_flax.streaming.power_mean_state`: sums of exp(depth), the depths of logarithms below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row. A constant in the gradient.
+      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row; no gradient.
       total: [..., d], the sum of exp(depth), of depths at most 0.
       total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], the sum of expm1(depth) / |p|, over a power of two above the count.
@@ -185,7 +185,7 @@ class LogsumexpState(State):
     """State of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of exp(depth), the depths of values below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
       total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], half the sum of expm1(scale depth) / |scale|, over a power of two above the count (overflow).
@@ -233,7 +233,7 @@ class SoftmaxState(State):
     """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, before the division.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
       total_rest: [..., d], the compensation of ``total``.
       excess: [..., d], half the sum of exp(scale depth) depth, over a power of two above the total (overflow).

@@ -36,7 +36,8 @@ class StdState(State):
     """State of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] if the channels share them.
 
     Attributes:
-      unit: the unit of the weights, a power of two. Unit, scale, center and mass are constants in the gradient, as they cancel.
+      unit: the unit of the weights, a power of two. Unit, scale, center and mass are constants in the gradient, as they
+        cancel.
       scale: the unit of distances, a power of two.
       center: the mean, if no weight is negative.
       mass: the sum of the weights' magnitudes, in their unit.

@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
 :func:`read` returns the module's name, options and parameters; :func:`write` is the inverse, bit for bit. Each format
-is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for
-modules.
+is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the
+same for modules.
 """
 
 from attnpool_ref import contract
@@ -126,9 +126,9 @@ def save(head, target, format, *, prefix=""):
 
     Args:
       head: a :class:`Head`.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which
-        the arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
-        encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
+        after the encoder are replaced.
       format: the name of a row.
       prefix: the beginning of the keys.
 

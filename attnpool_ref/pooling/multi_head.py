@@ -35,10 +35,10 @@ def multi_head_attention_pooling(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`k_l` is 1 at real tokens, else 0. The result equals that of :func:`multi_head_attention` with the same query.
-    Without ``query_kernel`` the queries are already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are
-    concatenated. ``key_bias`` adds one constant to all scores of a head and query, and is ignored where such a constant
-    cancels ("softmax", "sparsemax", "entmax15", "hardmax"). In a fully masked row the result is :math:`b_o`, or 0.
+    The result equals that of :func:`multi_head_attention` with the same query. Without ``query_kernel`` the queries are
+    already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one
+    constant to all scores of a head and query, and is ignored where such a constant cancels ("softmax", "sparsemax",
+    "entmax15", "hardmax"). In a fully masked row the result is :math:`b_o`, or 0.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.

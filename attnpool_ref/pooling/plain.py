@@ -174,13 +174,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Each weight belongs to a position, and may be negative. If the weights of the real tokens sum to exactly 0, the result is
-    0; with weights for each feature, only that feature is 0. Weights at padding are never read.
+    Each weight belongs to a position, and may be negative. If the weights of the real tokens sum to exactly 0, the result
+    is 0; with weights for each feature, only that feature is 0. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of axes,
-        compared with that of x, tells which. None is uniform.
+      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
+        axes, compared with that of x, tells which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 

@@ -93,7 +93,8 @@ def mean_max_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanMaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., 2d].
+      A ``MeanMaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
+      2d].
 
     Raises:
       ValueError: shapes disagree or a float mask.

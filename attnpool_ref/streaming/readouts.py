@@ -204,7 +204,8 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      A ``GatedSumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., o].
+      A ``GatedSumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
+      o].
 
     Raises:
       ValueError: shapes disagree or a float mask.

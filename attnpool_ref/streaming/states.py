@@ -1,7 +1,7 @@
 """Accumulator states of chunked pooling: a named tuple for each kind of pooling, all of them commutative monoids.
 
-A state has the batch axes of its chunk and holds float64; ``dtype`` is the result's dtype (None if all data are integers).
-Some states also hold options of their function; states with different options do not merge.
+A state has the batch axes of its chunk and holds float64; ``dtype`` is the result's dtype (None if all data are
+integers). Some states also hold options of their function; states with different options do not merge.
 """
 
 from typing import Any, NamedTuple

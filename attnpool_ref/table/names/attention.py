@@ -142,8 +142,7 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "One update step, without the layer's projections. For the next step pass the result as the query; with kernels "
-        "pass it with the key kernel as `query_kernel` too, because the state is in the space of the keys.",
+        "One update step. For the next, pass the result as the query, with the key kernel (if any) also as `query_kernel`.",
         "AttentionPool",
     ),
     Entry(
