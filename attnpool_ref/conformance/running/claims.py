@@ -103,8 +103,9 @@ class Claim:
         """Passes if the guarantee holds.
 
         Raises:
-          AssertionError: it is broken; with the cause where it is known, and the smallest failing case as code.
-          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another guarantee explains it; with the reason.
+          AssertionError: the guarantee is broken; with the cause if it is known, and the smallest failing case as code.
+          unittest.SkipTest: the guarantee was not judged, or is broken but waived or explained by another one; with the
+            reason.
         """
         __tracebackhide__ = True
         report = self._judgement.report
