@@ -23,9 +23,9 @@ from attnpool_ref.conformance.scope import Scope, split
 def judge(candidate, *, name="", progress=None, **options: Any):
     """Judges an implementation against the oracle.
 
-    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2. ``attnpool check``
-    and ``pytest --attnpool`` import and call the implementation in a child process. Ctrl-C ends the judging with a report of
-    the functions judged until then.
+    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2. ``attnpool
+    check`` and ``pytest --attnpool`` import and call the implementation in a child process. Ctrl-C ends the judging
+    with a report of the functions judged until then.
 
     Args:
       candidate: a module, a mapping of names, any object with functions named as in the table, one callable if
