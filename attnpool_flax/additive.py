@@ -1,4 +1,4 @@
-"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer exists for one tile of tokens at a time."""
+"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: only the hidden layer of one tile of tokens exists at a time."""
 
 import functools
 
@@ -28,7 +28,7 @@ def additive_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention_pooling`: one product of each token with kernel and gate.
+    """Twin of :func:`attnpool_ref.additive_attention_pooling`: one matrix product computes hidden layer and gate.
 
     >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
     >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))

@@ -37,13 +37,14 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Drift:
-    """Errors of pooled vectors after all texts are padded to one length.
+    """Errors of the pooled questions after all texts are padded to one length.
 
     Attributes:
       length: number of positions that every text is padded to.
-      notebook: the notebook's relative error, median over the pairs.
-      lost: the notebook's weight on padding, median over the pairs.
-      moved: the largest change of any number in the results of attnpool_ref and of attnpool_flax.
+      notebook: distance of the vectors of :func:`notebook_cross_pooling` from those of ``attnpool_ref``, relative to the
+        norm of the latter; the median over the pairs of question and answer.
+      lost: the weight that :func:`notebook_cross_pooling` puts on padding, the median over the same pairs.
+      moved: the largest absolute change that the padding makes in the results of ``attnpool_ref`` and ``attnpool_flax``.
     """
 
     length: int

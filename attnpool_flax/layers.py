@@ -12,7 +12,7 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 
 @compiled
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.layer_norm`; no square of a large or of a tiny number is taken.
+    """Twin of :func:`attnpool_ref.layer_norm`; numbers are scaled so that their squares neither over- nor underflow.
 
     >>> layer_norm(jnp.array([1.0, 3.0]), epsilon=0.0), layer_norm(jnp.array([2.0, 2.0]), bias=jnp.array([0.5, 1.0]))
     (Array([-1.,  1.], dtype=float32), Array([0.5, 1. ], dtype=float32))

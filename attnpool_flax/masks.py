@@ -24,7 +24,7 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 
 @compiled
 def spans_to_mask(spans, max_length, span_mask=None):
-    """Twin of :func:`attnpool_ref.spans_to_mask`; ends on a device are not checked; out of range they are ignored.
+    """Twin of :func:`attnpool_ref.spans_to_mask`; ends that are on a device are not checked, only cut to the range.
 
     >>> spans_to_mask(jnp.array([[0, 1], [2, 1]]), 3)
     Array([[ True,  True, False],

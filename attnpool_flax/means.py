@@ -131,9 +131,9 @@ def _number(tokens):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
+    """Twin of :func:`attnpool_ref.noisy_or_pooling`: computed pairwise as a + b - a b, half of the tokens with the other.
 
-    Small probabilities and those of 1 keep their digits, in the result and in the gradient.
+    Result and gradient are accurate also for probabilities near 0 and of exactly 1.
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
@@ -169,9 +169,9 @@ def _either_jvp(primals, tangents):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
-    """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms of the values relative to the largest one.
+    """Twin of :func:`attnpool_ref.power_mean_pooling`: computed from logarithms relative to the largest value.
 
-    The derivative by p is accurate for small p; at 0 it is that of the limit.
+    The derivative with respect to p is accurate for small p; at p = 0 it is the derivative of the limit.
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
@@ -223,9 +223,9 @@ def finished_power_mean(extreme, sums, zeros, p):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
-    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate for small scales.
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative with respect to the scale is accurate at small scales.
 
-    A scale of 0 without ``mean`` is refused only on the host; on a device the result is infinite.
+    A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result is infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
@@ -287,7 +287,8 @@ def softmax_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; total; excess; unnormalized weights).
 
     The unnormalized weights [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess is the
-    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid overflow.
+    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid
+    overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)

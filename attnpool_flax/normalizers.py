@@ -55,7 +55,7 @@ def divide(unnormalized, denominator, mask):
 
 @compiled
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: the support by Newton's method, without gradient; then a mean over it.
+    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support, without gradient; then a mean over it.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -74,7 +74,7 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @compiled
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: the support by Newton's method, without gradient; then two moments over it.
+    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support, without gradient; then two moments over it.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
@@ -110,8 +110,8 @@ def _below_largest(scores, mask, axis):
 def _support(below, degree, axis):
     """Finds the support: the scores above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until rounding
-    stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
+    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until
+    rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
     """
     scores = lax.stop_gradient(below)
 
@@ -140,7 +140,7 @@ def _where_real(weights, mask, empty):
 
 @compiled
 def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax`; the gradient is made from the weights, not through the bisection.
+    """Twin of :func:`attnpool_ref.entmax`; the gradient is computed from the weights, not through the bisection.
 
     >>> entmax(jnp.array([1.0, 2.0, 0.5, 9.0]), jnp.array([True, True, True, False]), alpha=2.0)
     Array([0., 1., 0., 0.], dtype=float32)

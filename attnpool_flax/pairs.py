@@ -1,4 +1,4 @@
-"""Pairs. Twin of :mod:`attnpool_ref.pairs`: sums over the other side come before the product with it."""
+"""Pairs. Twin of :mod:`attnpool_ref.pairs`: the other side's tokens are summed before the product where possible."""
 
 import functools
 
@@ -140,9 +140,10 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no [B, C, L, T] scores, no copy per partner.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no array [B, C, L, T] of scores, no repeated tokens.
 
-    Sum and mean take one product of the tokens with the other side's summed ones; max goes block by block.
+    x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and
+    the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block.
 
     >>> x, y = jnp.array([[[2.0, 0.0], [2.0, 4.0]]]), jnp.array([[[1.0, 0.0]], [[0.0, 90.0]]])
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs(x, y)
@@ -216,7 +217,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
 @compiled
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
-    """Twin of :func:`attnpool_ref.maxsim_score`: blocks of the query's tokens, never all of [L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the query's tokens, without an array [L, T].
 
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(5., dtype=float32)
@@ -252,7 +253,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
-    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: blocks of documents, never [B, C, L, T], no copy of them all.
+    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: computed in blocks of documents, without [B, C, L, T].
 
     >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
     Array([[3., 3.]], dtype=float32)
@@ -287,7 +288,7 @@ def code_wise_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k].
+    """Twin of :func:`attnpool_ref.code_wise_attention`: computed in blocks of context, without an array [n, k].
 
     >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
     >>> code_wise_attention(labels, context)
@@ -320,7 +321,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] only for the weights.
+    """Twin of :func:`attnpool_ref.mask_attention`: computed in blocks of context; [n, k] exists only as returned weights.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -350,7 +351,7 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] only for the weights.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: computed in blocks of context; [T, J] exists only as returned weights.
 
     The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
     so it is added only to the maxima.

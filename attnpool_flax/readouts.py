@@ -16,7 +16,7 @@ from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256
-"""Tokens of a block at least: kernels are read from memory once a block."""
+"""The smallest number of tokens in a block: each block reads the kernels from memory once."""
 
 
 @compiled(tokens=("x",))
@@ -44,7 +44,7 @@ def latent_attention_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values once a call, blocks of tokens.
+    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values are computed once, tokens in blocks.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -222,9 +222,9 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: one cluster after another, no residuals [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: computed one cluster after another, without an array [..., L, K, d].
 
-    Residuals are summed, because the sum of the tokens minus the sum of the centres would cancel.
+    Residuals are summed, because in the sum of the tokens minus that of the centers digits would cancel.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
@@ -287,7 +287,7 @@ def gated_sum_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_pooling`: gate and value in one product, blocks of tokens, no [..., L, o].
+    """Twin of :func:`attnpool_ref.gated_sum_pooling`: computed in blocks of tokens, gate and value in one matrix product.
 
     >>> x, mask = jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False])
     >>> gated_sum_pooling(x, mask, gate_kernel=jnp.zeros((1, 1)), value_kernel=jnp.full((1, 1), 20.0))

@@ -1,4 +1,4 @@
-"""Additive pooling: each token's score is a perceptron with one hidden layer of only that token, without a query."""
+"""Additive pooling: each token's score is computed from only that token by an MLP with one hidden layer, without a query."""
 
 import numpy as np
 
@@ -31,27 +31,28 @@ def additive_attention_pooling(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Without ``gate_kernel`` the sigmoid's factor is 1. The values :math:`v` are the tokens themselves if not given. Under
-    the softmax :math:`c` cancels. The same numbers as :func:`additive_attention` with a query of 0.
+    :math:`i` counts the hops. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)` is 1. Without ``value`` the values
+    :math:`v` are the tokens. In the softmax :math:`c` cancels. Without a gate the result equals that of
+    :func:`additive_attention` with a query of 0.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`; the paper's :math:`V` transposed.
-      out_kernel: [h], :math:`K`, for one average; [h, n] for n hops (or classes), each with its own column.
+      out_kernel: [h], :math:`K`, for one average; [h, n] for n hops (or classes), a column for each.
       bias: [h], :math:`b`, or None.
       gate_kernel: [d, h], :math:`U`, or None; the paper's :math:`U` transposed.
       gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
-      out_bias: () or, of n hops, [n], :math:`c`, or None.
+      out_bias: (), or [n] with n hops, :math:`c`; or None.
       value: [..., L, v] the values to average, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (under which :math:`c` counts, and the weights do not sum
-        to 1), "hardmax", or a function (scores, mask) -> weights, as :func:`attend` takes it.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights do
+        not sum to 1), "hardmax", or a function (scores, mask) -> weights, as in :func:`attend`.
       return_weights: also return the weights.
 
     Returns:
-      [..., v], and with ``return_weights`` the weights [..., L]; of n hops [..., n, v] and
+      [..., v], and with ``return_weights`` the weights [..., L]; with n hops [..., n, v] and
       [..., n, L]. 0 in a fully masked row.
 
     Raises:
@@ -98,12 +99,12 @@ def _sigmoid(x):
 
 @definition
 def attention_penalty(weights):
-    r"""Penalizes hops that attend to the same tokens, or spread: 0 if each attends to a different single token.
+    r"""Computes a penalty of hops that share tokens or spread their weight; 0 if each attends to a single token of its own.
 
     .. math:: p = \big\lVert A A^\top - I \big\rVert_F^2
 
-    :math:`I` has 0 instead of 1 for a row of :math:`A` that is all 0: a fully masked row costs nothing. The caller
-    averages over the batch, and multiplies by a coefficient.
+    :math:`I` is the identity, but 0 in the rows where :math:`A` is all 0, so that a fully masked row has penalty 0. The
+    caller averages over the batch, and multiplies by a coefficient.
 
     Args:
       weights: [..., n, L] weights of n hops, :math:`A`, as returned with ``return_weights``.
@@ -115,7 +116,7 @@ def attention_penalty(weights):
       ValueError: boolean weights (which are a mask).
 
     Source:
-      Lin et al. 2017, equation 8: the square of the norm, of the difference with the identity matrix.
+      Lin et al. 2017, equation 8.
 
     >>> attention_penalty([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     array(0.25)

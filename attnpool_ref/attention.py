@@ -1,4 +1,4 @@
-"""Attention: each query gets the average of the values under its weights."""
+"""Attention: the result of each query is the weighted average of the values."""
 
 import numpy as np
 
@@ -16,7 +16,8 @@ def attend(
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
 
-    A value is padding if no query of its example sees it. A query that sees nothing gets 0.
+    :math:`s_i` are the scores of query :math:`i`. A value is padding if no query of its example sees it. The result of a
+    query that sees no value is 0.
 
     Args:
       scores: [..., n, m] scores.
@@ -25,11 +26,11 @@ def attend(
       lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
         or ``mask``.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
-        (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. It gets the mask as a boolean array of the
-        scores' shape, and scores that are 0 at padding; its weights there are replaced by 0. JAX compiles once for each
-        function: keep one object.
+        (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a boolean array
+        of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0. JAX compiles anew
+        for each new function object, so create it once.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., n, v], and with ``return_weights`` the weights [..., n, m].
@@ -75,10 +76,10 @@ def dot_product_attention(
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
       lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
         or ``mask``.
-      bias: broadcastable to [..., n, m], :math:`B`; does not decide the result's dtype.
+      bias: broadcastable to [..., n, m], :math:`B`; does not affect the result's dtype.
       scale: a number instead of :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., n, v], and with ``return_weights`` the weights [..., n, m].
@@ -119,7 +120,7 @@ def additive_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Computes additive attention (Bahdanau): the scores are a perceptron of query and key, with one hidden layer.
+    r"""Computes additive attention (Bahdanau): each score is computed from query and key by an MLP with one hidden layer.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 
@@ -135,10 +136,10 @@ def additive_attention(
         or ``mask``.
       bias: [h], :math:`b`, or None.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 where a query sees nothing.
+      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 for a query that sees no key.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -173,7 +174,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
       return_weights: also return the weights.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 where a query sees nothing.
+      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 for a query that sees no key.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -191,12 +192,12 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
 
 @definition
 def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, mask=None, *, return_weights=False):
-    r"""Computes location-based attention: a score per slot from the query, then an affine map of query and context.
+    r"""Computes location-based attention: a score per slot from query and state, then a linear layer of query and context.
 
     .. math:: o_i = W_o [q_i; c_i] + b_o, \qquad c_i = \sum_j w_{ij} v_j, \qquad
               w_i = \mathrm{softmax}_j\big((W [q_i; k_i] + b)_j\big)
 
-    The values never influence the weights. Where no slot is real, :math:`c_i = 0` and the map applies to it.
+    The values do not affect the weights. If no slot is real, :math:`c_i = 0` and :math:`o_i = W_o [q_i; 0] + b_o`.
 
     Args:
       query: [..., n, d] queries, :math:`q`.
@@ -247,7 +248,7 @@ def multi_head_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Computes multi-head attention: scaled dot products in H projections, then an affine map of all heads.
+    r"""Computes multi-head attention: scaled dot products in H projections, then an output projection of all heads.
 
     .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
@@ -271,7 +272,7 @@ def multi_head_attention(
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None.
       dropout_multiplier: broadcastable to [..., H, n, m]; multiplies the weights.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
@@ -323,10 +324,10 @@ def kernel_regression(
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 
-    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`,
-    epanechnikov :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. A query with no key in range gets 0. The Gaussian
-    kernel is a softmax and never has 0 / 0. Boxcar weights have no gradient, the triangular kernel has gradient 0 at
-    distance 0, and at the edge of their range the last two have half of the gradient inside.
+    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`, epanechnikov
+    :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. The result is 0 for a query with no key in range. The Gaussian kernel
+    is computed as a softmax and never divides 0 by 0. Boxcar weights have no gradient. The triangular kernel has gradient 0
+    at distance 0. At :math:`u = 1` the gradient of the triangular and the epanechnikov kernel is half of that inside.
 
     Args:
       query: [..., n, d] queries, :math:`q`.

@@ -13,8 +13,7 @@ def orthogonal_decomposition(x, reference):
 
     .. math:: s^+ = \frac{s \cdot \hat s}{\hat s \cdot \hat s}\, \hat s, \qquad s^- = s - s^+
 
-    Neither the length nor the sign of the reference matters; on the zero vector the projection is 0, and so is its
-    gradient.
+    Neither the length nor the sign of the reference matters. The projection on the zero vector and its gradient are 0.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -27,8 +26,8 @@ def orthogonal_decomposition(x, reference):
       ValueError: widths or batch axes disagree.
 
     Source:
-      Wang et al. 2016, orthogonal decomposition; the fact separation of Yue et al. 2021, without its 1e-10 under
-      the fraction.
+      Wang et al. 2016, orthogonal decomposition; the fact separation of Yue et al. 2021, without the 1e-10 added to its
+      denominator.
 
     >>> orthogonal_decomposition([1.0, 1.0], [1.0, 2.0])
     (array([0.6, 1.2]), array([ 0.4, -0.2]))
@@ -120,11 +119,11 @@ def semantic_match(
               \hat s_i = \frac{\sum_j a_{ij} t_j}{\sum_j a_{ij}}
               \text{ over all } j \text{ (global)}, \text{ or } |j - k| \le w \text{ (local)}
 
-    Only real tokens count, also in the window: w on each side and the centre, fewer at the ends. Deleting a padded
-    token is the same as masking it. A zero vector has cosine 0; ties of the largest cosine go to the first real token,
-    where cosines that differ by no more than rounding tie; where the weights sum to exactly 0 the normalised match is
-    0. Weights may be negative. The gradient is that of the chosen token or window; the choice itself has none; with
-    "max" x therefore has none. NaN among the cosines leaves the choice unknown: that match is NaN.
+    Only real tokens count, also in the window: the best token and up to w real tokens on each side. Removing a padded token
+    is the same as masking it. A zero vector has cosine 0. Of cosines that are equal up to rounding, the first real token's
+    is the best. Weights may be negative; if they sum to exactly 0, the normalized match is 0. The gradient is that of the
+    chosen token or window; the choice has no gradient, so with "max" x has none. If a cosine is NaN, the match is NaN,
+    because the choice is unknown.
 
     Args:
       x: [..., L, d] tokens, :math:`s`.
@@ -144,8 +143,8 @@ def semantic_match(
       ValueError: shapes disagree, a float mask, an unknown method, a negative window.
 
     Source:
-      Wang et al. 2016, semantic matching. The denominators are from knowledge of the paper, not read there: two
-      public versions leave them out, which is ``normalize=False``.
+      Wang et al. 2016, semantic matching. The denominators were not checked in the paper; two public implementations leave
+      them out, as ``normalize=False`` does.
 
     >>> x, y = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
     >>> semantic_match(x, y)
@@ -180,19 +179,19 @@ def semantic_match(
 
 @definition
 def graph_decomposition(labels, adjacency, *, num_layers=2):
-    r"""Subtracts from each label the mean of its projections on its neighbours, for several layers.
+    r"""Subtracts from each label the mean of its projections on its neighbors, for several layers.
 
     .. math:: \ell_i \leftarrow \ell_i - \frac{1}{|N(i)|} \sum_{j \in N(i)}
               \frac{\ell_i \cdot \ell_j}{\ell_j \cdot \ell_j}\, \ell_j
 
-    All labels of a layer start from those of the layer before. Only with a single neighbour is the result perpendicular
-    to it. A zero neighbour subtracts nothing, but counts in the mean; a label without neighbours does not change. A
-    label of which only rounding errors remain becomes 0, because the next layer would project on their direction.
+    A layer reads all labels as the layer before left them. The result is perpendicular to a neighbor only if there is no
+    other. A zero neighbor subtracts nothing, but counts in the mean; a label without neighbors does not change. A label of
+    which only rounding errors remain becomes 0, because the next layer would project on their direction.
 
     Args:
       labels: [k, d] label vectors, :math:`L`.
-      adjacency: bool [k, k]: row i marks the neighbours :math:`N(i)`; a True diagonal counts.
-      num_layers: how often, a Python integer; 0 returns the labels.
+      adjacency: bool [k, k]: row i marks the neighbors :math:`N(i)`; if the diagonal is True, a label is its own neighbor.
+      num_layers: the number of layers, a Python integer; 0 returns the labels.
 
     Returns:
       [k, d].
@@ -201,7 +200,7 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
       ValueError: shapes disagree, a float adjacency, a negative number of layers.
 
     Source:
-      Yue et al. 2021, the graph decomposition operation of the authors' code, without its 1e-10 under the fraction.
+      Yue et al. 2021, the graph decomposition operation of the authors' code, without the 1e-10 added to its denominator.
 
     >>> labels = [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
     >>> graph_decomposition(labels, [[0, 1, 0], [1, 0, 1], [0, 0, 0]], num_layers=1)

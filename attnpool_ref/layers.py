@@ -1,4 +1,4 @@
-"""Layers before and after a pooling: layer normalisation, and a residual perceptron."""
+"""Layers before and after a pooling: layer normalization, and a residual MLP."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 
 @definition
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
-    r"""Shifts and scales each vector to mean 0 and variance 1 (layer normalisation).
+    r"""Shifts and scales each vector to mean 0 and variance 1 (layer normalization).
 
     .. math:: y = \gamma \frac{x - \bar x}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta, \qquad
               \mathrm{var}(x) = \frac 1 d \sum_c (x_c - \bar x)^2
 
-    A vector of equal numbers becomes :math:`\beta`, also with :math:`\epsilon = 0`, and then has no gradient.
+    A vector of equal numbers becomes :math:`\beta`. With :math:`\epsilon = 0` such a vector has gradient 0.
 
     Args:
       x: [..., d] vectors.
@@ -61,11 +61,11 @@ def residual_feed_forward(
     activation="gelu",
     epsilon=1e-6,
 ):
-    r"""Adds to each vector a perceptron of its layer normalisation (pre-norm residual MLP).
+    r"""Adds to each vector an MLP of its layer normalization (pre-norm residual MLP).
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 
-    Without ``out_kernel`` it is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h
+    Without ``out_kernel`` the result is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h
     \Phi(h)` (with erf), gelu_tanh (its approximation by tanh), relu, and geglu :math:`u \circ \mathrm{gelu}(g)`, where
     :math:`[u; g]` are the two halves of a hidden layer that is twice as wide. The derivative of relu at 0 is 1/2.
 
@@ -76,10 +76,10 @@ def residual_feed_forward(
       out_kernel: [f, d], :math:`W_o`, or None.
       out_bias: [d], :math:`b_o`, or None; only with ``out_kernel``.
       norm_scale: [d], the scale of :func:`layer_norm`, 1 if None.
-      norm_bias: [d], its bias, 0 if None; only with ``norm_scale``.
+      norm_bias: [d], the bias of :func:`layer_norm`, 0 if None; only with ``norm_scale``.
       normalize: apply :func:`layer_norm` before the kernel.
       activation: "gelu", "gelu_tanh", "relu" or "geglu".
-      epsilon: of the normalisation, a number.
+      epsilon: the epsilon of the layer normalization, a number.
 
     Returns:
       [..., d].
@@ -89,7 +89,7 @@ def residual_feed_forward(
         ``normalize``.
 
     Source:
-      Vaswani et al. 2017, section 3.3, normalised before; geglu: Shazeer 2020, equation 6.
+      Vaswani et al. 2017, section 3.3, with the layer normalization first; geglu: Shazeer 2020, equation 6.
 
     >>> residual_feed_forward([1.0, -2.0], np.eye(2), normalize=False, activation="relu")
     array([ 2., -2.])

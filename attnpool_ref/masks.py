@@ -9,7 +9,7 @@ from attnpool_ref.contract.ragged import checked_sequences, padded_length, seque
 
 @definition
 def lengths_to_mask(lengths, max_length, *, side="right"):
-    r"""Converts lengths to a mask: the first positions are real, or with padding on the left the last.
+    r"""Converts lengths to a mask: the first positions are real, or with ``side="left"`` the last.
 
     .. math:: k_j = [j < \ell], \qquad \text{left:}\ k_j = [L - 1 - j < \ell]
 
@@ -45,12 +45,13 @@ def spans_to_mask(spans, max_length, span_mask=None):
 
     .. math:: k_{sl} = [a_s \le l \le b_s]
 
-    A span that ends before it begins is empty. The ends are indices of positions, padding included.
+    A span whose end is before its beginning is empty. Both ends are indices of positions, padding included.
 
     Args:
-      spans: integer [..., S, 2], first and last slot :math:`a, b` of each span, from 0 to ``max_length`` - 1.
+      spans: integer [..., S, 2], first and last position :math:`a, b` of each span, from 0 to ``max_length`` - 1.
       max_length: size of the new axis, a Python integer.
-      span_mask: bool, broadcastable to [..., S], True = real; other spans are empty, and their ends are ignored.
+      span_mask: bool, broadcastable to [..., S], True = real; the mask of any other span is all False, its ends are
+        ignored.
 
     Returns:
       bool [..., S, max_length].
@@ -75,19 +76,19 @@ def token_positions(mask):
 
     .. math:: p_l = \sum_{i < l} k_i \text{ where } k_l, \text{ else } -1
 
-    Deleting a padded token changes no rank, on whichever side it is.
+    Removing a padded token changes no position of a real token, on whichever side the padding is.
 
     Args:
       mask: bool [..., L], True = real.
 
     Returns:
-      integer [..., L]; in JAX of its default integers.
+      integer [..., L]; in JAX in its default integer dtype.
 
     Raises:
       ValueError: a float mask.
 
     Source:
-      Muennighoff 2022 (SGPT), section 3.2, whose position weights are these ranks and 1.
+      Muennighoff 2022 (SGPT), section 3.2, whose position weights are these positions plus 1.
 
     >>> token_positions([False, True, True, False, True])
     array([-1,  0,  1, -1,  2])
@@ -102,7 +103,7 @@ def pad(sequences, *, length=None, side="right"):
     Args:
       sequences: a list of [L_i, d].
       length: the common length, that of the longest sequence if None.
-      side: "right" or "left", where the padding goes; it is 0.
+      side: "right" or "left", the side of the padding, whose values are 0.
 
     Returns:
       (x [B, L, d], mask bool [B, L]). x has the widest floating dtype of the sequences.

@@ -27,7 +27,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Zaheer et al. 2017, equation 4, without its maps.
+      Zaheer et al. 2017, equation 4, without its two networks.
 
     >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([4.])
@@ -49,7 +49,7 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The gradient is shared evenly among ties.
+    Tokens that tie share the gradient evenly.
 
     Args:
       x: [..., L, d] tokens.
@@ -63,7 +63,7 @@ def min_pooling(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Corso et al. 2020, section 2.1, among the aggregators.
+      Corso et al. 2020, section 2.1, the aggregator min.
 
     >>> min_pooling([[1.0], [3.0], [-99.0]], [True, True, False])
     array([1.])
@@ -83,13 +83,14 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
-    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order. The gradient goes to the two values; at ties any
-    of the tied tokens may have it. There is no layout but the dense one: a quantile needs all tokens.
+    :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the real values in order, :math:`N` is their number. The gradient goes to
+    the two values of the formula; any one of the tokens that tie with such a value may receive it. Only dense tokens are
+    supported, because a quantile cannot be merged from parts.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      q: :math:`q`, a number from 0 to 1, which is not checked; 0.5 is the median.
+      q: :math:`q`, a number from 0 to 1; the range is not checked. 0.5 is the median.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
@@ -131,8 +132,8 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
 
     .. math:: o_c = \frac 1 m \sum_{i=1}^{m} x_{[i]c}, \qquad m = \min(k, N), \quad x_{[1]c} \ge x_{[2]c} \ge \dots
 
-    If fewer than k tokens are real, all of them count. Ties at the k-th largest value have equal weights in the gradient,
-    and ``k=1`` is :func:`max_pooling` with its gradient. Only dense tokens are supported.
+    :math:`x_{[1]c}` is the largest real value, :math:`N` the number of real tokens. Values that tie at the k-th place share
+    its gradient evenly, and ``k=1`` is :func:`max_pooling` with its gradient. Only dense tokens are supported.
 
     Args:
       x: [..., L, d] tokens.
@@ -147,7 +148,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
       ValueError: shapes disagree, a float mask, k below 1.
 
     Source:
-      Durand, Thome and Cord 2016, equation 4, its upper half.
+      Durand, Thome and Cord 2016, equation 4, only its k largest values.
 
     >>> top_k_pooling([[3.0], [1.0], [4.0], [99.0]], [True, True, True, False], k=2)
     array([3.5])
@@ -176,7 +177,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     The gradient :math:`\prod_{j \ne l} (1 - x_{jc})` is finite also where a probability is 1.
 
     Args:
-      x: [..., L, d] tokens, probabilities from 0 to 1, which is not checked.
+      x: [..., L, d] tokens, probabilities from 0 to 1; the range is not checked.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
@@ -215,11 +216,12 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
-    p = 1 is the mean, 0 the geometric mean, -1 the harmonic one, an infinite p the largest or the smallest value. It is
-    computed in logarithms, which do not overflow. Negative values are clamped, as in every source: for signed features
-    take :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x
-    > \epsilon`. With ``epsilon=0`` a token that is 0 has weight 0 unless p is 1, and makes the result 0 where p is not
-    positive. The derivative by p at exactly 0 is not guaranteed.
+    p = 1 is the mean, 0 the geometric mean, -1 the harmonic mean, :math:`\infty` the largest value and :math:`-\infty` the
+    smallest. The mean is computed from logarithms, so that powers do not overflow. Values below :math:`\epsilon` are raised
+    to :math:`\epsilon`, as in every source; for features with negative values take :func:`softmax_pooling` or
+    :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x > \epsilon`. With ``epsilon=0`` a
+    value of 0 has gradient 0 unless p = 1, and the result is 0 if :math:`p \le 0`. The derivative with respect to p at
+    p = 0 is not guaranteed.
 
     Args:
       x: [..., L, d] tokens.
@@ -261,8 +263,9 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
-    Without ``mean`` the :math:`1/N` is left out. A large scale comes near the maximum, and at 0 it is the mean; without
-    ``mean`` there is no limit at 0. The derivative by the scale at exactly 0 is not guaranteed.
+    Without ``mean`` the factor :math:`1/N` is left out. With a large scale the result approaches the maximum, and at scale
+    0 it is the mean; without ``mean`` there is no limit at 0. The derivative with respect to the scale at 0 is not
+    guaranteed.
 
     Args:
       x: [..., L, d] tokens.
@@ -301,7 +304,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    At a scale of 0 it is the mean, and a large one comes near the maximum. It is not monotone:
+    At scale 0 the result is the mean, and with a large scale it approaches the maximum. It is not monotone in the tokens:
     :math:`\partial o_c / \partial x_{lc} = w_{lc} (1 + r_c (x_{lc} - o_c))` may be negative.
 
     Args:

@@ -1,4 +1,4 @@
-"""Normalisers: from scores to weights, and from vectors to unit vectors."""
+"""Normalizers: from scores to weights, and from vectors to unit vectors."""
 
 import numpy as np
 
@@ -21,9 +21,9 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      lengths: number of real positions, counted from the left: int (), or the first axes of ``scores`` without ``axis``
-        (d2l's ``valid_lens``). Give this or ``mask``.
-      axis: the axis that is normalised.
+      lengths: number of real positions, counted from the left: int (), or of the shape of the first axes of ``scores``
+        without ``axis`` (d2l's ``valid_lens``). Give this or ``mask``.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -63,15 +63,14 @@ def sparsemax(scores, mask=None, *, axis=-1):
     .. math:: w = \operatorname*{argmin}_{p \in \Delta} \lVert p - s \rVert^2, \qquad
               w_j = \max(0, s_j - \tau), \qquad \tau = \max_k \frac{s_{(1)} + \dots + s_{(k)} - 1}{k}
 
-    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the largest of these thresholds is the one of
-    the paper's support. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real
-    score of :math:`+\infty` gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of
-    weight 0.
+    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the maximum is the threshold of the paper's support.
+    In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
+    gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -94,7 +93,7 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 @definition
 def entmax15(scores, mask=None, *, axis=-1):
-    r"""Normalises by 1.5-entmax, which is smooth; scores far below the largest have weight exactly 0.
+    r"""Normalizes scores by 1.5-entmax, which is smooth; scores far below the largest have weight exactly 0.
 
     .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
               \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad
@@ -107,7 +106,7 @@ def entmax15(scores, mask=None, *, axis=-1):
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -154,7 +153,7 @@ def _from_the_largest(scores):
 
 @definition
 def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
-    r"""Normalises by alpha-entmax: softmax at 1, 1.5-entmax at 1.5, sparsemax at 2, and everything between and beyond.
+    r"""Normalizes scores by alpha-entmax: softmax at 1, 1.5-entmax at 1.5, sparsemax at 2, or any alpha of at least 1.
 
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
@@ -165,8 +164,8 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      alpha: :math:`\alpha`, a finite number of at least 1, which is not checked.
-      axis: the axis that is normalised.
+      alpha: :math:`\alpha`, a finite number of at least 1; the range is not checked.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -197,8 +196,8 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
     .. math:: w = \mathrm{softmax}_{j : k_j, s_j \ge t}(s), \qquad t \text{ the k-th largest real score}
 
-    :math:`k_j` is 1 at real positions, else 0. Ties with the k-th largest all have a weight, and so have all scores
-    where fewer than k are real. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
+    :math:`k_j` is 1 at real positions, else 0. All scores that tie with the k-th largest have a weight, and all real ones
+    if there are fewer than k. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
     NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is that of the softmax over these
     scores.
 
@@ -206,7 +205,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
       k: number of scores with a weight, a Python integer of at least 1.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -231,7 +230,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
 @definition
 def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
-    r"""Computes the softmax of scores plus Gumbel noise, which the caller draws: a sample with a gradient.
+    r"""Computes the softmax of scores plus Gumbel noise: a sample with a gradient. The caller draws the noise.
 
     .. math:: w = \mathrm{softmax}_{j : k_j}\Big(\frac{s + g}{T}\Big)
 
@@ -243,10 +242,10 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
       scores: [..., m] scores, the paper's :math:`\log \pi`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
       noise: broadcastable to ``scores``, :math:`g`: ``rng.gumbel(size=shape)``, ``jax.random.gumbel(key, shape)``; None
-        is 0. It does not decide the result's dtype, and its values at padding are never read.
+        is 0. The noise does not affect the result's dtype, and its values at padding are never read.
       temperature: :math:`T`, a number.
       hard: give the first of the largest scores weight 1, the others 0.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -284,7 +283,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
       normalize: divide by the sum over the real positions.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -293,7 +292,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
       ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
 
     Source:
-      Ramapuram et al. 2025, without their bias.
+      Ramapuram et al. 2025, without the bias.
 
     >>> masked_sigmoid([0.0, 0.0, 9.0], [True, True, False])
     array([0.5, 0.5, 0. ])
@@ -320,7 +319,7 @@ def hardmax(scores, mask=None, *, axis=-1):
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      axis: the axis that is normalised.
+      axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -356,8 +355,8 @@ def normalize(scores, mask, normalizer):
     Args:
       scores: [..., m], float64.
       mask: bool, of the scores' shape.
-      normalizer: a name, or the caller's function (scores, mask) -> weights. It gets scores that are 0 at padding; its
-        weights at padding are replaced by 0.
+      normalizer: a name, or the caller's function (scores, mask) -> weights. The function receives scores that are 0 at
+        padding, and its weights at padding are replaced by 0.
 
     Raises:
       ValueError: the function's weights have another shape than the scores.
@@ -389,7 +388,7 @@ def l2_normalize(x, *, axis=-1):
       ValueError: ``axis`` is not an axis of ``x``.
 
     Source:
-      Wang et al. 2022 (SimKGC), ``_pool_output``, without its floor of 1e-12 under the norm.
+      Wang et al. 2022 (SimKGC), ``_pool_output``, without its minimum of 1e-12 for the norm.
 
     >>> l2_normalize([[3.0, 4.0], [0.0, 0.0]])
     array([[0.6, 0.8],

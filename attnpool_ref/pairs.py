@@ -1,4 +1,4 @@
-"""Poolings of pairs: two sequences, two masks, each pooled by its scores with the other one."""
+"""Poolings of two sequences with two masks: the tokens of each are weighted by their scores with the other sequence."""
 
 import numpy as np
 
@@ -27,9 +27,10 @@ def cross_attention_pooling(
               o_x = \sum_l \mathrm{softmax}_l\big(\mathrm{reduce}_t A_{lt}\big) x_l, \qquad
               o_y = \sum_t \mathrm{softmax}_t\big(\mathrm{reduce}_l A_{lt}\big) y_t
 
-    Softmax and reduction run over real tokens. Where the other side is empty its sum, mean or maximum is 0, and
-    the result is the mean of the real tokens; the result of an empty side is 0. The products are scaled first, which
-    matters for a negative scale with ``max``; the gradient of ``max`` is shared evenly among ties.
+    Softmax and reduction run over real tokens only. If y has no real token, its sum, mean or maximum is 0, so that
+    :math:`o_x` is the mean of the real tokens of x and :math:`o_y` is 0; and vice versa. Products are multiplied by the
+    scale before the reduction, which matters for a negative scale with "max". Tokens that tie share the gradient of "max"
+    evenly.
 
     Args:
       x: [..., L, d] tokens.
@@ -52,7 +53,7 @@ def cross_attention_pooling(
       ValueError: shapes disagree, a float mask, an unknown reduction.
 
     Source:
-      Notebook 000 (docs/notebooks), for SimKGC, with its "cut to the real tokens" taken at its word.
+      Notebook 000 (docs/notebooks), for SimKGC, with only real tokens, as the notebook says.
 
     >>> x_pooled, y_pooled = cross_attention_pooling([[1.0], [2.0]], [[1.0]])
     >>> x_pooled.round(6), y_pooled
@@ -97,7 +98,7 @@ def cross_attention_pooling_all_pairs(
 
     .. math:: (o^x_{bc}, o^y_{bc}) = \mathrm{cross}(x_b, y_c)
 
-    For contrastive losses over in-batch negatives: each negative is pooled with its partner.
+    This is for contrastive losses with in-batch negatives, where each negative is pooled together with its query.
 
     Args:
       x: [B, L, d] tokens.
@@ -120,7 +121,7 @@ def cross_attention_pooling_all_pairs(
       ValueError: shapes disagree, other than one batch axis a side, a float mask, an unknown reduction.
 
     Source:
-      Notebook 000 (docs/notebooks), for all pairs that SimKGC scores; the notebook pools only matching pairs.
+      Notebook 000 (docs/notebooks), extended to all pairs that SimKGC scores; the notebook pools only matching pairs.
 
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs([[[1.0], [2.0]]], [[[1.0]], [[0.0]]])
     >>> x_pooled[0].round(6)
@@ -152,10 +153,10 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
 
-    Sum and maximum run over real tokens. x is the query and y the document: the two sides are not symmetric. Tokens are
-    taken as they are; the source normalises them first (:func:`l2_normalize`). The gradient of the maximum is shared
-    evenly among ties. A document without tokens has score 0, and outranks one with a negative score: rank those with
-    ``y_mask.any(-1)``.
+    Sum and maximum run over real tokens only. x is the query and y the document; the two are not interchangeable. Tokens
+    are not normalized; the source does so first (:func:`l2_normalize`). Tokens that tie share the gradient of the maximum
+    evenly. A document without real tokens has score 0, and would outrank one with a negative score: rank only documents
+    with ``y_mask.any(-1)``.
 
     Args:
       x: [..., L, d] tokens of the query.
@@ -173,7 +174,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Khattab and Zaharia 2020, equation 3; the mean is that of sentence-transformers.
+      Khattab and Zaharia 2020, equation 3; ``mean`` as in sentence-transformers.
 
     >>> float(maxsim_score([[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [0.0, 3.0]]))
     5.0
@@ -206,7 +207,7 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
       ValueError: shapes disagree, other than one batch axis a side, a float mask.
 
     Source:
-      Khattab and Zaharia 2020, equation 3; the mean is that of sentence-transformers.
+      Khattab and Zaharia 2020, equation 3; ``mean`` as in sentence-transformers.
 
     >>> maxsim_score_all_pairs([[[1.0, 0.0], [0.0, 1.0]]], [[[2.0, 1.0]], [[0.0, 3.0]]])
     array([[3., 3.]])
@@ -235,9 +236,10 @@ def code_wise_attention(
     .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
               o = \sum_i w_i d_i
 
-    What is called *query* holds the labels and is reduced by the maximum; *context* supplies keys and values.
-    Maximum and softmax run over real labels and tokens; without any real label, weights and result are 0. The products are
-    scaled first, which matters for a negative scale; the gradient of the maximum is shared evenly among ties.
+    The argument ``query`` holds the labels :math:`g_j`, over which the maximum runs; ``context`` holds keys and values.
+    Maximum and softmax run over real labels and tokens only. Without a real label, weights and result are 0. Products are
+    multiplied by the scale before the maximum, which matters for a negative scale. Labels that tie share the gradient
+    evenly.
 
     Args:
       query: [..., k, d] labels, :math:`G`; often a [k, d] that all examples share.
@@ -257,8 +259,8 @@ def code_wise_attention(
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The numbers of the paper's formulas are not
-      verified; the mathematics is that of the code.
+      Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The formulas are those of the code; they have not been
+      compared with the paper's equations.
 
     >>> code_wise_attention([[-1.0, 0.0], [-2.0, 0.0]], [[1.0, 0.0], [2.0, 0.0]]).round(6)
     array([1.268941, 0.      ])
@@ -288,8 +290,8 @@ def mask_attention(
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
               \tilde c_i = \sum_j P_{ij} c_j
 
-    What is called *query* supplies keys and values; *context* supplies the queries, and the result has its length. A
-    product that is exactly 0 is ordinary data.
+    The argument ``query`` holds keys and values; ``context`` holds the queries, and the result has a vector for each of its
+    tokens. A product of exactly 0 is not treated as padding.
 
     Args:
       query: [..., k, d] tokens to choose from, :math:`C`.
@@ -309,8 +311,8 @@ def mask_attention(
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Yue et al. 2021, ``Mask_Attention`` in the authors' code, with real masks. That formulas (5) and (6) of the
-      paper say this is not verified; the mathematics is that of the code.
+      Yue et al. 2021, ``Mask_Attention`` in the authors' code, but with masks. The formulas are those of the code; they
+      have not been compared with equations 5 and 6 of the paper.
 
     >>> mask_attention([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 1.0]]).round(6)
     array([[0.952574, 0.094852],
@@ -344,8 +346,8 @@ def bidaf_attention(
 
     .. math:: G_t = [h_t ; \tilde u_t ; h_t \circ \tilde u_t ; h_t \circ \tilde h]
 
-    Maximum and both softmaxes run over real tokens. Rows of padded context are 0 in all four blocks; without any
-    real token in the query, the rows are [h; 0; 0; 0]. The gradient of the maximum is shared evenly among ties.
+    Maximum and both softmaxes run over real tokens only. Rows of padded context are 0. Without a real token in the query,
+    the rows are [h; 0; 0; 0]. Tokens that tie share the gradient of the maximum evenly.
 
     Args:
       context: [..., T, d] tokens, :math:`h`.

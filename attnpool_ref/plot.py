@@ -58,7 +58,7 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
 
 
 def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
-    """Draws the weight of each token as bars; several rows of weights side by side, on one scale.
+    """Draws the weight of each token as a bar; several rows of weights are drawn next to each other, on one scale.
 
     Padding has one bar at the bottom, in another colour, with its total weight.
 
@@ -94,7 +94,7 @@ def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
 
 
 def draw_weights(panel, tokens, weights, mask):
-    """Draws one row of weights into a panel: a bar for each real token, and one for all padding together."""
+    """Draws one row of weights into a panel: a bar for each real token, and one bar for the total weight of the padding."""
     labels = [str(token) for token, real in zip(tokens, mask, strict=True) if real]
     heights = [float(weight) for weight, real in zip(weights, mask, strict=True) if real]
     colours = [REAL] * len(heights)

@@ -16,7 +16,7 @@ def tests_of(session, lines):
 
     Args:
       session: pytest's.
-      lines: for each candidate the words of ``attnpool check``.
+      lines: for each implementation under test, the arguments of ``attnpool check``.
     """
     for words in lines:
         name = "attnpool" if len(lines) == 1 else f"attnpool::{words}"

@@ -32,7 +32,7 @@ def latent_attention_pooling(
     mlp_norm_bias=None,
     epsilon=1e-5,
 ):
-    r"""Maps each token by cross-attention to learned latents and an MLP, then averages the tokens (NV-Embed).
+    r"""Transforms each token by cross-attention to learned latents and an MLP, then averages the tokens (NV-Embed).
 
     .. math:: h_l = x_l + \sum_h \mathrm{softmax}_r\Big(\frac{(\mathrm{LN}(x_l) W_q^h) \cdot
               (\mathrm{LN}(z_r) W_k^h)}{\sqrt c}\Big) (\mathrm{LN}(z_r) W_v^h) W_o^h
@@ -40,11 +40,11 @@ def latent_attention_pooling(
     .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
               [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens. LN is :func:`layer_norm`.
 
-    The tokens are the queries, and the latents keys and values; many copies have it the other way round. No token sees
-    another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). In a fully masked row
-    the result is 0, and no parameter has a gradient.
+    Tokens are the queries, latents the keys and values; many reimplementations exchange the two. No token affects another
+    one before the mean. The source divides the result by its norm (:func:`l2_normalize`). In a fully masked row the result
+    is 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.
@@ -55,17 +55,17 @@ def latent_attention_pooling(
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [e, H, c'], :math:`W_v`.
       out_kernel: [H, c', d], :math:`W_o`.
-      mlp_kernel: [d, 2f], :math:`G_1`, whose first half is for u.
+      mlp_kernel: [d, 2f], :math:`G_1`, whose first f columns compute u.
       mlp_out_kernel: [f, d], :math:`G_2`.
       mlp_bias: [2f], :math:`b_1`, or None.
       mlp_out_bias: [d], :math:`b_2`, or None.
-      norm_scale: [d], of the tokens' :func:`layer_norm`, 1 if None.
+      norm_scale: [d], scale of the tokens' :func:`layer_norm`, 1 if None.
       norm_bias: [d], 0 if None; only with ``norm_scale``.
       latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
       mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
-      epsilon: of the three normalisations, a number.
+      epsilon: the epsilon of the three layer normalizations, a number.
 
     Returns:
       [..., d]; 0 in a fully masked row.
@@ -141,9 +141,8 @@ def set2set_pooling(
 
     .. math:: a = \mathrm{softmax}_{l : k_l}(x_l \cdot h), \qquad q^* \leftarrow \Big[h ; \sum_l a_l x_l\Big]
 
-    The start is :math:`q^* = h = c = 0`; :math:`k_l` is 1 at real tokens, else 0. The products are not scaled, and the
-    order of the tokens does not matter. In a fully masked row both halves of the result are 0, and no parameter has a
-    gradient.
+    At the start :math:`q^* = h = c = 0`; :math:`k_l` is 1 at real tokens, else 0. Products are not scaled. The order of the
+    tokens does not matter. In a fully masked row both halves of the result are 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.
@@ -151,8 +150,8 @@ def set2set_pooling(
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       input_kernel: [2d, 4d], :math:`W`; its columns are the gates i, f, g, o, each of width d.
       recurrent_kernel: [d, 4d], :math:`R`.
-      bias: [4d], :math:`b`; the sum of torch's two.
-      num_steps: how often the set is read, an integer of at least 1.
+      bias: [4d], :math:`b`; the sum of the two biases of ``torch.nn.LSTM``.
+      num_steps: the number of LSTM steps, an integer of at least 1.
       return_weights: also return the weights of the last step.
 
     Returns:
@@ -192,12 +191,12 @@ def set2set_pooling(
 
 @definition
 def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
-    r"""Sums a gated map of each real token (the readout of gated graph networks).
+    r"""Sums a gated projection of each real token (the readout of gated graph networks).
 
     .. math:: o = \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
-    :math:`k_l` is 1 at a real token, else 0. The paper maps the concatenation of a node's final state and its first
-    annotation: pass that as ``x``. Its outer tanh is left out.
+    :math:`k_l` is 1 at a real token, else 0. In the paper :math:`x_l` is the concatenation of a node's final state and its
+    annotation; pass that as ``x``. The paper's outer tanh is left out.
 
     Args:
       x: [..., L, d] tokens.
@@ -251,24 +250,24 @@ def vlad_pooling(
     normalize=True,
     return_weights=False,
 ):
-    r"""Sums the residuals of tokens to cluster centres under soft assignments (NetVLAD, GhostVLAD).
+    r"""Sums the residuals of tokens to cluster centers under soft assignments (NetVLAD, GhostVLAD).
 
     .. math:: V_j = \sum_{l : k_l} a_{lj} (x_l - c_j), \qquad a_l = \mathrm{softmax}(x_l W + b)
 
     :math:`j` counts the clusters; :math:`k_l` is 1 at real tokens, else 0. The softmax runs over the clusters of a token.
-    Clusters without a centre are ghosts: they take a share of each token, and their sums are dropped. With ``normalize``
-    each :math:`V_j` is divided by its norm, and the whole by its norm; zero vectors stay 0. Each cluster's weights are
-    computed relative to its largest one, because the exponential of a distant cluster would underflow to 0.
+    Clusters without a center are ghosts: each token has a weight in them, but they have no result. With ``normalize`` each
+    :math:`V_j` is divided by its norm, then all of :math:`V` by its norm; zero vectors stay 0. The weights of a cluster are
+    computed relative to its largest weight, because those of a distant cluster would underflow to 0.
 
     Args:
       x: [..., L, d] tokens; the source divides each by its norm (:func:`l2_normalize`) first.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      assign_kernel: [d, K+G], :math:`W`; the last G columns are those of the ghosts.
+      assign_kernel: [d, K+G], :math:`W`; the last G columns belong to the ghosts.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], :math:`b`, or None.
-      normalize: divide by the norms.
-      return_weights: also return the weights of the clusters.
+      normalize: divide by the norms, as described above.
+      return_weights: also return the weights :math:`a`, without the ghosts.
 
     Returns:
       [..., K, d], and with ``return_weights`` the weights [..., L, K]; 0 in a fully masked row.
@@ -299,7 +298,8 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
     """Computes the sums of residuals.
 
     Returns:
-      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
+      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to ``top``; the weights
+      [..., L, K]).
     """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)

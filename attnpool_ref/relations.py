@@ -15,7 +15,8 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
-    At the hinge itself the gradient is half of that above it. No mean is taken over the batch.
+    Where the argument of the maximum is exactly 0, the gradient is half of that above 0. The losses are not averaged over
+    the batch.
 
     Args:
       anchor: [..., m] attention vectors, :math:`s`.
@@ -46,7 +47,7 @@ def _triplet(to_positive, to_negative, margin):
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Moves a context along the projections of two exemplars on it, away from their residuals (differential attention).
+    r"""Adds to a vector the projections of two exemplars on it, and subtracts the residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
@@ -54,8 +55,8 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
 
     .. math:: d = s + \lambda (r^+ - r^-) \text{ (add)}, \qquad d = s \circ \lambda (r^+ - r^-) \text{ (mul)}
 
-    As printed, the two exemplars enter symmetrically. The result is no distribution: it has negative entries. A zero
-    attention vector has projection 0.
+    As printed in the paper, the two exemplars are interchangeable. The result is no distribution, because it may have
+    negative entries. Projections on a zero attention vector are 0.
 
     Args:
       attention: [..., m], :math:`s`.
@@ -88,11 +89,11 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
 
 @definition
 def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
-    r"""Describes how two cases are related, by a perceptron with one hidden layer.
+    r"""Computes a vector that describes how two cases are related, by an MLP with one hidden layer.
 
     .. math:: a(r, r') = \sigma(r W_1 + r' W_2 + b)\, W_3
 
-    The source calls it attention; it is a vector, no distribution.
+    The source calls this vector attention, but it is no distribution.
 
     Args:
       x: [..., f] case vectors, :math:`r`.
@@ -124,8 +125,9 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 
-    :math:`a` is :func:`relation_vector`. At the hinge itself the gradient is half of that above it. The authors' code
-    adds the losses of a batch in one of its directories and averages them in the other: here neither is done.
+    :math:`a` is :func:`relation_vector`. Where the argument of the maximum is exactly 0, the gradient is half of that above
+    0. The authors' code sums the losses of a batch in one of its directories and averages them in the other; here each case
+    has its own loss.
 
     Args:
       x: [..., f] case vectors, :math:`r`.
@@ -163,11 +165,11 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     .. math:: V_j = [e ; f_j], \qquad \alpha = \mathrm{softmax}_j\big(\tanh(V_j \cdot W_j + b_j)\big), \qquad
               R = \sum_j \alpha_j V_j
 
-    The values are the concatenated vectors: the target's part of the result is the target itself. Scores lie
-    between -1 and 1: no weight is more than :math:`e^2` times another.
+    The values are the concatenated vectors :math:`V_j`, so the first d numbers of the result are the target itself. Scores
+    are between -1 and 1, so no weight is more than :math:`e^2` times another.
 
     Args:
-      target: [..., d] candidate items, :math:`e`; with width 0 only the fields are scored.
+      target: [..., d] candidate items, :math:`e`; with d = 0 only the fields are scored.
       fields: [..., J, e] behaviours, user or context fields, :math:`f`.
       kernel: [J, d+e], :math:`W`, one for each field; or [d+e], shared.
       bias: [J] or (), :math:`b`.
@@ -175,8 +177,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
       return_weights: also return the weights.
 
     Returns:
-      [..., d+e], and with ``return_weights`` the weights [..., J]; all 0, the target's part too, where no field is
-      real.
+      [..., d+e], and with ``return_weights`` the weights [..., J]; all 0, also the part of the target, if no field is real.
 
     Raises:
       ValueError: shapes disagree or a float mask.

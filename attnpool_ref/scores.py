@@ -114,7 +114,7 @@ def cosine_score(query, key):
 
 @definition
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None):
-    r"""Scores each pair by a perceptron with one hidden layer (Bahdanau's additive score); widths may differ.
+    r"""Scores each pair by an MLP with one hidden layer (Bahdanau's additive score); widths may differ.
 
     .. math:: s_{ij} = w^\top \tanh(W_q q_i + W_k k_j + b)
 
@@ -146,7 +146,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
 @definition
 def concat_score(query, key, kernel, out_kernel, *, bias=None):
-    r"""Scores each pair by a perceptron over the concatenated query and key (Luong's concat score).
+    r"""Scores each pair by an MLP over the concatenated query and key (Luong's concat score).
 
     .. math:: s_{ij} = w^\top \tanh(W [q_i; k_j] + b)
 
@@ -181,7 +181,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
     .. math:: s_{ij} = \sum_h \tanh(W [q_i; k_j] + b)_h
 
-    No score is beyond the width of the hidden layer: :math:`|s_{ij}| \le h`.
+    No score is larger than the width of the hidden layer: :math:`|s_{ij}| \le h`.
 
     Args:
       query: [..., n, d] queries.
@@ -209,7 +209,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
 @definition
 def location_score(query, state, kernel, *, bias=None):
-    r"""Scores slots by an affine map of a query and its state, without their contents (Luong's location score).
+    r"""Scores slots by a linear layer of a query and its state, without the slots' contents (Luong's location score).
 
     .. math:: s_{ij} = (W [q_i; k_i] + b)_j
 
@@ -275,7 +275,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
       bandwidth: :math:`\sigma`, a number.
 
     Returns:
-      [..., n, m] scores, none above 0.
+      [..., n, m] scores, at most 0.
 
     Raises:
       ValueError: widths or batch axes disagree.

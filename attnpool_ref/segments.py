@@ -1,7 +1,8 @@
-"""Packed sequences: tokens [N, d] in one array, and the number of the segment that each belongs to.
+"""Packed sequences: all tokens in one array [N, d], with the number of each token's segment.
 
-Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That
-of two packed sequences is written out, because it does not support the reduction "max".
+Each function applies the dense function to one segment after another, and is derived from the dense one for the table's
+rows whose ``layouts`` contain "segments". The function of two packed sequences is written out, because it does not
+support "max".
 """
 
 from importlib import import_module
@@ -39,20 +40,21 @@ def segment_cross_attention_pooling(
     indices_are_sorted=False,
     return_weights=False,
 ):
-    r"""Pools each of two packed sequences by its tokens' scores over the other one's segment of the same number.
+    r"""Applies cross-attention pooling to segment s of x and segment s of y, for every s (cross pooling, SimKGC).
 
-    .. math:: o^x_s = \sum_{i : \sigma_i = s} \mathrm{softmax}_i\big(\mathrm{reduce}_{j : \tau_j = s}\,
-              \alpha\, (x_i W_x) \cdot (y_j W_y)\big) x_i
+    .. math:: o^x_s = \sum_{i \in I_s} w_i x_i, \qquad w = \mathrm{softmax}_{i \in I_s}\big(\mathrm{reduce}_{j \in J_s}\,
+              \alpha\, (x_i W_x) \cdot (y_j W_y)\big)
 
-    and :math:`o^y_s` in the same way: the result of :func:`cross_attention_pooling` of each pair of segments. Where the
-    other side's segment is empty, the result is the mean of this one. ``reduction="max"`` is refused: the largest
-    score needs every pair of tokens.
+    :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y. :math:`o^y_s` is defined with x and
+    y exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean of the tokens of x in it, and vice
+    versa; an empty segment's own result is 0. ``reduction="max"`` raises an error, because it would compare every pair of
+    tokens.
 
     Args:
       x: [N, d] tokens of all segments.
-      x_segment_ids: int [N], the segment of each token of x, from 0 to ``num_segments`` - 1, in any order.
+      x_segment_ids: int [N], the segment number of each token of x, from 0 to ``num_segments`` - 1, in any order.
       y: [M, e] tokens of all segments; e = d without kernels.
-      y_segment_ids: int [M], the segment of each token of y.
+      y_segment_ids: int [M], the segment number of each token of y, likewise.
       num_segments: the number of segments, an integer.
       x_mask: bool, broadcastable to [N], True = real.
       y_mask: bool, broadcastable to [M], True = real.
@@ -60,7 +62,7 @@ def segment_cross_attention_pooling(
       y_kernel: [e, c], :math:`W_y`, only for the scores.
       reduction: "sum" or "mean" of the scores over the other side.
       scale: :math:`\alpha`, a number.
-      indices_are_sorted: a promise that the numbers never decrease, of both sides.
+      indices_are_sorted: the caller guarantees that the segment numbers never decrease, on both sides.
       return_weights: also return both weights.
 
     Returns:
@@ -72,8 +74,7 @@ def segment_cross_attention_pooling(
         reduction.
 
     Source:
-      Notebook 000 (docs/notebooks), for SimKGC, with its "cut to the real tokens" taken at its word; a segment is a
-        sequence.
+      Notebook 000 (docs/notebooks), for SimKGC, with only real tokens, as the notebook says; a segment is a sequence.
 
     >>> x_pooled, y_pooled = segment_cross_attention_pooling([[1.0], [2.0]], [0, 0], [[1.0]], [0], 1)
     >>> x_pooled.round(6), y_pooled
@@ -103,17 +104,17 @@ def segment_cross_attention_pooling(
 def pack(sequences, *, length=None, num_segments=None):
     """Concatenates sequences of any lengths, with the segment number of each token.
 
-    A jitted program needs the same shapes at each call: ``length`` and ``num_segments`` fix them. The row is filled up
-    with zeros whose segment number is ``num_segments``. That number is out of range, so these tokens are padding, and
-    the numbers stay sorted. Functions refuse it in a NumPy array outside of ``jit``, where they check the numbers.
+    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with segment
+    number ``num_segments`` fill up the tokens. That number is out of range, so these tokens are padding, and the numbers
+    stay sorted. Outside of ``jit``, functions check numbers that are in a NumPy array, and raise an error for this one.
 
     Args:
       sequences: a list of [L_i, d]; an empty sequence is an empty segment.
-      length: N, the number of tokens to fill up to; None is the number of tokens that there are.
-      num_segments: the number of segments, the last ones empty; None is the number of sequences.
+      length: N, the number of tokens to fill up to; None adds none.
+      num_segments: the number of segments, of which the last ones may be empty; None is the number of sequences.
 
     Returns:
-      (x [N, d], segment_ids int [N], num_segments), the numbers sorted. x has the widest floating dtype of the
+      (x [N, d], segment_ids int [N], sorted, num_segments). x has the widest floating dtype of the
       sequences.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Statistics pooling: the mean and the spread of the tokens, under weights that are given or learned."""
+"""Statistics pooling: mean and standard deviation of the tokens, under weights that are given or learned."""
 
 import numpy as np
 
@@ -17,16 +17,16 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    and :math:`\sqrt\epsilon` where the variance is not above :math:`\epsilon`; there its gradient is 0. A constant and a
-    single token have variance 0, whatever ``ddof``, and so has a sum whose denominator is not positive.
+    If the variance under the root is at most :math:`\epsilon`, the result is :math:`\sqrt\epsilon`, with gradient 0. The
+    variance is 0 for equal tokens, for a single token with any ``ddof``, and if the denominator is not positive.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
-      epsilon: :math:`\epsilon`, a number: the floor of the variance.
+      ddof: :math:`\delta`, a number; without weights, 1 divides by N - 1.
+      epsilon: :math:`\epsilon`, a number, the minimum of the variance.
 
     Returns:
       [..., d]; 0 in a fully masked row, or if the weights sum to 0.
@@ -35,7 +35,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Snyder et al. 2018, section 2.1, the statistics pooling layer, its second half.
+      Snyder et al. 2018, section 2.1, the second half of the statistics pooling layer.
 
     >>> std_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([1.])
@@ -60,15 +60,15 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`\sigma` is that of :func:`std_pooling`.
+    :math:`\sigma` is the result of :func:`std_pooling`.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
-      epsilon: the floor of the variance, a number.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
       [..., 2d]; 0 in a fully masked row, or if the weights sum to 0.
@@ -118,8 +118,8 @@ def attentive_statistics_pooling(
     :math:`k_l` is 1 at real tokens, else 0.
 
     :math:`u_l = x_l`, and with ``global_context`` the token, mean and standard deviation of its sequence, concatenated.
-    With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`: a batch normalisation
-    that is frozen. What is added to every score cancels: ``out_bias`` is not read.
+    With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`, with a frozen batch
+    normalization. ``out_bias`` is ignored, because a constant added to all scores cancels.
 
     Args:
       x: [..., L, d] tokens.
@@ -133,8 +133,8 @@ def attentive_statistics_pooling(
       norm_bias: [h], :math:`\beta`, or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
       global_context: score each token together with the statistics of its sequence.
-      context_ddof: the ``ddof`` of these, a number.
-      epsilon: the floor of both variances, a number.
+      context_ddof: the ``ddof`` of these statistics, a number.
+      epsilon: the minimum of both variances, a number.
       return_weights: also return the weights.
 
     Returns:

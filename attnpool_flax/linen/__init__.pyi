@@ -59,8 +59,8 @@ class BilinearScore(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
 
     >>> import jax
     >>> score = BilinearScore()
@@ -86,7 +86,7 @@ class BilinearScore(nn.Module):
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
 
 class AdditiveScore(nn.Module):
-    """Additive attention score: a perceptron with one hidden layer (Bahdanau).
+    """Additive attention score: an MLP with one hidden layer (Bahdanau).
 
     Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -96,10 +96,10 @@ class AdditiveScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> score = AdditiveScore(hidden_features=8)
@@ -133,7 +133,7 @@ class AdditiveScore(nn.Module):
     def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
 
 class ConcatScore(nn.Module):
-    """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
+    """Attention score by an MLP over the concatenated query and key (Luong's "concat").
 
     Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
     also ``bias`` [h].
@@ -143,10 +143,10 @@ class ConcatScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> score = ConcatScore(hidden_features=8)
@@ -190,10 +190,10 @@ class TanhSumScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> score = TanhSumScore(hidden_features=8)
@@ -237,9 +237,9 @@ class LocationScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> score = LocationScore(num_slots=5)
@@ -278,8 +278,8 @@ class TrilinearScore(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
 
     >>> import jax
     >>> score = TrilinearScore()
@@ -313,14 +313,14 @@ class AdditiveAttention(nn.Module):
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dropout_rate: of the attention weights, in [0, 1].
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> attention = AdditiveAttention(hidden_features=8)
@@ -403,10 +403,10 @@ class TanhSumAttention(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> attention = TanhSumAttention(hidden_features=8)
@@ -479,12 +479,12 @@ class LocationAttention(nn.Module):
 
     Attributes:
       out_features: o, the width of the result.
-      use_bias: whether there are biases; without, they are 0.
+      use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> attention = LocationAttention(out_features=8)
@@ -553,17 +553,17 @@ class MultiHeadAttention(nn.Module):
 
     Attributes:
       num_heads: H, the number of heads.
-      qkv_features: H·c, the width of all heads together; None is that of the queries.
-      out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases, or a tuple with the names of those that there are.
-      dropout_rate: of the attention weights, in [0, 1].
+      qkv_features: H·c, the width of all heads together; None is the queries' width.
+      out_features: o, the width of the result; None is the queries' width.
+      use_bias: whether there are biases; or a tuple of the names of the biases to have.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> attention = MultiHeadAttention(num_heads=2)
@@ -642,12 +642,12 @@ class MultiHeadAttention(nn.Module):
 class WeightedPool(nn.Module):
     """Weighted mean of the tokens with one learned weight for each position.
 
-    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each slot, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at ones.
 
     Attributes:
       dtype: the dtype to which tokens and weights are cast first; None promotes them.
       param_dtype: the dtype of the weights.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -682,20 +682,20 @@ class AttentionPool(nn.Module):
 
     Attributes:
       qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
-      normalize_query: apply layer normalisation to the query, before its kernel.
-      epsilon: of the layer normalisation.
-      scale: a number in place of 1/sqrt(c); c is d without kernels.
-      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
-      dropout_rate: of the attention weights, in [0, 1].
+      normalize_query: apply layer normalization to the query, before its kernel.
+      epsilon: the epsilon of the layer normalization.
+      scale: a number in place of 1/sqrt(c); without kernels c = d.
+      normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      query_init: initialiser of the query, which sees the shape [d, 1].
+      kernel_init: initializer of the kernels.
+      query_init: initializer of the query, called with the shape [d, 1].
 
     >>> import jax
     >>> pool = AttentionPool()
@@ -785,23 +785,23 @@ class MultiHeadAttentionPool(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
-      out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases, or a tuple with the names of those that there are.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
+      out_features: o, the width of the result; None is the tokens' width.
+      use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as
-        :func:`attnpool_flax.attend` takes it.
-      dropout_rate: of the attention weights, in [0, 1].
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as in
+        :func:`attnpool_flax.attend`.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n].
 
     >>> import jax
     >>> pool = MultiHeadAttentionPool(num_heads=2, num_queries=5)
@@ -898,16 +898,16 @@ class MAPHead(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       hidden_features: f, the width of the hidden layer.
-      epsilon: of the layer normalisation.
-      activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      epsilon: the epsilon of the layer normalization.
+      activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the query, which sees the shape [d, 1].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the query, called with the shape [d, 1].
 
     >>> import jax
     >>> head = MAPHead(num_heads=2, hidden_features=8)
@@ -980,18 +980,18 @@ class AttentionalPooler(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
-      query_features: q, the width of the queries; None is that of the tokens.
-      qkv_features: H·c, the width of all heads together; None is that of the queries.
-      out_features: o, the width of the result; None is that of the queries.
-      epsilon: of the layer normalisations.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      query_features: q, the width of the queries; None is the tokens' width.
+      qkv_features: H·c, the width of all heads together; None is the queries' width.
+      out_features: o, the width of the result; None is the queries' width.
+      epsilon: the epsilon of the layer normalizations.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [q, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [q, n].
 
     >>> import jax
     >>> head = AttentionalPooler(num_heads=2, num_queries=5, query_features=6)
@@ -1060,7 +1060,7 @@ class AttentionalPooler(nn.Module):
 class AttentionPool2d(nn.Module):
     """Attention pooling of CLIP's ResNets: the query is the mean of the real tokens, or a class token.
 
-    Parameters: ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel``
+    Parameters: ``position`` [num_slots + 1, d], added to the mean (or class token) and the tokens, ``query_kernel``
     [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; depending on
     ``use_bias``, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with
     ``use_class_token`` ``class_token`` [d].
@@ -1068,17 +1068,17 @@ class AttentionPool2d(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
-      out_features: o, the width of the result; None is that of the tokens.
-      use_class_token: whether a learned token replaces the mean, as timm may have it.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
+      out_features: o, the width of the result; None is the tokens' width.
+      use_class_token: whether a learned token replaces the mean, an option of timm.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.
 
     >>> import jax
     >>> head = AttentionPool2d(num_heads=2, num_slots=3, out_features=6)
@@ -1154,17 +1154,18 @@ class PMA(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
-        tokens first, adds to the query itself, and has the usual scale and an output map.
-      normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of
+        all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output,
+        projected, to the raw query, and divides scores by the root of one head's width.
+      normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n].
 
     >>> import jax
     >>> head = PMA(num_heads=2, num_queries=5)
@@ -1239,17 +1240,17 @@ class AttentiveProbe(nn.Module):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, only for "vjepa".
-      variant: "vjepa" adds the attention to the query and then a residual MLP; "aim" normalises the tokens by batch
-        statistics, and averages over its queries.
-      epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      variant: "vjepa" adds the attention output to the query, followed by a residual MLP; "aim" normalizes the tokens
+        by batch statistics, and averages the attention output over the queries.
+      epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n], or [c, n H] for "aim".
 
     >>> import jax
     >>> head = AttentiveProbe(num_heads=2, hidden_features=8)
@@ -1317,12 +1318,12 @@ class PowerMeanPool(nn.Module):
     """Generalized-mean pooling with a learned exponent (GeM).
 
     Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
-    which takes no part in dtype promotion, or one for each feature.
+    which does not affect the result's dtype, or one for each feature.
 
     Attributes:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
-      epsilon: lower bound to which tokens are clamped.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
+      epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1367,11 +1368,11 @@ class LogSumExpPool(nn.Module):
     """Log-sum-exp pooling with a learned scale (LSE).
 
     Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which takes no part in dtype promotion, or one for each feature.
+    number, which does not affect the result's dtype, or one for each feature.
 
     Attributes:
       scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: divide by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
@@ -1417,11 +1418,11 @@ class SoftmaxPool(nn.Module):
     """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
     Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which takes no part in dtype promotion, or one for each feature.
+    number, which does not affect the result's dtype, or one for each feature.
 
     Attributes:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1489,23 +1490,23 @@ class AttentiveStatisticsPool(nn.Module):
 
     Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
     ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
-    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a frozen batch normalisation.
+    ``norm_scale`` [h] and ``norm_bias`` [h] of a frozen batch normalization, which start at ones and zeros.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
-      use_norm: scale and shift the rectified hidden layer before the tanh.
+      use_norm: apply a relu and a frozen batch normalization to the hidden layer, before the tanh.
       activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
-      context_ddof: subtracted from the number of tokens in the context's variance.
-      epsilon: the floor of both variances.
+      context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
+      epsilon: the minimum of both variances.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the bias.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the bias.
 
     >>> import jax
     >>> pool = AttentiveStatisticsPool(hidden_features=8)
@@ -1585,22 +1586,22 @@ class AdditiveAttentionPool(nn.Module):
 
     Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
     with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
-    and ``gate_bias`` [h]. There is no bias of the scores, because it cancels.
+    and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
-      gated: whether a second layer, through a sigmoid, multiplies the first.
+      gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> pool = AdditiveAttentionPool(hidden_features=8, num_queries=5, gated=True)
@@ -1688,17 +1689,17 @@ class LatentAttentionPool(nn.Module):
     Attributes:
       num_latents: r, the number of latents.
       num_heads: H, the number of heads.
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
-      epsilon: of the normalisations.
+      epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases of the hidden layer and the result.
-      latents_init: initialiser of the latents, which sees the shape [d, r].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases of the MLP.
+      latents_init: initializer of the latents, called with the shape [d, r].
 
     >>> import jax
     >>> pool = LatentAttentionPool(num_latents=5, num_heads=2)
@@ -1754,15 +1755,15 @@ class Set2SetPool(nn.Module):
     ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
 
     Attributes:
-      num_steps: number of times that the set is read.
+      num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the bias.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the bias.
 
     >>> import jax
     >>> pool = Set2SetPool(num_steps=3)
@@ -1828,23 +1829,23 @@ class Set2SetPool(nn.Module):
     ) -> Array | tuple[Array, Array]: ...
 
 class VLADPool(nn.Module):
-    """VLAD pooling with learned cluster centres (NetVLAD, GhostVLAD).
+    """VLAD pooling with learned cluster centers (NetVLAD, GhostVLAD).
 
     Calls :func:`attnpool_flax.vlad_pooling`. Parameters: ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and
     ``centers`` [K, d].
 
     Attributes:
       num_clusters: K, the number of clusters.
-      num_ghosts: G, the number of clusters without a centre, which are dropped.
-      normalize: divide by the norms.
+      num_ghosts: G, the number of clusters without a center, which have weights but no result.
+      normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernel.
-      bias_init: initialiser of the bias.
-      centers_init: initialiser of the centres, which sees the shape [d, K].
+      kernel_init: initializer of the kernel.
+      bias_init: initializer of the bias.
+      centers_init: initializer of the centers, called with the shape [d, K].
 
     >>> import jax
     >>> pool = VLADPool(num_clusters=5, num_ghosts=1)
@@ -1914,21 +1915,21 @@ class VLADPool(nn.Module):
     ) -> Array | tuple[Array, Array]: ...
 
 class GatedSumPool(nn.Module):
-    """Gated sum of mapped tokens (the readout of gated graph networks, GGNN).
+    """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
-    [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
+    ``gate_bias`` [o] and ``value_bias`` [o].
 
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> pool = GatedSumPool(out_features=5)
@@ -1978,16 +1979,16 @@ class CrossAttentionPool(nn.Module):
     Attributes:
       x_features: d; needed only to project x and not y: give it without ``y_features``.
       y_features: e; needed only to project y and not x: give it without ``x_features``.
-      qk_features: c, the width to which they are projected; if only one side is projected, the width of the other.
+      qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
       reduction: "sum", "mean" or "max" of a token's scores over the other side.
-      scale: a number by which the products are multiplied first.
+      scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None promotes them.
       param_dtype: the dtype of the kernels.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
 
     >>> import jax
     >>> pool = CrossAttentionPool(qk_features=8)
@@ -2076,9 +2077,9 @@ class CodeWiseAttention(nn.Module):
     Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number by which the products are multiplied.
+      scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None promotes them.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2145,9 +2146,9 @@ class MaskAttention(nn.Module):
     Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Attributes:
-      scale: a number by which the products are multiplied.
+      scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None promotes them.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2217,9 +2218,9 @@ class BiDAFAttention(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
 
     >>> import jax
     >>> attention = BiDAFAttention()
@@ -2282,7 +2283,7 @@ class BiDAFAttention(nn.Module):
     ) -> Array | tuple[Array, tuple[Array, Array]]: ...
 
 class RelationVector(nn.Module):
-    """Relation vector of two examples: a perceptron with one hidden layer (CTM).
+    """Relation vector of two examples: an MLP with one hidden layer (CTM).
 
     Calls :func:`attnpool_flax.relation_vector`. Parameters: ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel``
     [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
@@ -2290,13 +2291,13 @@ class RelationVector(nn.Module):
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
-      out_features: o, the width of the result; None is that of the examples.
-      use_bias: whether there is a bias; without, it is 0.
+      out_features: o, the width of the result; None is the examples' width.
+      use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> relation = RelationVector(hidden_features=8)
@@ -2332,17 +2333,17 @@ class RelationVector(nn.Module):
 class FieldAttentionPool(nn.Module):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
-    False, ``bias`` [J], one for each field; without ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
+    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
 
     Attributes:
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
-      use_bias: whether there is a bias; without, it is 0.
+      use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
 
     >>> import jax
     >>> pool = FieldAttentionPool()
@@ -2396,13 +2397,13 @@ class LabelAttention(nn.Module):
     ``value_kernel`` [d, v].
 
     Attributes:
-      qk_features: c, the width of queries and keys; None is that of the labels.
-      out_features: v, the width of the result; None is that of the labels.
+      qk_features: c, the width of queries and keys; None is the labels' width.
+      out_features: v, the width of the result; None is the labels' width.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
 
     >>> import jax
     >>> attention = LabelAttention()

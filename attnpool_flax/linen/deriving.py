@@ -33,7 +33,7 @@ NOTES_OF_CALL = {
 """Arguments of a call that mean another thing in Linen."""
 
 LINEN_ONLY = ("deterministic", bool | None, None)
-"""The field that stands after ``dropout_rate``."""
+"""The field that comes after ``dropout_rate``."""
 
 
 class PoolingModule(nn.Module):

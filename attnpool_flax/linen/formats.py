@@ -26,15 +26,15 @@ def load(
     activation: str | None = None,
     param_dtype: Dtype | None = None,
 ) -> tuple[nn.Module, dict[str, Any]]:
-    """Makes a Linen module and its variables of a trained head.
+    """Loads a trained head into a Linen module and its variables.
 
     Args:
       source: as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
       num_heads: the number of heads, where neither the tensors nor a configuration say it.
-      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
-      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
+      activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
@@ -81,14 +81,14 @@ def save(
       module: a Linen module of the class that the format's row names.
       variables: its variables, as ``module.init`` or :func:`load` returns them.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
-        encoder are replaced.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after
+        the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
-      TypeError: it is no Linen module.
+      TypeError: the argument is not a Linen module.
     """
     check_module(module, nn.Module, "a Linen module")
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}

@@ -19,22 +19,22 @@ class AdditiveAttentionPool(PoolingModule):
 
     Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
     with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
-    and ``gate_bias`` [h]. There is no bias of the scores, because it cancels.
+    and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
 
     Args:
       in_features: d, the width of the tokens.
       hidden_features: h, the width of the hidden layer.
       num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
-      gated: whether a second layer, through a sigmoid, multiplies the first.
+      gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
@@ -70,8 +70,8 @@ class AdditiveAttentionPool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average; None averages the tokens.
           return_weights: also return the weights.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].

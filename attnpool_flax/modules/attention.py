@@ -23,13 +23,13 @@ class AdditiveAttention(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dropout_rate: of the attention weights, in [0, 1].
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
     >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
@@ -55,7 +55,7 @@ class AdditiveAttention(PoolingModule):
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
     ):
-        """Attends.
+        """Averages the values for each query, under its attention weights.
 
         Args:
           query: [..., n, d] queries.
@@ -64,9 +64,10 @@ class AdditiveAttention(PoolingModule):
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
-          return_weights: also return the weights, as they are before dropout.
+          return_weights: also return the weights before dropout.
 
         Returns:
           [..., n, v], and with ``return_weights`` the weights [..., n, m].
@@ -99,10 +100,10 @@ class TanhSumAttention(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
@@ -125,7 +126,7 @@ class TanhSumAttention(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
-        """Attends.
+        """Averages the values for each query, under its attention weights.
 
         Args:
           query: [..., n, d] queries.
@@ -165,12 +166,12 @@ class LocationAttention(PoolingModule):
       value_features: v, the width of the values.
       num_slots: m, the number of slots.
       out_features: o, the width of the result.
-      use_bias: whether there are biases; without, they are 0.
+      use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
@@ -194,7 +195,7 @@ class LocationAttention(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
-        """Attends to slots, and maps each query together with its context.
+        """Averages the slots for each query, and projects the query concatenated with that average.
 
         Args:
           query: [..., n, d] queries.
@@ -228,18 +229,18 @@ class MultiHeadAttention(PoolingModule):
     Args:
       num_heads: H, the number of heads.
       query_features: d, the width of the queries.
-      key_features: e, the width of the keys; None is that of the queries.
-      value_features: v, the width of the values; None is that of the keys.
-      qkv_features: H·c, the width of all heads together; None is that of the queries.
-      out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases, or a tuple with the names of those that there are.
-      dropout_rate: of the attention weights, in [0, 1].
+      key_features: e, the width of the keys; None is the queries' width.
+      value_features: v, the width of the values; None is the keys' width.
+      qkv_features: H·c, the width of all heads together; None is the queries' width.
+      out_features: o, the width of the result; None is the queries' width.
+      use_bias: whether there are biases; or a tuple of the names of the biases to have.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
     >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
@@ -277,9 +278,10 @@ class MultiHeadAttention(PoolingModule):
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
-          return_weights: also return the weights, as they are before dropout.
+          return_weights: also return the weights before dropout.
 
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, m].

@@ -67,7 +67,7 @@ def load(
     activation: str | None = None,
     param_dtype: Dtype | None = None,
 ) -> Any:
-    """Makes an NNX module of a trained head.
+    """Loads a trained head into an NNX module.
 
     Args:
       source: a path to a ``.safetensors`` or ``.npz`` file, to a ``.safetensors.index.json``, to a folder with a
@@ -75,9 +75,9 @@ def load(
         Equinox module.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
-      num_heads: the number of heads, where neither the tensors nor a configuration say it.
-      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
-      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
+      epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
+      activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
@@ -112,19 +112,19 @@ def load(
 def save(
     module: nnx.Module, target: str | os.PathLike[str] | MutableMapping[str, Any], format: str, *, prefix: str = ""
 ) -> None:
-    """Writes a head as another library has it.
+    """Saves a trained head in another library's format.
 
     Args:
       module: an NNX module of the class that the format's row names.
-      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
-        encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
+        after the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
-      TypeError: it is no NNX module.
+      TypeError: the argument is not an NNX module.
 
     >>> tensors = {}
     >>> head = modules.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))

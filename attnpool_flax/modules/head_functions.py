@@ -1,7 +1,7 @@
 """Pooling heads of published models: layers, attention pooling with learned queries, layers.
 
-Padding is zeroed before the first layer: NaN in it reaches no gradient of a parameter. In a fully masked row the
-attention result is 0, and the layers after it process it as any other vector.
+Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
+row the attention output is 0, and the layers after the attention process this vector as any other.
 """
 
 from typing import Any
@@ -19,10 +19,10 @@ from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
-"""Of PyTorch's layer normalisation, which both variants use."""
+"""The epsilon of PyTorch's layer normalization, which both variants use."""
 
 AIM_EPSILON = 1e-6
-"""Of the batch normalisation of AIM's probe."""
+"""The epsilon of the batch normalization of AIM's probe."""
 
 
 @compiled(as_they_come=("x",), kernel=kernel_of_heads)
@@ -86,7 +86,7 @@ def attentional_pooler(
     implementation=None,
     precision=None,
 ):
-    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries are normalised first."""
+    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries go through layer normalization first."""
     x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
@@ -97,7 +97,7 @@ def attentional_pooler(
 
 
 def _kernel_of_2d(values, call):
-    """Rule of :func:`attention_pool_2d`: the mean of the tokens comes first, where it is the query."""
+    """Chooses the implementation of :func:`attention_pool_2d`: without a class token it first takes the mean of the tokens."""
     return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
 
 
@@ -123,7 +123,8 @@ def attention_pool_2d(
 ):
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    It is also a key and a value, and real unless the row is fully masked; timm may use a class token in its place.
+    The mean is also a key and a value, masked only in a fully masked row. With ``class_token`` (timm) that token replaces
+    it.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -175,8 +176,10 @@ def pma(
 ):
     """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
-    The authors add the attention to the projected query, without an output map, and scale by the width of all heads. PyG
-    maps the tokens first, adds to the query itself, and has the usual scale and map.
+    ``variant="author"``: the attention output, without an output projection, is added to the projected query; scores are
+    divided by the root of the width of all heads together. ``variant="pyg"``: the tokens first go through a linear layer
+    and a relu; the attention output is projected and added to the raw query; scores are divided by the root of one head's
+    width.
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":
@@ -229,8 +232,8 @@ def attentive_probe(
 ):
     """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
 
-    Neither has an output projection. V-JEPA adds the attention to the query and then a residual MLP. AIM normalises the
-    tokens by batch statistics, and averages over its queries.
+    Neither has an output projection. V-JEPA adds the attention output to the query, followed by a residual MLP. AIM
+    normalizes the tokens by batch statistics, and averages the attention output over the queries.
     """
     x = Dense(x, mask, implementation, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)

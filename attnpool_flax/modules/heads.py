@@ -1,4 +1,4 @@
-"""NNX modules of pooling heads: presets over multi-head attention pooling."""
+"""NNX modules of published pooling heads, which are built on multi-head attention pooling."""
 
 from dataclasses import KW_ONLY, InitVar
 
@@ -25,16 +25,16 @@ class MAPHead(PoolingModule):
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
       hidden_features: f, the width of the hidden layer.
-      epsilon: of the layer normalisation.
-      activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      epsilon: the epsilon of the layer normalization.
+      activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the query, which sees the shape [d, 1].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the query, called with the shape [d, 1].
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
@@ -97,18 +97,18 @@ class AttentionalPooler(PoolingModule):
       in_features: d, the width of the tokens.
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
-      query_features: q, the width of the queries; None is that of the tokens.
-      qkv_features: H·c, the width of all heads together; None is that of the queries.
-      out_features: o, the width of the result; None is that of the queries.
-      epsilon: of the layer normalisations.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      query_features: q, the width of the queries; None is the tokens' width.
+      qkv_features: H·c, the width of all heads together; None is the queries' width.
+      out_features: o, the width of the result; None is the queries' width.
+      epsilon: the epsilon of the layer normalizations.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [q, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [q, n].
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionalPooler(in_features=4, num_heads=2, num_queries=5, query_features=6, rngs=nnx.Rngs(0))
@@ -145,7 +145,7 @@ class AttentionalPooler(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
         """
         found = attentional_pooler(
@@ -165,7 +165,7 @@ class AttentionalPooler(PoolingModule):
 class AttentionPool2d(PoolingModule):
     """Attention pooling of CLIP's ResNets: the query is the mean of the real tokens, or a class token.
 
-    Parameters: ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel``
+    Parameters: ``position`` [num_slots + 1, d], added to the mean (or class token) and the tokens, ``query_kernel``
     [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; depending on
     ``use_bias``, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with
     ``use_class_token`` ``class_token`` [d].
@@ -174,17 +174,17 @@ class AttentionPool2d(PoolingModule):
       in_features: d, the width of the tokens.
       num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
-      out_features: o, the width of the result; None is that of the tokens.
-      use_class_token: whether a learned token replaces the mean, as timm may have it.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
+      out_features: o, the width of the result; None is the tokens' width.
+      use_class_token: whether a learned token replaces the mean, an option of timm.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionPool2d(in_features=4, num_heads=2, num_slots=3, out_features=6, rngs=nnx.Rngs(0))
@@ -220,7 +220,8 @@ class AttentionPool2d(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean or the class token first.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first one is the mean's or class
+          token's.
         """
         return attention_pool_2d(
             cast(x, self.dtype),

@@ -18,12 +18,12 @@ class PowerMeanPool(PoolingModule):
     """Generalized-mean pooling with a learned exponent (GeM).
 
     Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
-    which takes no part in dtype promotion, or one for each feature.
+    which does not affect the result's dtype, or one for each feature.
 
     Args:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
-      epsilon: lower bound to which tokens are clamped.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
+      epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -45,14 +45,14 @@ class PowerMeanPool(PoolingModule):
     rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
-        """Takes the power mean of tokens.
+        """Computes the power mean of the tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., d].
@@ -79,11 +79,11 @@ class LogSumExpPool(PoolingModule):
     """Log-sum-exp pooling with a learned scale (LSE).
 
     Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which takes no part in dtype promotion, or one for each feature.
+    number, which does not affect the result's dtype, or one for each feature.
 
     Args:
       scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: divide by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
@@ -106,14 +106,14 @@ class LogSumExpPool(PoolingModule):
     rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
-        """Takes the logarithm of the mean of exponentials.
+        """Computes the logarithm of the mean of the tokens' exponentials.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., d].
@@ -140,11 +140,11 @@ class SoftmaxPool(PoolingModule):
     """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
     Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which takes no part in dtype promotion, or one for each feature.
+    number, which does not affect the result's dtype, or one for each feature.
 
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
-      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -171,8 +171,8 @@ class SoftmaxPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
           return_weights: also return the weights.
 
         Returns:

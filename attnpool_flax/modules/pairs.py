@@ -23,15 +23,15 @@ class CrossAttentionPool(PoolingModule):
     Args:
       x_features: d, the width of x, if x is projected.
       y_features: e, the width of y, if y is projected.
-      qk_features: c, the width to which they are projected; if only one side is projected, the width of the other.
+      qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
       reduction: "sum", "mean" or "max" of a token's scores over the other side.
-      scale: a number by which the products are multiplied first.
+      scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None promotes them.
       param_dtype: the dtype of the kernels.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
       rngs: "params" for the kernels; not needed without them.
 
     >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
@@ -73,7 +73,7 @@ class CrossAttentionPool(PoolingModule):
         num_segments=None,
         return_weights=False,
     ):
-        """Pools two sequences, each by how well its tokens suit the other.
+        """Pools two sequences, each under its tokens' scores against the other.
 
         Args:
           x: [..., L, d] tokens.
@@ -83,9 +83,9 @@ class CrossAttentionPool(PoolingModule):
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
-          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
-          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
-          num_segments: the number of segments, an integer; the results then have them for batch axes.
+          x_segment_ids: int [N], the segment number of each token, for packed x [N, d]; needs the next two arguments.
+          y_segment_ids: int [M], the segment number of each token, for packed y [M, e].
+          num_segments: the number of segments, an integer, which is then the batch axis of the results.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
@@ -122,9 +122,9 @@ class CodeWiseAttention(PoolingModule):
     Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Args:
-      scale: a number by which the products are multiplied.
+      scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None promotes them.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -189,9 +189,9 @@ class MaskAttention(PoolingModule):
     Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Args:
-      scale: a number by which the products are multiplied.
+      scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None promotes them.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -260,9 +260,9 @@ class BiDAFAttention(PoolingModule):
       in_features: d, the width of context and query.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = BiDAFAttention(4, rngs=nnx.Rngs(0))

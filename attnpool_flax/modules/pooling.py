@@ -20,13 +20,13 @@ from attnpool_flax.segments import segment_attention_pooling, segment_multi_head
 class WeightedPool(PoolingModule):
     """Weighted mean of the tokens with one learned weight for each position.
 
-    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each slot, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at ones.
 
     Args:
       num_slots: L, the length of every sequence, padding included.
       dtype: the dtype to which tokens and weights are cast first; None promotes them.
       param_dtype: the dtype of the weights.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
@@ -76,18 +76,18 @@ class AttentionPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens and of the query.
       qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
-      normalize_query: apply layer normalisation to the query, before its kernel.
-      epsilon: of the layer normalisation.
-      scale: a number in place of 1/sqrt(c); c is d without kernels.
-      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
-      dropout_rate: of the attention weights, in [0, 1].
+      normalize_query: apply layer normalization to the query, before its kernel.
+      epsilon: the epsilon of the layer normalization.
+      scale: a number in place of 1/sqrt(c); without kernels c = d.
+      normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      query_init: initialiser of the query, which sees the shape [d, 1].
+      kernel_init: initializer of the kernels.
+      query_init: initializer of the query, called with the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
     >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
@@ -131,11 +131,12 @@ class AttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
-          return_weights: also return the weights, as they are before dropout.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          return_weights: also return the weights before dropout.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
@@ -176,21 +177,21 @@ class MultiHeadAttentionPool(PoolingModule):
       num_heads: H, the number of heads.
       in_features: d, the width of the tokens and of the queries.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
-      out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases, or a tuple with the names of those that there are.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
+      out_features: o, the width of the result; None is the tokens' width.
+      use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attnpool_flax.attend`
-        takes it.
-      dropout_rate: of the attention weights, in [0, 1].
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as in
+        :func:`attnpool_flax.attend`.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
     >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
@@ -237,14 +238,15 @@ class MultiHeadAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
+            default.
           rngs: random keys for dropout, in place of the module's own stream.
-          return_weights: also return the weights, as they are before dropout.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          return_weights: also return the weights before dropout.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
         """
         pool, layout = in_layout(

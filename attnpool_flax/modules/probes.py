@@ -1,4 +1,4 @@
-"""NNX modules of more pooling heads: the Set Transformer's PMA and attentive probes."""
+"""NNX modules of two more pooling heads: the Set Transformer's PMA and attentive probes."""
 
 from dataclasses import KW_ONLY, InitVar
 
@@ -26,17 +26,18 @@ class PMA(PoolingModule):
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
-        tokens first, adds to the query itself, and has the usual scale and an output map.
-      normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of all
+        heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output, projected,
+        to the raw query, and divides scores by the root of one head's width.
+      normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n].
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = PMA(in_features=4, num_heads=2, num_queries=5, rngs=nnx.Rngs(0))
@@ -71,7 +72,7 @@ class PMA(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, d], and with ``return_weights`` the weights [..., H, n, L]; [..., d] and [..., H, L] of
+          [..., n, d], and with ``return_weights`` the weights [..., H, n, L]; [..., d] and [..., H, L] with
           ``num_queries=None``.
         """
         found = pma(
@@ -102,17 +103,17 @@ class AttentiveProbe(PoolingModule):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, only for "vjepa".
-      variant: "vjepa" adds the attention to the query and then a residual MLP; "aim" normalises the tokens by batch
-        statistics, and averages over its queries.
-      epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
-      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      variant: "vjepa" adds the attention output to the query, followed by a residual MLP; "aim" normalizes the tokens by
+        batch statistics, and averages the attention output over the queries.
+      epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
+      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
-      query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
+      query_init: initializer of the queries, called with the shape [d, n], or [c, n H] for "aim".
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentiveProbe(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
@@ -148,7 +149,7 @@ class AttentiveProbe(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, d]; [..., d] of "aim", and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, d], or [..., d] for "aim"; and with ``return_weights`` the weights [..., H, n, L].
         """
         found = attentive_probe(
             cast(x, self.dtype),

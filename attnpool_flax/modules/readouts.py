@@ -32,16 +32,16 @@ class LatentAttentionPool(PoolingModule):
       in_features: d, the width of the tokens and of the latents.
       num_latents: r, the number of latents.
       num_heads: H, the number of heads.
-      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
-      epsilon: of the normalisations.
+      epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases of the hidden layer and the result.
-      latents_init: initialiser of the latents, which sees the shape [d, r].
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases of the MLP.
+      latents_init: initializer of the latents, called with the shape [d, r].
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = LatentAttentionPool(in_features=4, num_latents=5, num_heads=2, rngs=nnx.Rngs(0))
@@ -73,8 +73,8 @@ class LatentAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., d].
@@ -106,14 +106,14 @@ class Set2SetPool(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens.
-      num_steps: number of times that the set is read.
+      num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the bias.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the bias.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
@@ -142,8 +142,8 @@ class Set2SetPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
@@ -170,7 +170,7 @@ class Set2SetPool(PoolingModule):
 
 @constructor_from_fields
 class VLADPool(PoolingModule):
-    """VLAD pooling with learned cluster centres (NetVLAD, GhostVLAD).
+    """VLAD pooling with learned cluster centers (NetVLAD, GhostVLAD).
 
     Calls :func:`attnpool_flax.vlad_pooling`. Parameters: ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and
     ``centers`` [K, d].
@@ -178,15 +178,15 @@ class VLADPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens.
       num_clusters: K, the number of clusters.
-      num_ghosts: G, the number of clusters without a centre, which are dropped.
-      normalize: divide by the norms.
+      num_ghosts: G, the number of clusters without a center, which have weights but no result.
+      normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernel.
-      bias_init: initialiser of the bias.
-      centers_init: initialiser of the centres, which sees the shape [d, K].
+      kernel_init: initializer of the kernel.
+      bias_init: initializer of the bias.
+      centers_init: initializer of the centers, called with the shape [d, K].
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = VLADPool(4, 5, num_ghosts=1, rngs=nnx.Rngs(0))
@@ -217,8 +217,8 @@ class VLADPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the clusters.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
@@ -244,10 +244,10 @@ class VLADPool(PoolingModule):
 
 @constructor_from_fields
 class GatedSumPool(PoolingModule):
-    """Gated sum of mapped tokens (the readout of gated graph networks, GGNN).
+    """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
-    [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
+    ``gate_bias`` [o] and ``value_bias`` [o].
 
     Args:
       in_features: d, the width of the tokens.
@@ -255,10 +255,10 @@ class GatedSumPool(PoolingModule):
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
@@ -286,8 +286,8 @@ class GatedSumPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
 
         Returns:
           [..., o].

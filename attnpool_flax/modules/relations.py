@@ -13,7 +13,7 @@ from attnpool_flax.relations import field_attention_pooling, label_attention, re
 
 @constructor_from_fields
 class RelationVector(PoolingModule):
-    """Relation vector of two examples: a perceptron with one hidden layer (CTM).
+    """Relation vector of two examples: an MLP with one hidden layer (CTM).
 
     Calls :func:`attnpool_flax.relation_vector`. Parameters: ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel``
     [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
@@ -22,13 +22,13 @@ class RelationVector(PoolingModule):
     Args:
       in_features: f, the width of both examples.
       hidden_features: h, the width of the hidden layer.
-      out_features: o, the width of the result; None is that of the examples.
-      use_bias: whether there is a bias; without, it is 0.
+      out_features: o, the width of the result; None is the examples' width.
+      use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> relation = RelationVector(4, 8, rngs=nnx.Rngs(0))
@@ -50,7 +50,7 @@ class RelationVector(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, y):
-        """Relates each example to another one.
+        """Computes the relation vector of each pair of examples.
 
         Args:
           x: [..., f] examples.
@@ -71,19 +71,19 @@ class RelationVector(PoolingModule):
 class FieldAttentionPool(PoolingModule):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
-    False, ``bias`` [J], one for each field; without ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
+    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
 
     Args:
       target_features: d, the width of the target; may be 0.
       field_features: e, the width of the fields.
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
-      use_bias: whether there is a bias; without, it is 0.
+      use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = FieldAttentionPool(4, 6, rngs=nnx.Rngs(0))
@@ -135,13 +135,13 @@ class LabelAttention(PoolingModule):
 
     Args:
       in_features: d, the width of the labels.
-      qk_features: c, the width of queries and keys; None is that of the labels.
-      out_features: v, the width of the result; None is that of the labels.
+      qk_features: c, the width of queries and keys; None is the labels' width.
+      out_features: v, the width of the result; None is the labels' width.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
+      kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
@@ -162,7 +162,7 @@ class LabelAttention(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, labels, mask=None, *, return_weights=False):
-        """Lets labels attend to each other.
+        """Computes self-attention among the labels.
 
         Args:
           labels: [..., M, d] vectors.

@@ -29,8 +29,8 @@ class BilinearScore(PoolingModule):
       key_features: e, the width of the keys.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
@@ -68,7 +68,7 @@ class BilinearScore(PoolingModule):
 
 @constructor_from_fields
 class AdditiveScore(PoolingModule):
-    """Additive attention score: a perceptron with one hidden layer (Bahdanau).
+    """Additive attention score: an MLP with one hidden layer (Bahdanau).
 
     Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -80,10 +80,10 @@ class AdditiveScore(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
@@ -126,7 +126,7 @@ class AdditiveScore(PoolingModule):
 
 @constructor_from_fields
 class ConcatScore(PoolingModule):
-    """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
+    """Attention score by an MLP over the concatenated query and key (Luong's "concat").
 
     Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
     also ``bias`` [h].
@@ -138,10 +138,10 @@ class ConcatScore(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
@@ -196,10 +196,10 @@ class TanhSumScore(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
@@ -254,9 +254,9 @@ class LocationScore(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the biases.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
@@ -305,8 +305,8 @@ class TrilinearScore(PoolingModule):
       in_features: d, the width of queries and keys.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
-      kernel_init: initialiser of the kernels.
+      precision: the precision of matrix products; None is full float32.
+      kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TrilinearScore(4, rngs=nnx.Rngs(0))

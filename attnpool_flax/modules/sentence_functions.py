@@ -1,4 +1,4 @@
-"""Functions of the module of sentences: stages of sentence-transformers models over the functions of this package."""
+"""Functions of the module SentencePool: the stages of sentence-transformers models, by functions of this package."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,16 +27,16 @@ ACTIVATIONS = OF_SCORES | {"silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid}
 
 
 def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision):
-    """Pools the tokens of an encoder, and maps the vector, stage by stage.
+    """Pools the tokens of an encoder, and applies the layers after the pooling, stage by stage.
 
     Args:
       x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], those of all the encoder's layers.
       mask: bool [..., L] or None.
       lengths: integers in its place, or None.
-      prompt_length: how many of the first real tokens are the prompt; a stage may leave them out.
+      prompt_length: the number of the prompt's tokens, which are the first real ones; a stage may leave them out.
       stages: :class:`attnpool_ref.formats.sentences.Stage`.
-      parameters: by name, the stage's number behind each.
-      precision: of the products.
+      parameters: arrays by name; each name ends with the stage's number.
+      precision: the precision of matrix products.
 
     Returns:
       [..., o].

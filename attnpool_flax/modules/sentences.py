@@ -23,15 +23,15 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, each with the number of its stage: of a
-    dense layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalisation
-    ``scale_i`` [d] and ``bias_i`` [d]; of a mean of layers ``layer_weights_i`` [k].
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: of a dense
+    layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalization ``scale_i`` [d] and
+    ``bias_i`` [d]; of a mean of k layers ``layer_weights_i`` [k].
 
     Args:
       stages: :class:`attnpool_ref.formats.sentences.Stage`, in order.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> from attnpool_ref.formats.sentences import Stage
@@ -72,9 +72,10 @@ class SentencePool(PoolingModule):
         """Pools tokens.
 
         Args:
-          x: [..., L, d] tokens; [layers, ..., L, d] where the first stage is a mean of layers.
+          x: [..., L, d] tokens; [layers, ..., L, d] if the first stage is a mean of layers.
           mask: bool, broadcastable to [..., L], True = real.
-          prompt_length: how many of the first real tokens are the prompt; counts where the model leaves it out.
+          prompt_length: the number of the prompt's tokens, which are the first real ones; only for models that leave
+            the prompt out.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:

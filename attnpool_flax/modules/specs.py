@@ -25,15 +25,15 @@ class Parameter:
     """One parameter.
 
     Attributes:
-      name: the function's argument that it becomes.
-      axes: its shape in the row's symbols; an axis with ``?`` exists if its size is given.
+      name: the parameter's name, an argument of the function.
+      axes: the shape in the symbols of the function's row; an axis with ``?`` exists if its size is given.
       init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace; one of :data:`UNDRAWN`; or
-        an initialiser.
-      over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
-        for a vector. Empty where the initialiser sees the shape as it is.
-      when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` asks for a value.
-      instead: (a constructor argument, the axes that the parameter has where that is true), if there is one.
-      frozen: whether it is a statistic of batches, which no optimiser moves.
+        an initializer.
+      over: the axes that are contracted with data: the initializer's fan-in. All other axes are the fan-out, which is 1
+        for a vector. Empty if the initializer is called with the shape unchanged.
+      when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` requires a value.
+      instead: (a constructor argument, the axes of the parameter if that argument is true), or None.
+      frozen: whether the parameter is a batch statistic, which no optimizer changes.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _multi_head(query, key, value, out="o"):
 
 
 def _inner_heads(query, key, value, when=()):
-    """Returns the kernels and biases of heads without an output map; ``when`` conditions query and biases."""
+    """Returns the kernels and biases of heads without an output projection; ``when`` is the condition of query and biases."""
     return (
         _kernel("query_kernel", query, "H", "c", when=when),
         _kernel("key_kernel", key, "H", "c"),

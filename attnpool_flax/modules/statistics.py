@@ -19,23 +19,23 @@ class AttentiveStatisticsPool(PoolingModule):
 
     Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
     ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
-    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a frozen batch normalisation.
+    ``norm_scale`` [h] and ``norm_bias`` [h] of a frozen batch normalization, which start at ones and zeros.
 
     Args:
       in_features: d, the width of the tokens.
       hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
-      use_norm: scale and shift the rectified hidden layer before the tanh.
+      use_norm: apply a relu and a frozen batch normalization to the hidden layer, before the tanh.
       activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
-      context_ddof: subtracted from the number of tokens in the context's variance.
-      epsilon: the floor of both variances.
+      context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
+      epsilon: the minimum of both variances.
       dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
-      precision: of the products; None is full float32.
+      precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
-      kernel_init: initialiser of the kernels.
-      bias_init: initialiser of the bias.
+      kernel_init: initializer of the kernels.
+      bias_init: initializer of the bias.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
@@ -68,8 +68,8 @@ class AttentiveStatisticsPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
-          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer, which is then the batch axis of the result.
           return_weights: also return the weights.
 
         Returns:

@@ -10,7 +10,7 @@ from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):
-    """Rule of pooling under a query: "einsum" for other weights than a softmax's; without a query the mean comes first."""
+    """Chooses the implementation of pooling with a query: "einsum" for any normalizer but the softmax, if there is a query."""
     whole = values["normalizer"] != "softmax" and values["query"] is not None
     return "einsum" if whole else for_tokens(values, call)
 
@@ -39,7 +39,7 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
 
-    With another normaliser than the softmax, products are whole ones ("einsum").
+    With any normalizer but the softmax, the computation is not blockwise ("einsum").
 
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)

@@ -16,7 +16,7 @@ from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
 
 SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
-"""The normalisers for which a constant added to all scores cancels, and so the key bias."""
+"""The normalizers for which a constant added to all scores cancels, and so the key bias."""
 
 
 def queries_of_heads(query, query_kernel, query_bias, scale, precision):
@@ -139,7 +139,7 @@ def of_queries(found, num_queries, pooled=True):
 
 
 def kernel_of_heads(values, call):
-    """Rule of functions that call :func:`attended`: "einsum" where tokens are projected, or for other weights than a softmax's."""
+    """Chooses the implementation of functions that call :func:`attended`: "einsum" if tokens are projected or no softmax is used."""
     split, packed = values.get("axis_name") is not None, "segment_ids" in values
     kernels = values["key_kernel"], values["value_kernel"]
     folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
@@ -171,13 +171,13 @@ def multi_head_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
+    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), tokens are projected only if that is faster.
 
-    The key kernel is folded into the queries, and the key bias into one number for each. The raw tokens are pooled for
-    each head and query, and the value kernel is applied to the pooled tokens. The value bias is multiplied by the sum
-    of the weights. With so many queries that projecting the tokens takes fewer operations, they are projected; never
-    with ``axis_name``, which supports the normalizers "softmax" and "sigmoid". With another normaliser than the
-    softmax, products are whole ones ("einsum").
+    The key kernel is folded into the queries, and the key bias into one number for each query and head. The raw tokens
+    are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is multiplied
+    by the sum of the weights. With so many queries that projecting the tokens takes fewer operations, the tokens are
+    projected, except with ``axis_name``, which supports the normalizers "softmax" and "sigmoid". With any normalizer but
+    the softmax, the computation is not blockwise ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -192,7 +192,7 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
 
     Packed:
-      No token is ever projected. With sigmoid weights, products are whole ones.
+      Tokens are never projected. With sigmoid weights the computation is not blockwise.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(

@@ -1,4 +1,4 @@
-"""Mean, maximum, first, last and weighted pooling. Twins of :mod:`attnpool_ref.pooling.plain`: an absent mask costs nothing."""
+"""Mean, maximum, first, last and weighted pooling. Twin of :mod:`attnpool_ref.pooling.plain`: without a mask nothing is masked."""
 
 import jax.numpy as jnp
 
@@ -41,7 +41,7 @@ def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
+    """Twin of :func:`attnpool_ref.first_pooling`; only the first real token is read.
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
     Array([1.], dtype=float32)
@@ -58,7 +58,7 @@ def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
+    """Twin of :func:`attnpool_ref.last_pooling`; only the last real token is read.
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
@@ -74,7 +74,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def kernel_of_weights(values, call):
-    """Rule of pooling under given weights: "einsum" for those of each channel, which no product takes."""
+    """Chooses the implementation of weighted pooling: "einsum" for weights of each feature, which need no matrix product."""
     per_channel = values["weights"] is not None and values["weights"].ndim == len(
         call.targets.get("x", values["x"].shape)
     )

@@ -31,7 +31,7 @@ from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes scores and the accumulator of each segment by whole products; differentiable in every mode.
+    """Computes scores and the accumulator of each segment, not blockwise; differentiable by JAX in every mode.
 
     Args:
       x: [N, d] tokens, in any floating dtype.

@@ -1,10 +1,11 @@
-"""Pallas kernels of the dense softmax for NVIDIA GPUs, by Triton, under one query: each reads x once; the backward one writes dx once.
+"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton). Each reads x once; the backward one writes dx once.
 
-The grid is (examples, parts of the tokens). A program loops over blocks of tokens and keeps its sums in registers; the sums of
-the parts are merged outside. Padding is not even loaded. Triton's arrays have powers of two as sizes: the features are two
-such pieces, the second with a masked end.
+The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
+over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
+Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two such
+pieces; the second is masked.
 
-B are the examples, L tokens, P parts, d features.
+B is the number of examples, L of tokens, P of parts of an example, d of features.
 """
 
 import functools
@@ -21,25 +22,25 @@ from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ELEMENTS = 4096
-"""Numbers of a block of tokens, of which each thread of 4 warps has 32."""
+"""Target number of elements in a block of tokens: 32 for each thread of 4 warps."""
 
 STEPS = 128
-"""The largest number of blocks of a part: float32 drifts over more."""
+"""The largest number of blocks of a part: over more, the rounding errors of float32 sums grow."""
 
 PROGRAMS = 528
-"""Programs that fill a large GPU: four for each of 132 processors."""
+"""The number of programs that fills a large GPU: four for each of 132 multiprocessors."""
 
 
 class Parts(NamedTuple):
-    """Sizes of a call.
+    """Division of one call's tokens into parts, blocks and pieces of features.
 
     Attributes:
-      length: L.
-      size: the number of tokens of a block.
-      steps: the number of blocks of a part.
-      count: P.
-      pieces: (first, size, whether it ends behind the last feature) of each piece of the features.
-      warps: of a program.
+      length: L, the number of tokens of an example.
+      size: the number of tokens in a block.
+      steps: the number of blocks in a part.
+      count: P, the number of parts of an example.
+      pieces: for each piece of the features (its first feature, its size, whether it extends past the last feature).
+      warps: the number of warps that run one program.
     """
 
     length: int
@@ -51,7 +52,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(x):
-    """Returns the parts of tokens [B, L, d]."""
+    """Returns the division of tokens [B, L, d]."""
     batch, length, width = x.shape
     first = 1 << (width.bit_length() - 1)
     rest = width - first

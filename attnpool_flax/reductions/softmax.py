@@ -115,11 +115,11 @@ def with_weight_sums(state, scores, mask, multiplier):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Whole products
+# Not blockwise
 
 
 def plain(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes scores and accumulator by whole products; differentiable in every mode.
+    """Computes scores and accumulator with whole matrix products, not blockwise; differentiable by JAX in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
@@ -302,7 +302,7 @@ def _zeros_like(queries, x):
 
 
 def _bwd_plain(x, mask, queries, *arrays, precision):
-    """Computes :func:`_bwd_tiles` by whole products."""
+    """Computes :func:`_bwd_tiles` with whole matrix products, not blockwise."""
     *_, dnumerator = arrays
     x = _zero_padding(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)

@@ -1,7 +1,7 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
-The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider, or
-integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
+The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider,
+or integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class MeanState(State):
 
     Attributes:
       sum: [..., d], the sum of the real tokens over a power of two above their number, to avoid overflow.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``sum``.
       count: [...], int32, their number.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -107,7 +107,7 @@ class MeanMaxState(State):
 
     Attributes:
       sum: [..., d], the sum of the real tokens over a power of two above their number.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``sum``.
       count: [...], int32, their number.
       extreme: [..., d], the largest values; -inf for a fully masked row.
       ties: [..., d], int32, the number of real tokens that reach ``extreme``.
@@ -230,9 +230,9 @@ class WeightedState(State):
       size: [...], the power of two under the largest weight; 0 where all are 0. A constant, as it cancels.
       mass: [...], the sum of the absolute weights over ``size``; a constant as well.
       total: [...], the sum of the weights in that unit; 0 if weights cancel.
-      total_rest: [...], its compensation.
+      total_rest: [...], the compensation of ``total``.
       sum: [..., d], the sum of the weighted tokens in that unit.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``sum``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -260,7 +260,7 @@ class WeightedState(State):
         return type(self)(size, mass, *compensated_add(*_totals(both, scales)), *sums)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
         total, pooled = self.expand_to_features(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
@@ -299,9 +299,9 @@ class AttentionState(State):
     Attributes:
       top: [...], the largest score; -inf for a fully masked row. A constant in the gradient, because it cancels.
       total: [...], the denominator: the sum of exp(score - top).
-      total_rest: [...], its compensation.
+      total_rest: [...], the compensation of ``total``.
       sum: [..., d], the numerator: the sum of exp(score - top) times the token.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``sum``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 

@@ -34,7 +34,7 @@ class SumState(State):
 
     Attributes:
       sum: [..., d], the sum of the real tokens.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``sum``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -64,7 +64,7 @@ class MinState(State):
 
     Attributes:
       extreme: [..., d], the smallest values; inf for a fully masked row.
-      count: [..., d], int32, the number of real tokens that reach it: they share its gradient.
+      count: [..., d], int32, the number of real tokens with that value, which share its gradient.
       real: [...], whether any token was real.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -98,7 +98,7 @@ class NoisyOrState(State):
 
     Attributes:
       probability: [..., d], the noisy-or of the real tokens.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``probability``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -133,11 +133,11 @@ class PowerMeanState(State):
     """State of :func:`~attnpool_flax.streaming.power_mean_state`: sums of exp(depth), the depths of logarithms below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row. A constant in the gradient.
+      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row; no gradient.
       total: [..., d], the sum of exp(depth), of depths at most 0.
-      total_rest: [..., d], its compensation.
+      total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], the sum of expm1(depth) / |p|, over a power of two above the count.
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``slack``.
       zeros: [..., d], 0, with the gradient of tokens that are 0, at p = 1.
       count: [...], int32, the number of real tokens.
       p: [..., d], the same in all chunks.
@@ -185,11 +185,11 @@ class LogsumexpState(State):
     """State of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of exp(depth), the depths of values below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
-      total_rest: [..., d], its compensation.
+      total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], half the sum of expm1(scale depth) / |scale|, over a power of two above the count (overflow).
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``slack``.
       count: [...], int32, the number of real tokens.
       scale: [..., d], the same in all chunks.
       mean: whether the result is that of a mean; static.
@@ -233,11 +233,11 @@ class SoftmaxState(State):
     """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, before the division.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
-      total_rest: [..., d], its compensation.
+      total_rest: [..., d], the compensation of ``total``.
       excess: [..., d], half the sum of exp(scale depth) depth, over a power of two above the total (overflow).
-      rest: [..., d], its compensation.
+      rest: [..., d], the compensation of ``excess``.
       scale: [..., d], the same in all chunks.
       known: the options that are host values; static.
       decided: the name of the result's dtype; empty if all data are integers.
@@ -313,7 +313,7 @@ def _exponents(state):
 
 @compiled(as_they_come=("x",))
 def sum_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.sum_state`; the sum is compensated, and does not drift.
+    """Twin of :func:`attnpool_ref.sum_state`; the sum is compensated (Kahan summation), so that it does not drift.
 
     >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -325,7 +325,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; ties in all chunks share the gradient evenly.
+    """Twin of :func:`attnpool_ref.min_state`; tokens that tie, in whichever chunks, share the gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -337,7 +337,7 @@ def min_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def noisy_or_state(x, mask=None, *, lengths=None):
-    """Twin of :func:`attnpool_ref.noisy_or_state`; small probabilities of many chunks do not drift.
+    """Twin of :func:`attnpool_ref.noisy_or_state`; small probabilities stay accurate over many chunks.
 
     >>> finalize_state(merge_states(noisy_or_state(jnp.array([[0.5]])), noisy_or_state(jnp.array([[0.5]]))))
     Array([0.75], dtype=float32)
@@ -348,7 +348,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @compiled(as_they_come=("x",))
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.power_mean_state`; the sums are compensated.
+    """Twin of :func:`attnpool_ref.power_mean_state`; the sums are compensated (Kahan summation).
 
     >>> whole = merge_states(power_mean_state(jnp.array([[2.0]])), power_mean_state(jnp.array([[2.0]])))
     >>> finalize_state(whole)
@@ -362,7 +362,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @compiled(as_they_come=("x",))
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums are compensated.
+    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums are compensated (Kahan summation).
 
     >>> one, other = (logsumexp_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -376,7 +376,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @compiled(as_they_come=("x",))
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    """Twin of :func:`attnpool_ref.softmax_state`; the sums are compensated.
+    """Twin of :func:`attnpool_ref.softmax_state`; the sums are compensated (Kahan summation).
 
     >>> one, other = (softmax_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))

@@ -1,4 +1,4 @@
-"""`merge_states` and `finalize_state`: the accumulator states of chunks merge, and end in the pooled vector."""
+"""`merge_states` and `finalize_state`: from the states of chunks to the pooled vector."""
 
 import functools
 import inspect

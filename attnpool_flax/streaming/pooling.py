@@ -29,7 +29,7 @@ from attnpool_flax.reductions.sums import divisor_of
 
 @compiled(as_they_come=("x",))
 def mean_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_state`; the sum is compensated, and does not drift.
+    """Twin of :func:`attnpool_ref.mean_state`; the sum is compensated (Kahan summation), so that it does not drift.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -41,7 +41,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.max_state`; ties in all chunks share the gradient evenly.
+    """Twin of :func:`attnpool_ref.max_state`; tokens that tie, in whichever chunks, share the gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -52,7 +52,9 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated, and ties in all chunks share the gradient.
+    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated (Kahan summation), and maxima share the gradient.
+
+    Tokens that tie for the largest value share its gradient evenly, across all chunks.
 
     >>> finalize_state(merge_states(mean_max_state(jnp.array([[1.0], [3.0]])), mean_max_state(jnp.array([[8.0]]))))
     Array([4., 8.], dtype=float32)
@@ -65,7 +67,7 @@ def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def first_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions are JAX's default integers.
+    """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions have JAX's default integer dtype.
 
     >>> later = first_state(jnp.array([[1.0], [2.0]]), start=2)
     >>> earlier = first_state(jnp.array([[8.0], [9.0]]), jnp.array([False, True]), start=0)
@@ -78,7 +80,7 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @compiled(as_they_come=("x",))
 def last_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions are JAX's default integers.
+    """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions have JAX's default integer dtype.
 
     >>> later = last_state(jnp.array([[1.0], [2.0]]), jnp.array([True, False]), start=2)
     >>> earlier = last_state(jnp.array([[8.0], [9.0]]), start=0)
@@ -104,7 +106,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 @compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated, and do not drift.
+    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation), so that they do not drift.
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))

@@ -20,7 +20,7 @@ from attnpool_flax.streaming.means import SumState
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of the mapped tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of the transformed tokens."""
 
 
 @compiled
@@ -47,7 +47,7 @@ def latent_attention_state(
     epsilon=1e-5,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated, and does not drift.
+    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated (Kahan summation), so that it does not drift.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -96,7 +96,7 @@ class VladState(State):
     Attributes:
       top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. A constant in the gradient.
       sum: [..., K, d], the numerator: the sum of exp(log a - top) times the residual.
-      rest: [..., K, d], its compensation.
+      rest: [..., K, d], the compensation of ``sum``.
       normalize: whether the result is divided by its norms; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -143,14 +143,14 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 @pytree("sum", "rest")
 @dataclass(frozen=True, eq=False)
 class GatedSumState(SumState):
-    """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of the mapped tokens."""
+    """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of the projected tokens."""
 
 
 @compiled(as_they_come=("x",))
 def gated_sum_state(
     x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None, precision=None
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated, and does not drift.
+    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated (Kahan summation), so that it does not drift.
 
     >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
     >>> one, other = (gated_sum_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0))

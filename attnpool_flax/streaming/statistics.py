@@ -36,17 +36,18 @@ class StdState(State):
     """State of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] if the channels share them.
 
     Attributes:
-      unit: the unit of the weights, a power of two. Like scale, center and mass it is a constant in the gradient: they cancel.
+      unit: the unit of the weights, a power of two. Unit, scale, center and mass are constants in the gradient, as they
+        cancel.
       scale: the unit of distances, a power of two.
       center: the mean, if no weight is negative.
       mass: the sum of the weights' magnitudes, in their unit.
       total: the sum of the weights, in their unit.
-      total_rest: its compensation.
+      total_rest: the compensation of ``total``.
       squares: the sum of the squared weights, in their unit's square.
-      squares_rest: its compensation.
+      squares_rest: the compensation of ``squares``.
       first: the sum of weight times distance from the center: the rounding error of the center.
       second: the sum of weight times squared distance.
-      second_rest: its compensation.
+      second_rest: the compensation of ``second``.
       ddof: [..., 1], the option.
       epsilon: [..., 1], the option.
       known: the options that are host values; static.
@@ -83,7 +84,7 @@ class StdState(State):
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self, self.ddof)[1]
 
 
@@ -99,7 +100,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row, or weights that cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return jnp.concatenate(_statistics(self, self.ddof), -1)
 
 
@@ -115,12 +116,12 @@ class AttentiveStatisticsState(State):
       center: the mean.
       mass: the sum of the weights.
       total: the sum of the weights.
-      total_rest: its compensation.
+      total_rest: the compensation of ``total``.
       squares: the sum of the squared weights.
-      squares_rest: its compensation.
+      squares_rest: the compensation of ``squares``.
       first: the sum of weight times distance from the center.
       second: the sum of weight times squared distance.
-      second_rest: its compensation.
+      second_rest: the compensation of ``second``.
       epsilon: [..., 1], the option.
       known: the options that are host values; static.
       decided: the name of the result's dtype; empty if all data are integers.
@@ -203,7 +204,7 @@ def _number(value, x):
 
 @compiled(as_they_come=("x",))
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.std_state`; the sums are compensated, and do not drift.
+    """Twin of :func:`attnpool_ref.std_state`; the sums are compensated (Kahan summation), so that they do not drift.
 
     >>> whole = merge_states(std_state(jnp.array([[1.0], [2.0]])), std_state(jnp.array([[6.0]])))
     >>> finalize_state(whole).round(5)
@@ -214,7 +215,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated, and do not drift.
+    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated (Kahan summation), so that they do not drift.
 
     >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
     >>> finalize_state(whole)
@@ -253,7 +254,7 @@ def attentive_statistics_state(
     epsilon=0.0,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_state`; the sums are compensated.
+    """Twin of :func:`attnpool_ref.attentive_statistics_state`; the sums are compensated (Kahan summation).
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> whole = merge_states(*(attentive_statistics_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0)))

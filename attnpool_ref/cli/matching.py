@@ -14,7 +14,7 @@ ENOUGH = 3
 
 @functools.cache
 def pieces(text):
-    """Splits a name into its visible parts, in lower case.
+    """Splits a name into words and numbers, in lower case and without accents.
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')

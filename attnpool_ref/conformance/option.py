@@ -21,13 +21,13 @@ class Option:
     """Help of an option, and its form on the command line.
 
     Attributes:
-      says: its help in Python.
-      flag: its name on the command line, such as "--dtype", or "" if the command does not have it.
-      help: its help on the command line.
+      says: the option's help in Python.
+      flag: the option's name on the command line, such as "--dtype", or "" if the command does not have it.
+      help: the option's help on the command line.
       kind: "flag", "text", "number", "count" (an integer from 0), "choice", "choices", "names", "functions" (names in the
         table), or of KEY=VALUE "pairs", "sizes" and "literals" (texts, positive integers, and Python literals).
       choices: the values of a "choice" and of "choices".
-      metavar: stands for the value in the help of the command.
+      metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
       command_default: the default of the command, if it is not that of Python.
     """
@@ -46,8 +46,8 @@ def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the
     """Returns a dataclass field that is an option.
 
     Args:
-      default: its default; a type means a new object of that type.
-      says: its help in Python, unless the docstring of the dataclass has it.
+      default: the option's default; a type means a new object of that type.
+      says: the option's help in Python, unless the docstring of the dataclass has it.
       check: validates the value and returns it in the form that the field holds.
       **on_the_command_line: the other fields of :class:`Option`.
     """

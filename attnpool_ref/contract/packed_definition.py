@@ -13,7 +13,7 @@ SEGMENT_ERRORS = "segment numbers that are no integers or out of range"
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that stand behind the options of packed tokens."""
 
-SORTED = "the caller guarantees that the numbers never decrease."
+SORTED = "the caller guarantees that the segment numbers never decrease."
 
 
 def each_segment(dense):
@@ -85,7 +85,8 @@ def packed_signature(dense, tokens=("x",), without=()):
 
     Args:
       dense: the signature.
-      tokens: the arguments that hold tokens; each is followed by its segment numbers, the last one also by ``num_segments``.
+      tokens: the arguments that hold tokens; each is followed by its segment numbers, the last one also by
+        ``num_segments``.
       without: arguments that the packed function lacks, in addition to the lengths and ``axis_name``.
     """
     taken = [p for p in dense.parameters.values() if p.name not in ("axis_name", *without)]
@@ -105,8 +106,8 @@ def packed_signature(dense, tokens=("x",), without=()):
 def packed_docstring(dense, name):
     """Derives the docstring of a packed function from that of the dense one.
 
-    Shapes are replaced by those of packed tokens, and each entry of the dense docstring's section ``Packed`` takes the place
-    of the dense one: that of an argument, or of an error.
+    Shapes are replaced by those of packed tokens, and each entry of the dense docstring's section ``Packed`` takes the
+    place of the dense one: that of an argument, or of an error.
 
     Args:
       dense: the :class:`~attnpool_ref.contract.docstrings.Docstring` with its section.

@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
 :func:`read` returns the module's name, options and parameters; :func:`write` is the inverse, bit for bit. Each format
-is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for
-modules.
+is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the
+same for modules.
 """
 
 from attnpool_ref import contract
@@ -50,9 +50,9 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
         with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the head's tensors are read.
       format: the name of a row, such as "siglip".
       prefix: the beginning of the keys, as in "vision_model.head."; None finds it. Other keys are ignored.
-      num_heads: the number of heads, which most files do not hold.
-      epsilon: of the layer normalisations; the default is that of the configuration, else of the format.
-      activation: of the perceptron, "gelu_tanh", "gelu" or "relu", with the same default.
+      num_heads: the number of heads, which most files do not contain.
+      epsilon: the epsilon of the layer normalizations; by default that of the configuration, else of the format.
+      activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu", with the same default.
 
     Returns:
       A :class:`Head`: arrays in the dtypes and with the bits of the file.
@@ -92,7 +92,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
 
 @contract.with_short_traceback
 def write(head, format, *, prefix=""):
-    """Converts a head to the tensors of a file of that format.
+    """Converts a head to the tensors of a file of the given format.
 
     Args:
       head: a :class:`Head`, as :func:`read` returns it.
@@ -122,13 +122,13 @@ def write(head, format, *, prefix=""):
 
 @contract.with_short_traceback
 def save(head, target, format, *, prefix=""):
-    """Writes a head into a file of that format.
+    """Saves a head in a file of the given format.
 
     Args:
       head: a :class:`Head`.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which
-        the arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
-        encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
+        after the encoder are replaced.
       format: the name of a row.
       prefix: the beginning of the keys.
 
@@ -151,14 +151,14 @@ def _check_head(head):
 
 @contract.with_short_traceback
 def fitting(tensors):
-    """Returns the formats that fit the names and shapes of a file, and its configuration.
+    """Returns the formats that fit a file's names and shapes, and its configuration.
 
     Args:
       tensors: as in :func:`read`.
 
     Returns:
-      (row, prefix, None) for each head that fits. After them, best first, (row, prefix, reason) for formats that do not
-      fit, but have more than 4/5 of their keys in the file, or more than half if no format fits.
+      (format, prefix, None) for each head that fits. After them, best first, (format, prefix, reason) for formats that do
+      not fit but have more than 4/5 of their keys in the file, or more than half if no format fits.
     """
     return [found[:3] for found in examined(tensors)]
 

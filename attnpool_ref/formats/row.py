@@ -34,9 +34,9 @@ class Tensor:
     """One tensor of a file.
 
     Attributes:
-      key: its name after the prefix.
-      shape: in letters, see :mod:`~attnpool_ref.formats.shapes`.
-      parameters: the module's parameters that it holds, concatenated along its first axis; () for an extra.
+      key: the tensor's name after the prefix.
+      shape: the shape in letters, see :mod:`~attnpool_ref.formats.shapes`.
+      parameters: the module's parameters in this tensor, concatenated along its first axis; () for an extra.
       layout: the layout of each of them.
       optional: whether a head may lack it.
     """
@@ -57,7 +57,7 @@ class Form:
       fixed: the constructor arguments that the form implies.
       sizes: the format's ``sizes`` that have other letters in this form.
       derived: the parameters that the format's ``derive`` computes from extras.
-      bare: whether its keys are too common, and it is taken only under a given prefix.
+      bare: whether the form needs a given prefix, because its keys are too common.
     """
 
     tensors: tuple[Tensor, ...]
@@ -86,8 +86,8 @@ class Format:
       fixed: constructor arguments with a fixed value.
       num_heads: GIVEN, the letter of its size, or the default width of a head; None for a module without heads.
       width: the letter of the width of all heads together, if no shape has their number.
-      epsilon: of its layer normalisations: a number, GIVEN, or None for a format without any.
-      activation: of its perceptron, in the same way.
+      epsilon: the epsilon of the layer normalizations: a number, GIVEN, or None for a format without any.
+      activation: the activation of the MLP, in the same way.
       config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json``; the format's value is the default.
       config_heads: the default number of heads in the source's configurations, by ``model_type``.
       config_needs: required values of keys of a ``config.json``.

@@ -68,13 +68,13 @@ class Stage:
 
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
-      shapes: the shapes of its parameters by name.
-      modes: of "pooling", the poolings to concatenate.
-      width: of "pooling", the width of the tokens, from a folder; None if unknown.
-      include_prompt: of "pooling", whether the prompt's tokens are pooled too.
-      activation: of "dense".
-      residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.
-      start: of "layers", the first layer that counts.
+      shapes: the shapes of the stage's parameters by name.
+      modes: for "pooling", the poolings to concatenate.
+      width: for "pooling", the width of the tokens, from a folder; None if unknown.
+      include_prompt: for "pooling", whether the prompt's tokens are pooled too.
+      activation: for "dense", the name of the activation.
+      residual: for "dense", whether to add the stage's input to its result, through ``residual_kernel`` if there is one.
+      start: for "layers", the first layer of the mean.
     """
 
     kind: str
@@ -94,8 +94,8 @@ def read(folder):
       folder: the model's folder.
 
     Returns:
-      A :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool": its option ``stages``, and its parameters by
-      name, the stage's number behind each.
+      A :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool": its option ``stages``, and its parameters, whose
+      names end with the stage's number.
 
     Raises:
       FileNotFoundError: no such folder.

@@ -27,34 +27,34 @@ def attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Pools the real tokens by softmax attention to one query; without ``query`` nothing is learned.
+    r"""Pools the real tokens by softmax attention to one query, by default the mean of the tokens.
 
     .. math:: o = \sum_l w_l x_l, \qquad
               w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
-    :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
-    ``query=None`` takes the mean of each sequence's real tokens as its query: deterministic and without parameters.
+    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization
+    :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens, without a
+    projection. With ``query=None`` the query of each sequence is the mean of its real tokens, so that nothing is learned.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] for each sequence; of width c where there is no ``query_kernel``.
+      query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
-      normalize_query: apply layer normalisation to the query, before its kernel.
-      query_norm_scale: [d], :math:`\gamma`, 1 if None; the query's width where that is not d.
+      normalize_query: apply layer normalization to the query, before its kernel.
+      query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query if its width is not d.
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: :math:`\epsilon`, a number.
-      scale: a number instead of :math:`1/\sqrt c`; c is d without kernels.
-      bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
+      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
+      bias: broadcastable to [..., L], :math:`b`; does not affect the result's dtype, and may hold any values at padding.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, as in :func:`attend`. Packed tokens take only "softmax" and "sigmoid".
       dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., d], and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
@@ -63,7 +63,7 @@ def attention_pooling(
       ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001.
+      Vaswani et al. 2017, equation 1, with one learned query; the query's layer normalization is from docs/notebooks, 001.
 
     >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
     array([2., 0.])

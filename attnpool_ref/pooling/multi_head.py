@@ -35,10 +35,10 @@ def multi_head_attention_pooling(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The same numbers as :func:`multi_head_attention` with that query. Without ``query_kernel`` the queries are given as
-    the heads take them; without ``out_kernel`` the result is the heads' outputs, concatenated. The key bias adds
-    the same to every score of a head and query: where such a constant cancels ("softmax", "sparsemax", "entmax15",
-    "hardmax") it is not read. In a fully masked row the result is :math:`b_o`, or 0.
+    The result equals that of :func:`multi_head_attention` with the same query. Without ``query_kernel`` the queries are
+    already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one
+    constant to all scores of a head and query, and is ignored where such a constant cancels ("softmax", "sparsemax",
+    "entmax15", "hardmax"). In a fully masked row the result is :math:`b_o`, or 0.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
@@ -54,10 +54,10 @@ def multi_head_attention_pooling(
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
       scale: a number instead of :math:`1/\sqrt c`.
-      bias: broadcastable to [..., H, n, L], :math:`B`; does not decide the result's dtype.
+      bias: broadcastable to [..., H, n, L], :math:`B`; does not affect the result's dtype.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
       dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
-      return_weights: also return the weights, as they are before dropout.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., n, o], where o = Hc' without ``out_kernel``; and with ``return_weights`` the weights [..., H, n, L].

@@ -29,7 +29,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Reimers and Gurevych 2019, section 3, MEAN; without a floor under the count.
+      Reimers and Gurevych 2019, section 3, MEAN; without a minimum of the count.
 
     >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2.])
@@ -57,7 +57,7 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The gradient is shared evenly among ties.
+    Tokens that tie share the gradient evenly.
 
     Args:
       x: [..., L, d] tokens.
@@ -174,13 +174,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Each weight belongs to a position, and may be negative. Where the real weights sum to exactly 0 the result is 0;
-    with weights for each channel, in that channel. Weights at padding are never read.
+    Each weight belongs to a position, and may be negative. If the weights of the real tokens sum to exactly 0, the result
+    is 0; with weights for each feature, only that feature is 0. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: the number of axes,
-        compared with that of x, decides. None is uniform.
+      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
+        axes, compared with that of x, tells which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
@@ -191,7 +191,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions.
+      Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
 
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])

@@ -23,7 +23,7 @@ def additive_attention_state(
     value=None,
     activation="tanh",
 ):
-    r"""Returns the state of one chunk for additive attention pooling: the sums before their division.
+    r"""Returns the state of one chunk for additive attention pooling: numerator and denominator of the average.
 
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
@@ -39,13 +39,13 @@ def additive_attention_state(
       bias: [h], :math:`b`, or None.
       gate_kernel: [d, h], :math:`U`, or None.
       gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
-      out_bias: () or, of n hops, [n], :math:`c`, or None.
-      value: [..., L, v] what is averaged, or None for the tokens.
+      out_bias: (), or [n] with n hops, :math:`c`; or None.
+      value: [..., L, v] the values to average, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
 
     Returns:
-      An ``AdditiveAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
-      gives [..., v], or [..., n, v] of n hops.
+      An ``AdditiveAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
+      gives [..., v], or [..., n, v] with n hops.
 
     Raises:
       ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation.

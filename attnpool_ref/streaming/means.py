@@ -209,7 +209,7 @@ def sum_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SumState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``SumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -238,7 +238,7 @@ def min_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MinState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MinState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -262,12 +262,12 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     :math:`k_l` is 1 at real tokens, else 0.
 
     Args:
-      x: [..., L, d] tokens of the chunk, probabilities.
+      x: [..., L, d] tokens of the chunk, probabilities from 0 to 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``NoisyOrState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``NoisyOrState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -284,7 +284,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @definition
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Returns the state of one chunk for the generalised mean; the state holds p.
+    r"""Returns the state of one chunk for the power mean (GeM); the state holds p.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
@@ -292,7 +292,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
-    States that merge have the same p.
+    Only states with the same p merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -302,7 +302,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      A ``PowerMeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``PowerMeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -330,17 +330,17 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
-    States that merge have the same scale.
+    Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       scale: :math:`r`, a number, or [d].
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      mean: divide by the number of real tokens in the end.
+      mean: divide by the number of real tokens of all chunks.
 
     Returns:
-      A ``LogsumexpState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``LogsumexpState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -364,7 +364,7 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    States that merge have the same scale.
+    Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -373,7 +373,7 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SoftmaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``SoftmaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:

@@ -12,19 +12,19 @@ from attnpool_ref.streaming.states import MultiHeadAttentionState
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    r"""Merges the states of two chunks, or of merged chunks: associative and commutative.
+    r"""Merges two states into the state of both chunks; the operation is associative and commutative.
 
     .. math:: a \circ b = b \circ a, \qquad (a \circ b) \circ c = a \circ (b \circ c), \qquad a \circ 1 = a
 
-    Largest values, first and last tokens are the same to the last bit in any order, sums to rounding. Of two tokens
-    with equal positions either may be returned.
+    1 is the state of a chunk without real tokens. In any order of merging, largest values, first and last tokens are the
+    same bit for bit, and sums are the same up to rounding. Of two tokens with equal positions either may be returned.
 
     Args:
       a: a state.
       b: a state of the same kind, widths and batch axes, made with the same options.
 
     Returns:
-      The state of both; its dtype is that of two arguments of one call.
+      The state of both chunks; its dtype is promoted as for two arguments of one call.
 
     Raises:
       TypeError: an argument is no state.
@@ -43,23 +43,23 @@ def merge_states(a, b):
 
 @contract.with_short_traceback
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
-    r"""Gives the pooled vector of all that was merged.
+    r"""Returns the pooled vector of all chunks that were merged into a state.
 
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
 
-    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling`
-    gives. Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` are concatenated.
+    The formula is for a multi-head state with kernels, whose pooled tokens are :math:`z_{ih}`; the result is that of
+    :func:`multi_head_attention_pooling`. Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` are concatenated.
 
     Args:
       state: the state.
-      value_kernel: [d, H, c'], :math:`W_v`, or None; for multi-head states alone.
+      value_kernel: [d, H, c'], :math:`W_v`, or None; only for multi-head states.
       out_kernel: [H, c', o], :math:`W_o`, or None; only with ``value_kernel``.
       value_bias: [H, c'], :math:`b_v`, or None; only with ``value_kernel``.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
 
     Returns:
-      The result of the dense function, [..., d]; [..., n, H, d] of a multi-head state, and with kernels [..., n, o],
-      where o = Hc' without ``out_kernel``. 0 (or :math:`b_o`) where nothing was real. The dtype is that of the dense
+      The result of the dense function, [..., d]. Of a multi-head state [..., n, H, d], and with kernels [..., n, o],
+      where o = Hc' without ``out_kernel``. 0 (or :math:`b_o`) if no token was real. The dtype is that of the dense
       call.
 
     Raises:

@@ -35,7 +35,7 @@ def mean_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -64,7 +64,7 @@ def max_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -93,7 +93,8 @@ def mean_max_state(x, mask=None, *, lengths=None):
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanMaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., 2d].
+      A ``MeanMaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
+      2d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -109,7 +110,7 @@ def mean_max_state(x, mask=None, *, lengths=None):
 
 @definition
 def first_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk for the first token: the first real token and its position in the whole.
+    r"""Returns the state of one chunk for the first token: its first real token, and that token's position in the sequence.
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
@@ -119,10 +120,10 @@ def first_state(x, mask=None, *, lengths=None, start):
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position of the chunk's first token in the whole, from 0.
+      start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
 
     Returns:
-      A ``FirstState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``FirstState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, a position that is negative or no integer.
@@ -140,7 +141,7 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def last_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk for the last token: the last real token and its position in the whole.
+    r"""Returns the state of one chunk for the last token: its last real token, and that token's position in the sequence.
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
@@ -150,10 +151,10 @@ def last_state(x, mask=None, *, lengths=None, start):
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position of the chunk's first token in the whole, from 0.
+      start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
 
     Returns:
-      A ``LastState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``LastState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, a position that is negative or no integer.
@@ -178,24 +179,24 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The division is by the weights of the whole, because those of a chunk may cancel.
+    :func:`finalize_state` divides by the sum of all weights, because the weights of one chunk may cancel.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, of the same kind in all
-        chunks: the number of axes, compared with that of x, decides. None is 1.
+      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature; the same in all
+        chunks. The number of axes, compared with that of x, tells which. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of
+      A ``WeightedState``, or with weights for each feature a ``ChannelState``: :func:`merge_states` merges it with those of
       other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions.
+      Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
 
     >>> whole = merge_states(weighted_state([[1.0], [2.0]], [1.0, -1.0]), weighted_state([[5.0]], [2.0]))
     >>> finalize_state(whole)
@@ -236,31 +237,31 @@ def attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Returns the state of one chunk for attention pooling: the sums before their division.
+    r"""Returns the state of one chunk for attention pooling: numerator and denominator of the average.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    A query that is the mean of the whole is not known before the end: ``query`` is needed.
+    ``query`` is required, because the mean of all tokens is not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
-      normalize_query: apply layer normalisation to the query, before its kernel.
-      query_norm_scale: [d], 1 if None; the query's width where that is not d.
+      normalize_query: apply layer normalization to the query, before its kernel.
+      query_norm_scale: [d], 1 if None; as wide as the query if its width is not d.
       query_norm_bias: [d], 0 if None.
-      epsilon: of the normalisation, a number.
-      scale: a number instead of :math:`1/\sqrt c`; c is d without kernels.
-      bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold anything at padding.
+      epsilon: the epsilon of the layer normalization, a number.
+      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
+      bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold any values at padding.
 
     Returns:
-      An ``AttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      An ``AttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -268,7 +269,7 @@ def attention_state(
       TypeError: no query.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001.
+      Vaswani et al. 2017, equation 1, with one learned query; the query's layer normalization is from docs/notebooks, 001.
 
     >>> query = [0.0, 1.0]
     >>> whole = merge_states(attention_state([[1.0, 0.0]], None, query), attention_state([[3.0, 0.0]], None, query))
@@ -297,7 +298,7 @@ def multi_head_attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Returns the state of one chunk for multi-head attention pooling: the raw tokens, by query and head.
+    r"""Returns the state of one chunk for multi-head attention pooling: sums of raw tokens for each query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
@@ -319,7 +320,7 @@ def multi_head_attention_state(
       bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
-      A ``MultiHeadAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      A ``MultiHeadAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
       gives [..., n, H, d], and with kernels [..., n, o].
 
     Raises:

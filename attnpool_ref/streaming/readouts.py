@@ -12,7 +12,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the transformed tokens."""
 
 
 @definition
@@ -38,11 +38,11 @@ def latent_attention_state(
     mlp_norm_bias=None,
     epsilon=1e-5,
 ):
-    r"""Returns the state of one chunk for latent attention pooling: the mean of the mapped tokens.
+    r"""Returns the state of one chunk for latent attention pooling: the mean of the transformed tokens.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0; :math:`f` is the map of a token in :func:`latent_attention_pooling`.
+    :math:`k_l` is 1 at real tokens, else 0; :math:`f(x_l)` is the term of token l in :func:`latent_attention_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -63,10 +63,10 @@ def latent_attention_state(
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
       mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
-      epsilon: of the three normalisations, a number.
+      epsilon: the epsilon of the three layer normalizations, a number.
 
     Returns:
-      A ``LatentAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``LatentAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -148,7 +148,7 @@ class VladState(NamedTuple):
 
 @definition
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True):
-    r"""Returns the state of one chunk for :func:`vlad_pooling`: the sums of residuals, not yet normalised.
+    r"""Returns the state of one chunk for :func:`vlad_pooling`: the sums of residuals, not yet normalized.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
               t_j = \max_{l : k_l} \log a_{lj}
@@ -159,13 +159,13 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      assign_kernel: [d, K+G]; the last G columns are those of the ghosts.
+      assign_kernel: [d, K+G]; the last G columns belong to the ghosts.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], or None.
-      normalize: divide the result by its norms; only states with the same value merge.
+      normalize: divide by the norms, as in :func:`vlad_pooling`; only states with the same value merge.
 
     Returns:
-      A ``VladState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., K, d].
+      A ``VladState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., K, d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -183,7 +183,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 
 @kind
 class GatedSumState(SumState):
-    """Of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of the mapped tokens."""
+    """State of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of the projected tokens."""
 
 
 @definition
@@ -204,7 +204,8 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      A ``GatedSumState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., o].
+      A ``GatedSumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
+      o].
 
     Raises:
       ValueError: shapes disagree or a float mask.

@@ -1,7 +1,7 @@
 """Accumulator states of chunked pooling: a named tuple for each kind of pooling, all of them commutative monoids.
 
-Each has the batch axes of its chunk and holds float64; ``dtype`` is that of the result (None if all data are integers).
-Some also hold options of their function: states that differ in one do not merge.
+A state has the batch axes of its chunk and holds float64; ``dtype`` is the result's dtype (None if all data are
+integers). Some states also hold options of their function; states with different options do not merge.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from attnpool_ref.numerics.rounding import power_of_two
 
 NOWHERE = np.iinfo(np.int64)
-"""Its ends are the positions of a token that is not there: none is later than the first, none earlier than the last."""
+"""Its limits are the positions of an absent token: later, or earlier, than any real position."""
 
 
 _KINDS = []
@@ -77,7 +77,7 @@ class MaxState(NamedTuple):
 
 @kind
 class MeanMaxState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.mean_max_state`: the states of the mean and of the maximum, field by field."""
+    """State of :func:`~attnpool_ref.streaming.mean_max_state`: the fields of the mean's and of the maximum's state."""
 
     mean: Any
     count: Any
@@ -158,7 +158,7 @@ class WeightedState(NamedTuple):
     Attributes:
       size: [...], the power of two below the largest weight; 0 if all are 0.
       mass: [...], the sum of the absolute weights over ``size``.
-      total: [...], the sum of the weights in that unit. It may be 0 although there are tokens.
+      total: [...], the sum of the weights in that unit, which may be 0 although there are real tokens.
       sum: [..., d], the sum of the weighted tokens in that unit.
       dtype: the dtype of the result.
     """
@@ -185,7 +185,7 @@ class WeightedState(NamedTuple):
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
         total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 

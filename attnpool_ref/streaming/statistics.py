@@ -11,17 +11,19 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.std_state`: moments [..., d], or [..., 1] if all features share them.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments of the tokens x under weights w about a center c.
+
+    Sums of weights are [..., d], or [..., 1] if all features share the weights.
 
     Attributes:
-      mass: the sum of the weights' magnitudes.
-      total: the sum of the weights.
-      squares: the sum of their squares.
-      center: the mean under the magnitudes, which is the mean where no weight is negative.
-      first: the sum of weight times distance from the center, which is 0 where no weight is negative.
-      second: the sum of weight times squared distance.
-      ddof: [..., 1], as it was given.
-      epsilon: [..., 1], as it was given.
+      mass: [..., d] or [..., 1], the sum of abs(w).
+      total: [..., d] or [..., 1], the sum of w.
+      squares: [..., d] or [..., 1], the sum of w squared.
+      center: [..., d], the mean of x under the weights abs(w): the weighted mean if no weight is negative.
+      first: [..., d], the sum of w (x - c): 0 up to rounding if no weight is negative.
+      second: [..., d], the sum of w (x - c) squared.
+      ddof: [..., 1], the argument of the state function.
+      epsilon: [..., 1], the argument of the state function.
       dtype: the dtype of the result.
     """
 
@@ -47,7 +49,7 @@ class StdState(NamedTuple):
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
@@ -61,7 +63,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row or the weights cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
@@ -71,13 +73,13 @@ class AttentiveStatisticsState(NamedTuple):
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf for a fully masked row.
-      mass: the sum of exp(score - top).
-      total: the same.
-      squares: the sum of their squares.
-      center: the mean.
-      first: 0.
-      second: the sum of exp(score - top) times squared distance.
-      epsilon: [..., 1], as it was given.
+      mass: the sum of the weights exp(score - top).
+      total: the same as ``mass``, as no weight is negative.
+      squares: the sum of the squared weights.
+      center: [..., d], the weighted mean.
+      first: [..., d], 0.
+      second: [..., d], the sum of weight times squared distance from the center.
+      epsilon: [..., 1], the argument of the state function.
       dtype: the dtype of the result.
     """
 
@@ -130,7 +132,7 @@ def _merged(a, b):
 
 
 def _statistics(moments, ddof, epsilon):
-    """(mean, deviation) of (total, squares, center, first, second)."""
+    """Computes (mean, deviation) from (total, squares, center, first, second)."""
     total, squares, center, first, second = moments
     whole = np.where(total == 0, 1, total)
     mean = np.where(total == 0, 0, center + first / whole)
@@ -138,7 +140,7 @@ def _statistics(moments, ddof, epsilon):
 
 
 def _moments(x, mask, weights):
-    """(mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
+    """Computes (mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
     mask = mask[..., None]
     weights = np.where(mask, weights, 0)
     origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
@@ -152,7 +154,7 @@ def _moments(x, mask, weights):
 
 
 def _given(x, mask, weights, ddof, epsilon):
-    """The fields of a state under given weights."""
+    """Returns the fields of a state under given weights."""
     if weights is None:
         weights = np.ones(mask.shape)
     moments = _moments(x, mask, weights if weights.ndim == x.ndim else weights[..., None])
@@ -161,25 +163,25 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the standard deviation, and the options.
+    r"""Returns the state of one chunk for the standard deviation; the state holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Two states merge about their common mean. If the weights of a chunk cancel, the state keeps a center in place of it.
+    Two states merge about their common mean. If the weights of a chunk cancel, another center takes the place of the mean.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
-      epsilon: the floor of the variance, a number.
+      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StdState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``StdState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -196,7 +198,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the mean and the standard deviation, and the options.
+    r"""Returns the state of one chunk for the mean and the standard deviation; the state holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -206,13 +208,13 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
-      epsilon: the floor of the variance, a number.
+      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``StatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
       [..., 2d].
 
     Raises:
@@ -250,24 +252,24 @@ def attentive_statistics_state(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The statistics of the whole are not known before the end: ``global_context=True`` is refused.
+    ``global_context=True`` is an error, because the statistics of all tokens are not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
-      out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
+      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
       bias: [h], :math:`b`, or None.
-      out_bias: a number or [d], or None; it cancels.
+      out_bias: a number or [d], or None; ignored, because it cancels.
       norm_scale: [h], or None; only with tanh.
       norm_bias: [h], or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
-      global_context: False.
+      global_context: only False.
       epsilon: the floor of the variance, a number.
 
     Returns:
-      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
       gives [..., 2d].
 
     Raises:

@@ -251,7 +251,9 @@ def _flat(printed):
 
 def _variant(row):
     sections = _parts(inspect.getdoc(getattr(attnpool_ref, row.name)))[1]
-    facts = [f"* shapes: `{_plain(row.shapes)}`" + (", when it is finalized" if row.state else "")]
+    facts = [
+        f"* shapes: `{_plain(row.shapes)}`" + (", the shape that `finalize_state(state)` returns" if row.state else "")
+    ]
     if row.weights:
         facts.append(f"* `return_weights=True` adds: `{row.weights}`")
     facts += [f"* `{key}`: {_choices(names)}" for key, names in _named_options(row)]

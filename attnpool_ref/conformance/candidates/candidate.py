@@ -136,7 +136,7 @@ class Candidate:
         return {name: self.for_row(table.get(name)) for name in names}
 
     def title(self):
-        """Returns the name of its target, for reports."""
+        """Returns the name of the target, for reports."""
         return title_of(self.target)
 
     def rows(self):

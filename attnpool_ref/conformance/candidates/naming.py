@@ -66,7 +66,7 @@ def _anywhere(target):
 
 
 def _imported(module, expression):
-    """Returns (imports, expression) of what a module has under a name; what stands at the prompt is there."""
+    """Returns (imports, expression) of a name in a module; names of ``__main__`` need no import at the prompt."""
     if module.__name__ == "__main__":
         return [], expression
     root = expression.partition(".")[0].partition("[")[0]

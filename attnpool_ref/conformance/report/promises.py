@@ -8,7 +8,7 @@ class Promise:
     """One guarantee of the contract.
 
     Attributes:
-      name: what the report calls it.
+      name: the guarantee's name in the report.
       says: the guarantee in one sentence.
       line: the number of its section in ``docs/contract.md``; 0 for the definition itself.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
@@ -193,7 +193,7 @@ PROMISES = (
         "refusals",
     ),
 )
-"""All guarantees, in the order of the report: each stands after those that explain it."""
+"""All guarantees, in the order of the report: each comes after the guarantees that explain it."""
 
 BY_NAME = {promise.name: promise for promise in PROMISES}
 

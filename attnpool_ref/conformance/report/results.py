@@ -40,7 +40,7 @@ class Compared:
     """One array of a result in a failing case, as nested lists of plain numbers.
 
     Attributes:
-      name: which one: "the result", "the weights", "result 2 of 2".
+      name: "the result", "the weights", "result 2 of 2".
       expected: what the definition says.
       got: the implementation's result.
     """
@@ -57,10 +57,10 @@ class Failure:
     Attributes:
       row: name of the row.
       check: the guarantee.
-      dtype: in which it failed.
-      message: what was got, and what was needed.
+      dtype: the dtype in which the guarantee failed.
+      message: the actual and the needed result.
       snippet: Python code that shows it at a prompt.
-      size: how many numbers the arguments hold.
+      size: the number of elements of all arguments.
       arrays: expected and got, where the answer itself is wrong and small enough to look at.
     """
 
@@ -80,11 +80,11 @@ class Kept:
     Attributes:
       promise: its name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
       status: "held", "broken" or "n/a".
-      why: the reason why it is n/a.
+      why: the reason for "n/a".
       follows_from: the broken guarantee that explains this one, or "".
-      waived: the reason for a waiver, where it is waived and broken, or "".
-      cases: the number of cases that tested it.
-      dtypes: the dtypes in which it was tested.
+      waived: the reason of the waiver if the guarantee is broken and waived, else "".
+      cases: the number of cases that tested the guarantee.
+      dtypes: the dtypes in which the guarantee was tested.
       failures: the smallest one in each dtype; for bad input, each call that did not raise the expected error.
       notes: deviations that break nothing unless an option asks for more.
     """
@@ -126,11 +126,11 @@ class RowReport:
       promises: the result for each guarantee, by name.
       partial: why a "pass" is only "partial".
       unasked: what was skipped, and why.
-      notes: its output, its warnings, and deviations that break only optional guarantees.
-      by_place: its arguments that were matched by position only, by the function's names.
-      adapter: the family of its arrays.
-      cases: how many were judged.
-      seconds: how long it took.
+      notes: the implementation's output, its warnings, and deviations that break only optional guarantees.
+      by_place: the arguments that were matched by position only, by the function's names.
+      adapter: the array family.
+      cases: the number of cases that were judged.
+      seconds: the duration of the judging.
       ended: why the judging ended early, or "".
     """
 
@@ -198,15 +198,15 @@ class Report:
     """Report of one implementation, with all functions.
 
     Attributes:
-      candidate: its name.
+      candidate: the implementation's name.
       device: the name of the device.
-      versions: of the packages that matter for the numbers.
+      versions: the versions of the packages that affect the numbers.
       rows: the rows' reports.
-      calls: its calling convention, where that differs from the functions'.
+      calls: the implementation's calling convention, where it differs from the functions'.
       seed: the seed of the drawn cases, in addition to their names.
       interrupted: whether the judging was stopped.
       waivers: the guarantees that were waived, each with its reason.
-      idle_waivers: those among them that waived nothing, and why.
+      idle_waivers: the waivers that waived nothing, each with the reason.
     """
 
     candidate: str

@@ -21,11 +21,11 @@ NONE = "the candidate has none of the rows; name the one that it is"
 def each_promise(candidate, *rows, **asked: Any):
     """Returns a :class:`Claim` for each guarantee of each function, for ``pytest.mark.parametrize`` or ``subTest``.
 
-    The implementation is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
+    The implementation is called in this process, which a crash would end; ``pytest --attnpool`` uses a child process.
 
     Args:
       candidate: as in :func:`~attnpool_ref.conformance.running.judge`.
-      *rows: names of rows; those that the implementation has if none is given.
+      *rows: names of functions; without any, all functions that the implementation has.
       **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`: dtypes, and how the implementation is called.
 
     Returns:
@@ -76,7 +76,7 @@ class Judgement:
         """The row's report.
 
         Raises:
-          KeyboardInterrupt: somebody has stopped the judging.
+          KeyboardInterrupt: the user has stopped the judging.
         """
         report = self.judge_row(self.row)
         if report.interrupted:
@@ -103,8 +103,9 @@ class Claim:
         """Passes if the guarantee holds.
 
         Raises:
-          AssertionError: it is broken; with the cause where it is known, and the smallest failing case as code.
-          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another guarantee explains it; with the reason.
+          AssertionError: the guarantee is broken; with the cause if it is known, and the smallest failing case as code.
+          unittest.SkipTest: the guarantee was not judged, or is broken but waived or explained by another one; with the
+            reason.
         """
         __tracebackhide__ = True
         report = self._judgement.report

@@ -23,9 +23,9 @@ from attnpool_ref.conformance.scope import Scope, split
 def judge(candidate, *, name="", progress=None, **options: Any):
     """Judges an implementation against the oracle.
 
-    The implementation is called in this process, which it can end or block, unless ``jobs`` is at least 2.
-    ``attnpool check`` and ``pytest --attnpool`` import and call it in a child process. Ctrl-C ends the judging with a
-    report of what was judged until then.
+    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2. ``attnpool
+    check`` and ``pytest --attnpool`` import and call the implementation in a child process. Ctrl-C ends the judging
+    with a report of the functions judged until then.
 
     Args:
       candidate: a module, a mapping of names, any object with functions named as in the table, one callable if
@@ -124,17 +124,18 @@ def _missing(row, fails):
 
 @takes_options_of(Scope, without=("only", "strict", "jobs", "progress"), dtypes=("float32", "float64"))
 def check(candidate, name, **options: Any):
-    """Asserts that an implementation is the function called ``name``; for your own tests.
+    """Asserts, for your own tests, that an implementation gives all guarantees of the function called ``name``.
 
-    The implementation is called in this process, which it can end or block.
+    The implementation is called in this process, which a crash would end.
 
     Args:
-      candidate: a function, a module with parameters, or anything that has the function by its name.
-      name: the function, as the table calls it.
+      candidate: a function, a module with parameters, or any object with an attribute of the function's name.
+      name: the function's name in attnpool, such as "mean_pooling".
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Raises:
-      AssertionError: with the cause, if it is known, and the smallest failing case as code; or with what was never judged.
+      AssertionError: a guarantee is broken, or something was never judged. The message has the cause, if it is known, and
+        the smallest failing case as code.
       ValueError: no function, argument, guarantee or form of masks has such a name.
     """
     __tracebackhide__ = True  # pytest shows the message, and no source of the judge under it

@@ -30,7 +30,7 @@ def conclude(report, subject, scope, coverage, ended=""):
       report: the row's report.
       subject: the implementation under test.
       scope: what was to be judged.
-      coverage: what was.
+      coverage: the cases that were judged.
       ended: why the judging ended early, or "".
     """
     report.ended = ended
@@ -54,9 +54,9 @@ def unanswered(report, dtype, title, how, code=""):
     Args:
       report: the row's report.
       dtype: that of the last call, or "".
-      title: its case's, or "".
-      how: how it ended.
-      code: what shows it at a prompt.
+      title: the title of that call's case, or "".
+      how: how the judging ended.
+      code: code that shows the end at a prompt.
     """
     for kept in report.promises.values():
         kept.why = "its check was not reached"
@@ -115,7 +115,7 @@ def _arguments(subject):
 
 
 def _why(name, report, subject, scope, broken):
-    """Why nothing was judged of a promise."""
+    """Returns the reason why a guarantee was not judged."""
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if name == promises.REFUSALS:

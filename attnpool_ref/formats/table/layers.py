@@ -36,7 +36,7 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output map) are its names."""
+    """Returns a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output projection) are its names."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,

@@ -142,7 +142,7 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "This is one update step. For more, pass the result as the query.",
+        "One update step. For the next, pass the result as the query, with the key kernel (if any) also as `query_kernel`.",
         "AttentionPool",
     ),
     Entry(

@@ -48,7 +48,7 @@ INSTANCES = (
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
         "Durand, Thome, Cord 2016, its upper half; torch.topk, then a mean",
-        "A bag of fewer than k tokens gives the mean of all, where torch's topk fails. Ties share the gradient.",
+        "The result of a bag of fewer than k tokens is their mean; torch's topk fails. Ties share the gradient.",
     ),
     Entry(
         ("WELDON", "CHOWDER", "min-max pooling"),

@@ -69,7 +69,7 @@ HEADS = (
         "AttentiveProbe",
     ),
     Entry(
-        ("AIM probe", "CAPI probe", "attention probe without a query map"),
+        ("AIM probe", "CAPI probe", "attention probe without a query projection"),
         "multi_head_attention_pooling(f(x), mask, query=q, key_kernel=K, value_kernel=V)",
         "El-Nouby et al. 2024; ml-aim; Darcet et al. 2025",
         "q is [n, H, c]. f is AIM's batch norm with stored statistics. CAPI has no norm, but biases of keys and values.",

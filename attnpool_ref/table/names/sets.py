@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "As in the authors' code: no output map, scaled by the whole width, added to the projected seeds.",
+        "As in the authors' code: no output projection, scaled by the width of all heads, added to the projected seeds.",
         "PMA",
     ),
     Entry(
@@ -31,7 +31,7 @@ SETS = (
         "pooled = seeds + multi_head_attention_pooling(clean, mask, query=seeds, **maps)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "PyG's `PoolingByMultiheadAttention`",
-        "Unlike the authors' PMA: a layer before it, an output map, added to the seeds, norms by default.",
+        "Unlike the authors' PMA: a layer on the tokens, an output projection, added to the raw seeds, norms by default.",
         "PMA",
     ),
     Entry(

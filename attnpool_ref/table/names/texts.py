@@ -129,14 +129,14 @@ SENTENCES = (
     Entry(
         ("recency", "exponential decay"),
         "weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)",
-        "a recipe; `n` [..., 1] is the number of real tokens",
-        "The last real token has weight 1, whichever side the padding is on.",
+        "a recipe; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
+        "Before normalization the last real token has weight 1, whichever side the padding is on.",
     ),
     Entry(
         ("ALiBi pooling", "attention with a linear bias"),
         "attention_pooling(x, mask, q, bias=-slope * (n - 1 - token_positions(mask)))",
-        "after Press et al. 2022; `n` [..., 1] is the number of real tokens",
-        "The bias may hold anything in padding.",
+        "after Press et al. 2022; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
+        "The bias may hold any values at padding.",
     ),
 )
 

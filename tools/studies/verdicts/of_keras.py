@@ -31,7 +31,7 @@ def attention(dtype):
 
 def additive_attention(dtype):
     """Query, value and key, the layer's `scale` as the output kernel, and a mask over the pairs [B, n, m], which
-    `_apply_scores` documents. It has no maps of query and key: the row's are the identity.
+    `_apply_scores` documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
     """
     scale = eighths(np.random.default_rng(0), 4)
     layer = _keras().layers.AdditiveAttention(dtype=dtype)
