@@ -17,8 +17,11 @@ from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
 
+IS_QUICK = jax.__version_info__ < (0, 11)
+"""Whether XLA has the older way to write loops, which compiles three times as fast."""
+
 FLAGS = ["--xla_cpu_parallel_codegen_split_count=1", "--xla_cpu_emitter_verification_level=0"]
-if jax.__version_info__ < (0, 11):  # the older way to write loops compiles three times as fast; later versions lack it
+if IS_QUICK:
     FLAGS += ["--xla_cpu_use_fusion_emitters=false"]
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
@@ -40,6 +43,14 @@ def pytest_configure(config):
     config.pluginmanager.register(table, "allowed-warnings")
     if hasattr(config, "workerinput"):  # a process of pytest-xdist ends at once: freeing its programs takes seconds
         atexit.register(os._exit, 0)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
+def pytest_collection_modifyitems(items):
+    """Leaves what is marked ``compiles`` to the thorough run where compiling is slow."""
+    for item in items:
+        if not IS_QUICK and item.get_closest_marker("compiles"):
+            item.add_marker("thorough")
 
 
 def pytest_collection_finish():

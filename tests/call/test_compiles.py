@@ -62,6 +62,7 @@ def numbers_of(row):
     }
 
 
+@pytest.mark.compiles
 def test_other_values_compile_nothing(example):
     row, arrays, call = example
     floats = {k: v for k, v in arrays.items() if k not in numbers_of(row) and v.dtype == np.float32}

@@ -19,6 +19,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("name", "package"), RUNS)
 def test_a_guide_prints_what_it_says_with_every_package_that_it_can_import(name, package, capsys):
     text = "\n".join(python_blocks(GUIDES[name]))

@@ -14,6 +14,8 @@ import attnpool_flax
 from attnpool_flax import linen
 from attnpool_ref import formats
 
+pytestmark = pytest.mark.compiles
+
 
 @partial(nnx.jit, static_argnums=0)
 def outputs(twin, module, variables, inputs, mask):

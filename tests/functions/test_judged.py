@@ -17,6 +17,8 @@ from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
 
+pytestmark = pytest.mark.compiles
+
 every_row = pytest.mark.parametrize(
     "row",
     [pytest.param(row, marks=[pytest.mark.thorough] * row.packed, id=row.name) for row in table.VARIANTS],

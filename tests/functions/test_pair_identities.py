@@ -7,6 +7,8 @@ from drawn import draw
 from packages import every_package
 from rounding import assert_close, rounded
 
+pytestmark = pytest.mark.compiles
+
 BATCH, LENGTH, OTHER, WIDTH = 2, 5, 4, 3
 
 

@@ -16,6 +16,8 @@ import attnpool_ref
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_ref.conformance.checks.tolerances import allowed_error
 
+pytestmark = pytest.mark.compiles
+
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 KERNELS = ["gaussian", "boxcar", "triangular", "epanechnikov", "constant"]
 N, M, D, E, V, O, H, C, C2 = 2, 5, 3, 4, 6, 7, 2, 8, 9  # noqa: E741

@@ -99,6 +99,7 @@ def assert_near(got, want, terms=32):
 # The monoid
 
 
+@pytest.mark.compiles
 @every_package
 @every_kind
 def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name):

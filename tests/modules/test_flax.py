@@ -5,6 +5,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 from modules.cases import (
     CASES,
@@ -42,6 +43,7 @@ def test_multi_head_attention_computes_what_flaxs_own_layer_computes_from_the_sa
     assert_near(ours(*data.values(), mask=mask), expected, allowed(case, data, {"mask": mask}, parameters))
 
 
+@pytest.mark.compiles
 @every_case
 def test_splitting_and_merging_an_nnx_module_keeps_it(case):
     data, masks = case.draw()

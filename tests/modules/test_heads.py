@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from modules.cases import CASES, NNX, allowed, assert_near, same_bits
 
+pytestmark = pytest.mark.compiles
+
 every_head = pytest.mark.parametrize("case", [case for case in CASES if case.row.family == "heads"], ids=str)
 
 

@@ -62,6 +62,7 @@ def test_the_weights_are_the_functions_and_change_no_bit(case, kind):
     same_bits(both[0], kind.call(case, parameters, data, masks, **drops))
 
 
+@pytest.mark.compiles
 @thorough_case
 @both_kinds
 def test_gradients_are_the_functions_and_finite_with_padding_and_empty_rows(case, kind):

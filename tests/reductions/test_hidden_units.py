@@ -14,6 +14,8 @@ import attnpool_flax
 from attnpool_flax import scores
 from attnpool_flax.call.compiled import FUNCTIONS
 
+pytestmark = pytest.mark.compiles
+
 N, M, D, H, V = 3, 5, 4, 7, 2
 SHAPES = {
     "additive_score": [(D, H), (D, H), (H,)],

@@ -13,6 +13,8 @@ from attnpool_flax.reductions import packed_chunks, packed_slots, packed_softmax
 from attnpool_flax.reductions.dispatch import unify_varying
 from attnpool_flax.reductions.segment_sums import segments_of
 
+pytestmark = pytest.mark.compiles
+
 N, S, D = 37, 6, 5
 BITS = {"bfloat16": 16, "float16": 22, "float32": 22}
 """Bits of a factor that products see: of two narrow rows, or of float32."""

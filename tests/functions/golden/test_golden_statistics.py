@@ -12,6 +12,8 @@ from rounding import assert_printed, rounded
 
 import attnpool_flax
 
+pytestmark = pytest.mark.compiles
+
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)], np.float32)
 MASK = np.array([True, True, True, False])
 KERNEL = np.array([(0.1, 0.2), (0.3, -0.4)], np.float32)
