@@ -1,6 +1,7 @@
 """Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them."""
 
 import copy
+import functools
 import math
 from typing import Any
 
@@ -30,7 +31,7 @@ class Dense(Tokens):
         """Stores the tokens; with ``recompute`` whole products are rematerialized and save no array of the size of x."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
-        self._recompute = recompute
+        self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
     # ----------------------------------------------------------------------------------------------------------
@@ -81,7 +82,7 @@ class Dense(Tokens):
             scores, state = softmax_kernel()(*arrays, self.precision)
         else:
             plain = self._whole(softmax.plain, 6)
-            scores, state = by_default(self.requested, softmax.tiled, plain, arrays, self.precision)
+            scores, state = self._by_default(self.requested, softmax.tiled, plain, arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
         return scores, state, batch
@@ -177,7 +178,7 @@ class Dense(Tokens):
         arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
         whole = known(self.length)  # the divisor of a symbolic length is an array
         requested, plain = (self.requested if whole else "einsum"), self._whole(sums.plain_sum, *[3] * whole, 4)
-        return by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
+        return self._by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
         """Averages the real tokens: [..., d]; the terms of the sum are divided first, and do not overflow."""
@@ -301,7 +302,7 @@ class Dense(Tokens):
         batch = self._batch()
         x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
         tokens = x if self.axis_name is None else lax.stop_gradient(x)
-        state = by_default(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
+        state = self._by_default(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
             return state, batch
         (state,) = all_reduce_states([state], self.axis_name)
@@ -334,7 +335,7 @@ class Dense(Tokens):
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
         static = activation, self.precision, not self._recompute
-        scores, after.x = by_default(self.requested, *kernels, arrays, *static)
+        scores, after.x = self._by_default(self.requested, *kernels, arrays, *static)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):

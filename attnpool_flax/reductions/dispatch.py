@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from jax import lax
 from jax.core import Tracer
 from jax.interpreters import ad
 
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.tiling import WHOLE
 
@@ -64,7 +66,7 @@ def default_implementation(*arrays):
     return "tiles" if unsharded or not on_cpu() else "einsum"
 
 
-def by_default(requested, tiled, plain, arrays, *static):
+def by_default(requested, tiled, plain, arrays, *static, recompute=False):
     """Calls the kernel of the requested implementation, or of the default on the platform that the program is lowered for.
 
     Where a process has several CPUs, accelerators have another default than they (:func:`default_implementation`). Arrays on a
@@ -76,6 +78,7 @@ def by_default(requested, tiled, plain, arrays, *static):
       plain: the kernel of "einsum".
       arrays: the arguments of the kernel, tokens first.
       *static: more arguments, which are not arrays.
+      recompute: whether ``plain`` is rematerialized: then nothing is saved for the platform that a program is not lowered for.
     """
     leaves = jax.tree.leaves(arrays)
     if resolve(requested, *leaves) == "tiles":
@@ -86,7 +89,8 @@ def by_default(requested, tiled, plain, arrays, *static):
     def on(kernel):
         return lambda *arrays: kernel(*arrays, *static)
 
-    return lax.platform_dependent(*arrays, cpu=on(plain), default=on(tiled))
+    by_platform = functools.partial(lax.platform_dependent, cpu=on(plain), default=on(tiled))
+    return (remat(by_platform) if recompute else by_platform)(*arrays)
 
 
 def _worth_a_loop(x):
