@@ -97,11 +97,11 @@ def entmax15(scores, mask=None, *, axis=-1):
 
     .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
               \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad
-              k = \max \Big\{ k : \sum_{j \le k} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(k)}\big)^2 < 1 \Big\}
+              k = \max \Big\{ i : \sum_{j \le i} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(i)}\big)^2 < 1 \Big\}
 
-    :math:`M_k` is the mean of the :math:`k` largest halved scores, :math:`V_k` the sum of their squared deviations from
-    it. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of
-    :math:`+\infty` gives NaN in its own row.
+    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order. :math:`M_k` is the mean of the :math:`k` largest
+    halved scores, :math:`V_k` the sum of their squared deviations from it. In a fully masked row, or if every real score
+    is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` gives NaN in its own row.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.

@@ -23,9 +23,10 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
+      weights: at least 0; the number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
+        [..., L, d], as many as x, for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number; without weights, 1 divides by N - 1.
+      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights.
       epsilon: :math:`\epsilon`, a number, the minimum of the variance.
 
     Returns:
@@ -65,7 +66,8 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
+      weights: at least 0; the number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
+        [..., L, d], as many as x, for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
       epsilon: the minimum of the variance, a number.

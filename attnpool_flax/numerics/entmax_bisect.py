@@ -20,8 +20,8 @@ TERMS = 16
 def alpha_entmax(scores, alpha, axis):
     """Returns the weights of scores, which are -inf at padding.
 
-    With d = score - max_score and p = alpha - 1 they are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0. Each row has
-    one c in [0, log n] with which they sum to 1; the sum decreases in c.
+    With d = score - max_score and p = alpha - 1 they are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0. Each row with
+    n > 0 real scores has one c in [0, log n] with which they sum to 1; the sum decreases in c. Other rows are 0.
     """
     power = alpha - 1
     max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)

@@ -1,11 +1,12 @@
 """Exponential sums of each channel, for means of exp(scale x) that stay accurate at any scale.
 
 Exponents are relative to the largest one. At a small scale all exponentials are nearly 1, and their sum loses the digits in
-which they differ; a second sum, the slack, holds sum of expm1(scale depth) / scale. Scales are at least 0 here, and may be
-infinite; callers turn the sign of x for a negative scale. Values are halved and scales doubled, because the difference of
-two floating-point numbers may overflow.
+which they differ; a second sum, the slack, holds the sum of expm1(scale depth) / scale, where depth = x - max x. Scales are at least 0 here, and may be
+infinite; callers turn the sign of x for a negative scale. Values are halved and scales doubled, which leaves
+scale x unchanged, because the difference of two floating-point numbers may overflow.
 
-The reductions have no gradient rules. Five elementwise functions have, where plain differentiation would lose accuracy.
+JAX differentiates the reductions. Five elementwise functions have gradient rules, because plain differentiation of them would
+lose accuracy.
 """
 
 import functools

@@ -21,8 +21,8 @@ def of_all(x, y, x_mask, y_mask, precision):
     Products that differ only by rounding count as tied, and share the gradient evenly.
 
     Args:
-      x: [..., n, e] clean tokens.
-      y: [..., m, e] clean tokens.
+      x: [..., n, e] tokens, 0 at padding.
+      y: [..., m, e] tokens, 0 at padding.
       x_mask: bool [..., n], or None.
       y_mask: bool [..., m], or None.
       precision: of the products.

@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
-:func:`read` returns the module's name, options and parameters; :func:`write` is the inverse, bit for bit. Each format
-is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the
-same for modules.
+:func:`read` returns the module's name, options and parameters; :func:`write` is the inverse: the parameters have
+the same bits. Each format is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and
+``attnpool_flax.save`` do the same for modules.
 """
 
 from attnpool_ref import contract

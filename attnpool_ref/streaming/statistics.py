@@ -177,7 +177,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       mask: bool, broadcastable to [..., L], True = real.
       weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
       epsilon: the minimum of the variance, a number.
 
     Returns:
@@ -210,7 +210,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       mask: bool, broadcastable to [..., L], True = real.
       weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; without weights, 1 divides by N - 1. Only states with the same ``ddof`` merge.
+      ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
       epsilon: the minimum of the variance, a number.
 
     Returns:

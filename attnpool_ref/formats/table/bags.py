@@ -32,7 +32,7 @@ CLAM = Format(
     title="the attention of CLAM, gated or not, behind its first layer (`attention_net.0`, then ReLU)",
     source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
     module="AdditiveAttentionPool",
-    verified="3.0e-16, on whole sequences and on the real tokens only, as it has no mask",
+    verified="3.0e-16, compared without padding, because it has no mask",
     usual="attention_net.3.",
     notes="The tokens are those after `attention_net.0` and ReLU, which are outside of the prefix. If `.module` was removed from the keys, pass `prefix`. With one class the result is [B, d], where the original has [1, d] for its one bag; with several it is [B, K, d].",
     forms=(
@@ -50,7 +50,7 @@ ABMIL = Format(
     title="Ilse et al.'s attention over a bag, gated or not",
     source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
     module="AdditiveAttentionPool",
-    verified="3.1e-16, on whole sequences and on the real tokens only, as it has no mask",
+    verified="3.1e-16, compared without padding, because it has no mask",
     notes="The tokens are those after the feature extractor. With one hop (`K = 1`) the result is [B, d], where the original has [1, d] for its one bag; with several it is [B, K, d].",
     forms=(
         *_forms("attention_V.0", "attention_w", gate="attention_U.0"),

@@ -96,7 +96,7 @@ WESPEAKER_ASTP = Format(
     title="the ASTP of WeSpeaker and 3D-Speaker (for 3D-Speaker pass `epsilon=1e-10`)",
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
-    verified="9.3e-15, on whole sequences and on the real tokens only, as it has no mask; with the global context 6.4e-8, see below",
+    verified="9.3e-15, compared without padding, because it has no mask; with the global context 6.4e-8, see below",
     usual="pool.",
     notes="With the global context, WeSpeaker adds 1e-7 under the root of the deviation, where attnpool has a floor: they differ by up to 1e-7 / (2 sigma).",
     forms=_forms(

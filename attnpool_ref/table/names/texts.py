@@ -182,7 +182,7 @@ SPANS = (
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
         "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
         "Lee et al. 2017; AllenNLP's extractor of that name",
-        "AllenNLP's ignores the mask of the sequence inside a span.",
+        "AllenNLP's gives weight to padding inside a span; here its weight is 0.",
     ),
     Entry(
         ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
