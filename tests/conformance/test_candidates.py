@@ -248,6 +248,10 @@ def test_parameters_that_nobody_described_are_listed():
     assert unasked.why.startswith("it takes no `") and "; it holds `query`" in unasked.why
 
 
+def test_a_package_of_states_holds_no_parameters():
+    assert "its parameters" not in [unasked.what for unasked in row_of(ref, "mean_state").unasked]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -52,12 +52,12 @@ def _arrays_in(target, depth, seen):
 
 
 def _parts(target):
-    """Returns (name, value) pairs of a module, a mapping or a list."""
+    """Returns (name, value) pairs of a mapping, a list or an object, such as a Flax module; none of Python's modules."""
     if isinstance(target, Mapping):
         return [(str(key), value) for key, value in target.items()]
     if isinstance(target, (list, tuple)):
         return [(str(place), value) for place, value in enumerate(target)]
-    if callable(target) and hasattr(target, "__code__"):
+    if isinstance(target, types.ModuleType) or (callable(target) and hasattr(target, "__code__")):
         return []
     return [(name, value) for name, value in getattr(target, "__dict__", {}).items() if not name.startswith("_")]
 
