@@ -54,7 +54,6 @@ ONE_PASS = {
         "mask_attention",
         "bidaf_attention",
         "latent_attention_pooling",
-        "vlad_pooling",
         "cross_attention_pooling_all_pairs",
     ),
     "hidden units": ("additive_attention_pooling", "attentive_statistics_pooling"),

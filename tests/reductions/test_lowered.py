@@ -195,11 +195,16 @@ def found_in(modules, call):
     return looping, [platform for platform, module in modules.items() if wide_copies(module, tokens_of(call))]
 
 
+def allowed_to_loop(name):
+    """The platforms on which a row may have loops."""
+    reason = LOOPS.get(name)
+    return ["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else []
+
+
 @pytest.mark.parametrize("call", QUICK, ids=title)
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)
-    reason = LOOPS.get(call.name)
-    assert looping == (["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else [])
+    assert looping == allowed_to_loop(call.name)
     assert copying == (list(PLATFORMS) if call.name in WIDE else [])
 
 
@@ -207,15 +212,14 @@ def test_accelerators_see_no_loop_and_no_wide_copy(call):
 @pytest.mark.parametrize("call", [call for call in CALLS if call not in QUICK], ids=title)
 def test_sorted_tokens_and_states_see_no_loop(call):
     looping, _ = found_in(lowered(call), call)
-    assert looping == (list(PLATFORMS) if call.name in LOOPS else [])
+    assert looping == allowed_to_loop(call.name)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", QUICK, ids=title)
 def test_float32_sees_no_loop(call):
     looping, copying = found_in(lowered(call, dtype="float32", direction=calls.FORWARD), call)
-    reason = LOOPS.get(call.name)
-    assert looping == (["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else [])
+    assert looping == allowed_to_loop(call.name)
     assert copying == []
 
 
