@@ -140,14 +140,9 @@ def platform():
     return _PLATFORM.get() or jax.default_backend()
 
 
-@contextlib.contextmanager
 def on_platform(name):
     """Answers for another platform than the default backend, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
-    token = _PLATFORM.set(name)
-    try:
-        yield
-    finally:
-        _PLATFORM.reset(token)
+    return _with_value(_PLATFORM, name)
 
 
 def inputs_dtype():
@@ -155,14 +150,18 @@ def inputs_dtype():
     return _INPUTS.get()
 
 
-@contextlib.contextmanager
 def with_inputs_of(dtype):
     """Answers :func:`inputs_dtype` inside of the ``with`` block."""
-    token = _INPUTS.set(dtype)
+    return _with_value(_INPUTS, dtype)
+
+
+@contextlib.contextmanager
+def _with_value(variable, value):
+    token = variable.set(value)
     try:
         yield
     finally:
-        _INPUTS.reset(token)
+        variable.reset(token)
 
 
 def log_dispatch(implementation):

@@ -101,7 +101,7 @@ def _over_unknown(function, parts, masks, count, most):
     """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
     number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
 
-    def in_blocks(array):
+    def in_padded_blocks(array):
         if array is None or array.shape[-2] == 1:
             return None
         filled = resized(array, -2, number * rows)
@@ -112,7 +112,7 @@ def _over_unknown(function, parts, masks, count, most):
         return None, rematerialized(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
 
     arrays, rematerialized = (*parts, *masks), remat(function)
-    own = [in_blocks(array) for array in arrays]
+    own = [in_padded_blocks(array) for array in arrays]
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
     _, results = lax.scan(block_step, None, own)
     return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
