@@ -211,7 +211,7 @@ def heads_page():
     parts = [HEADS_INTRODUCTION]
     for row in formats.FORMATS.values():
         facts = [
-            f"* Required arguments: {given(row).replace('; by default', '. Default:')}.",
+            f"* Required arguments: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
             *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
             f"* Module: `{row.module}`",
             f"* Largest difference from the original: {row.verified}.",

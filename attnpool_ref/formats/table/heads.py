@@ -25,7 +25,7 @@ SIGLIP = Format(
     module="MAPHead",
     verified="5.2e-16, with and without the mask of SigLIP 2",
     usual="vision_model.head.",
-    notes="This is the head of the image tower. Its prefix is `head.` in a file of `SiglipVisionModel`, and `vision_model.head.` in one of `SiglipModel`. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `[..., 0, :]`.",
+    notes="This is the head of the image tower. Its prefix is `head.` in a file of `SiglipVisionModel`, and `vision_model.head.` in one of `SiglipModel`. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (
@@ -58,7 +58,7 @@ SIGLIP_BV = Format(
     usual="params/img/MAPHead_0/",
     separator="/",
     framework="",
-    notes="The parameters are the same as in the format `siglip`, bit for bit. The result has an axis for the query, which the original drops: compare `[..., 0, :]`. The text tower of a model may have such a head too, under `params/txt/`.",
+    notes="The parameters are the same as in the format `siglip`, bit for bit. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original. The text tower of a model may have such a head too, under `params/txt/`.",
     forms=(
         Form(
             (
@@ -92,7 +92,7 @@ TIMM_LATENT = Format(
     module="MAPHead",
     verified="5.6e-16, with and without the original's mask",
     usual="attn_pool.",
-    notes="The file holds neither the kind of gelu nor the epsilon. timm's SigLIP models have activation `gelu_tanh` and epsilon 1e-6; timm's default activation is the exact gelu. The result has an axis for the query, which the original drops: compare `[..., 0, :]`.",
+    notes="The file holds neither the kind of gelu nor the epsilon. timm's SigLIP models have activation `gelu_tanh` and epsilon 1e-6; timm's default activation is the exact gelu. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (
@@ -127,7 +127,7 @@ CLIP = Format(
     module="AttentionPool2d",
     verified="4.1e-16, without padding, because the original has no mask",
     usual="visual.attnpool.",
-    notes="The tokens are the pixels of the feature map, row by row: [B, height * width, d]. The learned positions are not resized, so the feature map must have the size that the head was trained for.",
+    notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The learned positions are not resized, so the feature map must have the size that the head was trained for.",
     forms=(
         Form(
             (
@@ -179,7 +179,7 @@ TIMM_POOL2D = Format(
     module="AttentionPool2d",
     verified="7.4e-16, without padding, because the original has no mask",
     usual="head.",
-    notes="The tokens are the pixels of the feature map, row by row: [B, height * width, d]. The feature map must have the size that the head was trained for: timm resizes the learned positions for other sizes, attnpool does not. Loading a `RotAttentionPool2d`, which has rotary positions instead, is an error.",
+    notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The feature map must have the size that the head was trained for: timm resizes the learned positions for other sizes, attnpool does not. Loading a `RotAttentionPool2d`, which has rotary positions instead, is an error.",
     forms=tuple(_of_timm_2d(fused, class_token) for class_token in (False, True) for fused in (True, False)),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "qkv_features": "w", "out_features": "o"},
     num_heads=64,
