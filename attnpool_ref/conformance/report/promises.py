@@ -51,7 +51,7 @@ PROMISES = (
         (*_WRONG, EMPTY),
     ),
     Promise(
-        "ties and edges", "Ties, zeros and values at a limit have the results of the definition.", 13, (*_WRONG, EMPTY)
+        "ties and edges", "Ties, zeros and other special values have the results of the definition.", 13, (*_WRONG, EMPTY)
     ),
     Promise(
         "one argument alone",
@@ -126,7 +126,7 @@ PROMISES = (
     ),
     Promise(
         "forward over reverse",
-        "Forward mode over the gradient works in a direct call; where it does not, the error says what to write.",
+        "Forward mode over the gradient works in a direct call; if it fails under jit, the error says what to write.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
         "forward over reverse",
