@@ -51,7 +51,10 @@ PROMISES = (
         (*_WRONG, EMPTY),
     ),
     Promise(
-        "ties and edges", "Ties, zeros and other special values have the results of the definition.", 13, (*_WRONG, EMPTY)
+        "ties and edges",
+        "Ties, zeros and other special values have the results of the definition.",
+        13,
+        (*_WRONG, EMPTY),
     ),
     Promise(
         "one argument alone",
