@@ -88,7 +88,7 @@ def given(row):
         f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)
     ]
     if isinstance(row.num_heads, int):
-        defaults.insert(0, f"heads of {row.num_heads}")
+        defaults.insert(0, f"heads of width {row.num_heads}")
     return f"{words}; by default {', '.join(defaults)}" if defaults else words
 
 

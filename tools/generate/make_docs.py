@@ -107,8 +107,10 @@ HEADS_INTRODUCTION = """
 
 # Trained heads
 
-Heads that other libraries trained give the same results here, and also take a mask. `load` returns an NNX module,
-`attnpool_flax.linen.load` a Linen module and its variables. `save` writes the format of the other library, bit for bit.
+A head is the part of a model after the encoder that pools its tokens, such as SigLIP's attention over image patches.
+attnpool loads heads that other libraries trained. A loaded head gives the same results up to rounding, and takes a mask
+even where the original has none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen module and its
+variables. `save` writes a head in the format of the other library; what was loaded is written with the same bits.
 
 ```python
 import numpy as np
@@ -125,32 +127,35 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **Sources**: a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping
-  from names to arrays of NumPy, JAX or PyTorch, or the parameters of a module. Only the head's own tensors are read
-  from a file. Nothing is downloaded or unpickled: of a `.pt` file, pass what `torch.load(file, weights_only=True)`
+* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`,
+  a mapping from names to arrays (of NumPy, JAX or PyTorch), or the parameters of a module. It reads only the tensors of
+  the head, and downloads and unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True)`
   returns.
-* **Prefix**: `prefix=None` finds the head among other keys. If there are several heads, the error lists them. A prefix
-  that you pass ends with its separator, as in `"head."`. `attnpool inspect FILE` lists the formats that fit a file, and
-  their prefixes.
-* **What the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your arguments,
-  else from the configuration, else from the defaults of the source. If none has them, the error names what to pass.
-  `save` does not write them either: if they are not the other library's defaults, pass them there too.
-* **Metadata**: `save` writes `{"format": "pt"}`, which transformers needs, into the metadata of a `.safetensors` file
-  of PyTorch's tensors. It keeps no other metadata.
-* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
-  writes `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for
-  `SentenceTransformer("models/mine")`. In the folder of an encoder or of a model, it writes only the parts after the
-  encoder.
-* **Saving is atomic**: after a crash there is the old file or the new one, complete.
-* **Result**: the module named under "Becomes", with each parameter in the dtype of the file (`param_dtype=` converts).
-  Tensors that the module has no parameter for, such as the counter of a batch normalization, are kept and saved again.
-* **Padding and fully masked rows**: NaN in padding changes no bit. Queries of a fully masked row attend to 0, and the
-  layers after the attention are applied to that, so that all such rows have the same result and give x no gradient.
-* `attnpool_ref.formats.read` and `write` do the same in NumPy, without JAX.
+* **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
+  default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
+  the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
+* **Options that the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your
+  arguments, else from `config.json`, else from the defaults of the source. If an option has none of these, the error
+  says what to pass. `save` does not write these options either: if they differ from the other library's defaults, pass
+  them there too.
+* **Metadata**: in a `.safetensors` file in the format of a PyTorch library, `save` writes the metadata `{"format":
+  "pt"}`, because transformers requires it. Other metadata of the file that was loaded is not written.
+* **sentence-transformers**: a model is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
+  writes the layers `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, so that
+  `SentenceTransformer("models/mine")` loads them. If the folder already has an encoder or a model, only the layers
+  after the encoder are written.
+* **Crashes while saving**: the file is then either the old one or the new one, and complete.
+* **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
+  (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
+  batch normalization, are kept, and `save` writes them again.
+* **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the attention
+  returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the gradient
+  with respect to their tokens is 0.
+* **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
-The differences below were measured with random weights in float64, relative to the largest output. `python
-tools/studies/golden_differences.py` prints them again. `python examples/siglip_head.py` compares a SigLIP head of real
-size with Flax's own layers.
+For each format below, the largest difference between the results of attnpool and of the original is given, divided by
+the largest output. It was measured with random weights in float64; `python tools/studies/golden_differences.py`
+measures it again. `python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers.
 """.strip()
 
 
@@ -206,15 +211,15 @@ def heads_page():
     parts = [HEADS_INTRODUCTION]
     for row in formats.FORMATS.values():
         facts = [
-            f"* Give: {given(row).replace(', by default', '. Default:')}.",
-            *([f"* Usual prefix: `{row.usual}`"] if row.usual else []),
-            f"* Becomes: `{row.module}`",
-            f"* Differs from the original by: {row.verified}.",
+            f"* Required arguments: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
+            *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
+            f"* Module: `{row.module}`",
+            f"* Largest difference from the original: {row.verified}.",
             *([f"* {row.notes}"] if row.notes else []),
             f"* Source: {row.source}",
         ]
         parts += [
-            f"## {row.name}\n\n{row.title[0].upper()}{row.title[1:]}.",
+            f"## {row.name}\n\nLoads {row.title}.",
             f"```text\n{load_of(row)}\n```",
             "\n".join(facts),
         ]

@@ -70,9 +70,9 @@ SPEECHBRAIN_ASP = Format(
     title="SpeechBrain's AttentiveStatisticsPooling (ECAPA-TDNN)",
     source="speechbrain 1.1.2, speechbrain/lobes/models/ECAPA_TDNN.py",
     module="AttentiveStatisticsPool",
-    verified="3.6e-16, with and without its own mask",
+    verified="3.6e-16, with and without the original's mask",
     usual="asp.",
-    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its tensors are kept, and saved unchanged unless these two have changed.",
+    notes="The frames to pass are [B, L, C], not [B, C, L]. `norm_scale` and `norm_bias` are computed from the batch normalization. `save` writes its tensors unchanged, unless these two parameters have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
@@ -96,9 +96,9 @@ WESPEAKER_ASTP = Format(
     title="the ASTP of WeSpeaker and 3D-Speaker (for 3D-Speaker pass `epsilon=1e-10`)",
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
-    verified="9.3e-15, compared without padding, because it has no mask; with the global context 6.4e-8, see below",
+    verified="9.3e-15, without padding, because the original has no mask; 6.4e-8 with the global context, for the reason below",
     usual="pool.",
-    notes="With the global context, WeSpeaker adds 1e-7 under the root of the deviation, where attnpool has a floor: they differ by up to 1e-7 / (2 sigma).",
+    notes="The frames to pass are [B, L, C], not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance before the square root, where attnpool takes 1e-7 as the minimum of the variance. The two deviations differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),
