@@ -1,4 +1,4 @@
-"""Help for the JAX functions: the definition's docstring, then the differences of the implementation."""
+"""Docstrings of the JAX functions: the definition's docstring, then the differences of the implementation in JAX."""
 
 import importlib
 import inspect
@@ -20,16 +20,17 @@ NOTES = {
 """Descriptions of the arguments that only the JAX functions have."""
 
 OF_PACKED = "Segment numbers on a device that are out of range are padding."
-"""Difference of every packed function: the definition checks all segment numbers."""
+"""Difference of every packed function from its definition, which raises an error for such segment numbers."""
 
 
 def composed(body, name, family, parameters):
-    """Composes the oracle's docstring, the differences that the body's docstring names, and its example on JAX arrays.
+    """Composes a docstring: the oracle's, the differences in the body's docstring, and its example with JAX arrays.
 
     Args:
-      body: the function with the docstring; of a packed function that of the dense one, whose section ``Packed`` counts.
+      body: the function with the docstring. A packed function has the body of the dense one, and uses its section
+        ``Packed``.
       name: the public function's name.
-      family: the oracle's file.
+      family: the name of the oracle's module.
       parameters: the names of the public function's arguments.
     """
     if family == "heads":  # no definition
@@ -47,6 +48,6 @@ def composed(body, name, family, parameters):
 
 
 def _difference(own, name):
-    """Returns what a body's docstring adds to the sentence that names the definition."""
+    """Returns the part of a body's docstring after the sentence that names the definition."""
     text = "\n\n".join(own.paragraphs).removeprefix(f"Twin of :func:`attnpool_ref.{name}`").lstrip(".:; \n")
     return text[:1].upper() + text[1:]

@@ -1,7 +1,4 @@
-"""Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them.
-
-``...`` are batch axes (B their product), L counts tokens, d is their width, and h counts queries.
-"""
+"""Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them; h is the number of queries."""
 
 import copy
 import functools
@@ -91,7 +88,7 @@ class Dense(Tokens):
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, weight sums after the multiplier) from scores and merged state; sums only over a mesh."""
+        """Returns (pooled, weights, weight sums over a mesh or None) from scores and the merged accumulator."""
         weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._unflatten(state.finalize(), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
@@ -160,7 +157,7 @@ class Dense(Tokens):
         return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
 
     def examples_with(self, other):
-        """Returns ((x [B or 1, L, d], y [B or 1, T, d], their masks [B, ...] or None), the map from B to the batch axes)."""
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
         batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flatten(self.mask, 1, batch), self._flatten(other.mask, 1, batch)
         arrays = self._flatten(self.x, 2), self._flatten(other.x, 2), *masks
@@ -274,7 +271,7 @@ class Dense(Tokens):
         return state.sum, weights, state.weight
 
     def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [..., h, d], weights [..., h, L]) of scores [..., h, L]; ``normalize`` as in :meth:`weighted_sums`."""
+        """Returns (sums [..., h, d], weights) under scores [..., h, L]; ``normalize`` as in :meth:`weighted_sums`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         batch = self._batch((weights, 2))
         local = self._weighted_sums(self._flatten(jnp.swapaxes(weights, -1, -2), 2), 1, batch)

@@ -42,7 +42,7 @@ class Packed(Tokens):
         return self.sum()
 
     def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments as in :func:`mapped_sums.packed`."""
+        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments: :func:`mapped_sums.packed`."""
         return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):

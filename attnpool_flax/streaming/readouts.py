@@ -1,4 +1,4 @@
-"""Chunked readouts: states and state functions of latent attention and VLAD."""
+"""Chunked readouts: states and state functions of latent attention, VLAD and gated sums."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -94,8 +94,8 @@ class VladState(State):
     """State of :func:`~attnpool_flax.streaming.vlad_state`: compensated sums of residuals under unnormalized weights.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. A constant in the gradient.
-      sum: [..., K, d], the numerator: the sum of exp(log a - top) times the residual.
+      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. It is a constant in the gradient.
+      sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
       normalize: whether the result is divided by its norms; static.
       decided: the name of the result's dtype; empty if all data are integers.
@@ -127,7 +127,7 @@ class VladState(State):
 
 @compiled
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
-    """Twin of :func:`attnpool_ref.vlad_state`: one cluster after another, no residuals [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_state`: clusters are summed in blocks, without an array of residuals [..., L, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}
     >>> one, other = (vlad_state(jnp.array([[token]]), **parameters) for token in (1.0, 4.0))
