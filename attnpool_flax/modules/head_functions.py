@@ -1,7 +1,7 @@
-"""Pooling heads of published models: layers, attention pooling with learned queries, layers.
+"""Functions of the published pooling heads: layers, attention pooling with learned queries, layers.
 
 Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
-row the attention output is 0, and the layers after the attention process this vector as any other.
+row the attention output is 0, and the layers after the attention map this vector like any other.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
-"""The epsilon of PyTorch's layer normalization, which both variants use."""
+"""The epsilon of PyTorch's layer normalization, which both variants of :func:`pma` use."""
 
 AIM_EPSILON = 1e-6
 """The epsilon of the batch normalization of AIM's probe."""
@@ -97,7 +97,7 @@ def attentional_pooler(
 
 
 def _kernel_of_2d(values, call):
-    """Chooses the implementation of :func:`attention_pool_2d`: without a class token it first takes the mean of the tokens."""
+    """Returns the implementation of :func:`attention_pool_2d`; without a class token it first computes a mean."""
     return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
 
 
@@ -123,8 +123,8 @@ def attention_pool_2d(
 ):
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    The mean is also a key and a value, masked only in a fully masked row. With ``class_token`` (timm) that token replaces
-    it.
+    The mean is also a key and a value, which is masked only in a fully masked row. With ``class_token`` (timm) this
+    learned token replaces the mean.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -137,7 +137,7 @@ def attention_pool_2d(
     first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
     x = jnp.concatenate(unify_varying(first[..., None, :], clean), -2)
     x = x + jnp.broadcast_to(position, x.shape)
-    if mask is not None:  # a length of 0 is no length of `position`
+    if mask is not None:  # the first position is real if any token is
         mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)

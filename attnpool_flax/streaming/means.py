@@ -230,7 +230,7 @@ class LogsumexpState(State):
 @pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
 class SoftmaxState(State):
-    """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, before its division.
+    """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, not yet divided.
 
     Attributes:
       extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; a constant.
@@ -289,7 +289,10 @@ def _common_extreme(a, b):
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, its rest, slack, its rest) of two states, whose extremes lie ``gaps`` below the common; scale >= 0."""
+    """Merges (total, its rest, slack, its rest) of two states, whose extremes are ``gaps`` below the common one.
+
+    The scale is at least 0.
+    """
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):

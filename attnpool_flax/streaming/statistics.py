@@ -167,7 +167,7 @@ def _doubled(shape):
 
 
 def _merged(a, b, ratios):
-    """Returns the merged moments of two states, whose weights are multiplied by ``ratios``, as the fields of a state."""
+    """Returns the merged moments of two states, whose weights are multiplied by ``ratios``, as a state's fields."""
     scale = jnp.maximum(a.scale, b.scale)
     masses = [state.mass * ratio for state, ratio in zip((a, b), ratios, strict=True)]
     mass = masses[0] + masses[1]
