@@ -289,10 +289,7 @@ def _common_extreme(a, b):
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, its rest, slack, its rest) of two states, whose extremes are ``gaps`` below the common one.
-
-    The scale is at least 0.
-    """
+    """Merges (total, its rest, slack, its rest) of two states; ``gaps`` are their depths below the common extreme."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):
