@@ -74,7 +74,7 @@ def _side_by_side(bias, gate_bias, kernel):
 
 
 def averages(tokens, scores, normalizer, out_kernel):
-    """Returns (pooled, weights) of tokens in any layout under given scores; for an ``out_kernel`` [h] without axis n."""
+    """Returns (pooled, weights) of tokens in any layout under scores; without axis n for an ``out_kernel`` [h]."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of_scores(scores)
     else:

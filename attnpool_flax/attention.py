@@ -122,7 +122,9 @@ def dot_product_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`: computed in blocks of queries; [n, m] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.dot_product_attention`.
+
+    It is computed in blocks of queries. An array [n, m] exists only as returned weights.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -168,7 +170,7 @@ def additive_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention`: hidden units are summed without an array [..., n, m, h] over pairs.
+    """Twin of :func:`attnpool_ref.additive_attention`: hidden units are summed without an array [..., n, m, h].
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
     >>> one, mask = jnp.ones((1, 1)), jnp.array([True, True, False])
@@ -201,7 +203,7 @@ def tanh_sum_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.tanh_sum_attention`: hidden units are summed without an array [..., n, m, h] over pairs.
+    """Twin of :func:`attnpool_ref.tanh_sum_attention`: hidden units are summed without an array [..., n, m, h].
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
     >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
@@ -264,7 +266,9 @@ def multi_head_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`: computed in blocks of queries; [H, n, m] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.multi_head_attention`.
+
+    It is computed in blocks of queries. An array [H, n, m] exists only as returned weights.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -329,7 +333,9 @@ def kernel_regression(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: computed in blocks of queries, without an array [..., n, m, d] of differences.
+    """Twin of :func:`attnpool_ref.kernel_regression`.
+
+    It is computed in blocks of queries, without an array [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")

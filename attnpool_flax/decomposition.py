@@ -106,7 +106,7 @@ def _best(cosine, y, real):
 
 
 def _first_of_largest(cosine, terms):
-    """Returns (position of the first of the cosines that are largest up to rounding; whether NaN hides it), both [..., 1]."""
+    """Returns (position of the first of the largest cosines, up to rounding; whether one is NaN), both [..., 1]."""
     cosine = lax.stop_gradient(cosine)
     top = jnp.max(cosine, -1, keepdims=True)
     reaches = cosine >= top - within_rounding(terms, cosine.dtype)

@@ -131,9 +131,10 @@ def _number(tokens):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.noisy_or_pooling`: pairs of tokens are combined by a + b - a b, then pairs of the results, and so on.
+    """Twin of :func:`attnpool_ref.noisy_or_pooling`.
 
-    Result and gradient are accurate also for probabilities near 0, or equal to 1.
+    Pairs of tokens are combined by a + b - a b, then pairs of the results, until one is left. Result and gradient are
+    accurate also for probabilities near 0, or equal to 1.
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
@@ -223,7 +224,7 @@ def finished_power_mean(extreme, sums, zeros, p):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
-    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative with respect to the scale is accurate at small scales.
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate at small scales.
 
     A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result is infinite.
 

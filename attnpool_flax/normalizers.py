@@ -55,7 +55,7 @@ def divide(unnormalized, denominator, mask):
 
 @compiled
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support; the gradient is that of a mean over it.
+    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support; the gradient is of a mean over it.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -74,7 +74,7 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @compiled
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support; the gradient is that of two moments over it.
+    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support; the gradient is of two moments over it.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)

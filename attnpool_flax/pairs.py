@@ -46,7 +46,7 @@ def cross_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum" and "mean" take O((L + T) d), without an array [L, T].
+    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum" and "mean" take O((L + T) d), and no array [L, T].
 
     The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
 
@@ -143,7 +143,7 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: without an array [B, C, L, T] of scores and repeated tokens.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: scores [B, C, L, T] never exist as one array.
 
     x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and
     the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block.
@@ -325,7 +325,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: computed in blocks of context; [n, k] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.mask_attention`: the context comes in blocks; [n, k] exists only as returned weights.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -355,7 +355,7 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: computed in blocks of context; [T, J] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: context comes in blocks; [T, J] exists only as returned weights.
 
     The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
     so it is added only to the maxima.

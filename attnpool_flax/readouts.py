@@ -44,7 +44,7 @@ def latent_attention_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values are computed once, and tokens are mapped in blocks.
+    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values are computed once, tokens in blocks.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -287,7 +287,7 @@ def gated_sum_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_pooling`: computed in blocks of tokens, with one matrix product for gate and value.
+    """Twin of :func:`attnpool_ref.gated_sum_pooling`: one matrix product computes gate and value of a block of tokens.
 
     >>> x, mask = jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False])
     >>> gated_sum_pooling(x, mask, gate_kernel=jnp.zeros((1, 1)), value_kernel=jnp.full((1, 1), 20.0))

@@ -1,4 +1,4 @@
-"""Attention scores, with a hidden layer over pairs of only a few units at a time. Twin of :mod:`attnpool_ref.scores`."""
+"""Attention scores. Twin of :mod:`attnpool_ref.scores`: hidden layers over pairs exist for a few units at a time."""
 
 import functools
 import math
@@ -250,7 +250,7 @@ def split(kernel, query):
 
 @compiled(kernel=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the two parts of the kernel, and all weights 1.
+    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts; all weights are 1.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
     >>> scores = tanh_sum_score(query, key, jnp.ones((2, 2)))

@@ -1,4 +1,4 @@
-"""Statistics pooling, with the same formulas for dense, packed and sharded tokens. Twin of :mod:`attnpool_ref.statistics`."""
+"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: the same formulas for dense, packed and split tokens."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ from attnpool_flax.reductions.moments import mean_and_deviation
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that their squares do not overflow.
+    """Twin of :func:`attnpool_ref.std_pooling`; a power of two scales the tokens, so that squares do not overflow.
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
@@ -26,7 +26,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that their squares do not overflow.
+    """Twin of :func:`attnpool_ref.statistics_pooling`; a power of two scales the tokens: squares do not overflow.
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
@@ -111,7 +111,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
 
 
 def scores_of(channels, network, context, precision):
-    """Scores each token by a network: [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to each token."""
+    """Scores each token by a network: [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to tokens."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)

@@ -1,8 +1,8 @@
 """The `@compiled` decorator, which turns the body of a function into the public function.
 
-A call checks its arguments in Python, before tracing, and raises the same errors as the oracle (:mod:`attnpool_ref`).
-Shapes and dtypes are checked once for each specialization, values of host arrays in each call. Compiled functions
-compute in float32, or in float64 if an argument is float64, and round once, at the end.
+A call checks its arguments in Python, before tracing, and raises the errors of the oracle (:mod:`attnpool_ref`). Shapes
+and dtypes are checked once for each specialization (shapes, dtypes, options), values of host arrays in each call. The
+compiled function computes in float32, or in float64 if an argument is float64, and rounds once, at the end.
 """
 
 import functools
@@ -50,7 +50,7 @@ def compiled(
     """Turns the body of a function into the public function.
 
     Args:
-      function: the body, named like its row of the table. It gets the arrays as
+      function: the body, named as its row in :mod:`attnpool_ref.table`. It gets the arrays as
         :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and a resolved
         ``precision``.
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:

@@ -181,7 +181,7 @@ def _documentation(kind, omitted, fields, notes):
 
 
 def _parts(text):
-    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after them."""
+    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after."""
     before, _, rest = text.partition("\n\nArgs:\n")
     listed, _, after = rest.partition("\n\n")
     arguments = {}

@@ -117,8 +117,8 @@ def save(
     Args:
       module: an NNX module of the format's class.
       target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
-        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
-        after the encoder are replaced.
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
+        parts after the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 

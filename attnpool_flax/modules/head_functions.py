@@ -52,7 +52,7 @@ def map_head(
     implementation=None,
     precision=None,
 ):
-    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention pooling with learned queries, then a residual MLP."""
+    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention by learned queries, then a residual MLP."""
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
@@ -86,7 +86,7 @@ def attentional_pooler(
     implementation=None,
     precision=None,
 ):
-    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries go through layer normalization first."""
+    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022), with layer normalization of tokens and queries."""
     x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
@@ -176,10 +176,10 @@ def pma(
 ):
     """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
-    ``variant="author"``: the attention output, without an output projection, is added to the projected query; scores are
-    divided by the root of the width of all heads together. ``variant="pyg"``: the tokens first go through a linear layer
-    and a relu; the attention output is projected and added to the raw query; scores are divided by the root of one head's
-    width.
+    With ``variant="author"`` the attention output, without an output projection, is added to the projected query, and
+    scores are divided by the root of the width of all heads together. With ``variant="pyg"`` the tokens first go
+    through a linear layer and a relu, the attention output is projected and added to the raw query, and scores are
+    divided by the root of one head's width.
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":

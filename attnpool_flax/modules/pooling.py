@@ -20,7 +20,7 @@ from attnpool_flax.segments import segment_attention_pooling, segment_multi_head
 class WeightedPool(PoolingModule):
     """Weighted mean of the tokens with one learned weight for each position.
 
-    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at 1.
 
     Args:
       num_slots: L, the length of every sequence, padding included.

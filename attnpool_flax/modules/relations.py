@@ -71,8 +71,9 @@ class RelationVector(PoolingModule):
 class FieldAttentionPool(PoolingModule):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
-    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], with a row for each field; without ``num_fields`` one row for all fields: ``kernel`` [d+e],
+    ``bias`` [].
 
     Args:
       target_features: d, the width of the target; may be 0.

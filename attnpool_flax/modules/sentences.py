@@ -23,9 +23,9 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: of a dense
-    layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalization ``scale_i`` [d] and
-    ``bias_i`` [d]; of a mean of k layers ``layer_weights_i`` [k].
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: ``kernel_i``
+    [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer; ``scale_i`` [d] and ``bias_i`` [d] of a layer
+    normalization; ``layer_weights_i`` [k] of a mean of k layers.
 
     Args:
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
@@ -74,8 +74,8 @@ class SentencePool(PoolingModule):
         Args:
           x: [..., L, d] tokens; [layers, ..., L, d] if the first stage is a mean of layers.
           mask: bool, broadcastable to [..., L], True = real.
-          prompt_length: the number of the prompt's tokens, which are the first real tokens; only for models whose pooling
-            leaves the prompt out.
+          prompt_length: the number of the prompt's tokens, which are the first real tokens; only for models whose
+            pooling leaves the prompt out.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:

@@ -40,7 +40,7 @@ def attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, so there are no keys: O(L d).
+    """Twin of :func:`attnpool_ref.attention_pooling`: O(L d), because the key kernel is folded into the query.
 
     With any normalizer but the softmax, the computation is not blockwise ("einsum").
 

@@ -6,12 +6,12 @@ object resolve the implementation and call a kernel. The names of kernels mean t
 
 * ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in every mode.
 * ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
-  cache (``…_tiles``). On accelerators it computes whole products of the tokens in their own dtype, without a zeroed or
-  widened copy of them (``…_whole``).
+  cache (kernels whose names end with ``_tiles``). On accelerators it computes whole products of the tokens in their
+  own dtype, without a masked or widened copy of them (``_whole``).
 
 ===========================================  ==========================================================================
 layouts of tokens                            ``dense``, ``packed``, ``channels``
-accumulators and their merge                 ``accumulators``, ``softmax`` (:class:`~softmax.OnlineSoftmax`), ``max``, ``moments``,
+accumulators and their merge                 ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
                                              ``exponents``; of chunks ``state`` and ``state_base``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators

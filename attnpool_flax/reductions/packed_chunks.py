@@ -185,7 +185,7 @@ class Pair(NamedTuple):
 
 
 def _exact_rows(weights, dtype):
-    """Returns weights [h, size] as rows that multiply tokens exactly: for narrow tokens, high and low parts."""
+    """Returns weights [h, size] as factors of tokens: for narrow tokens as two rows in their dtype, high and low."""
     if dtype.itemsize >= 4:
         return weights
     high = weights.astype(dtype)

@@ -109,7 +109,7 @@ def softmax_of_scores(scores, mask, weighted_sums):
 
 
 def with_weight_sums(state, scores, mask, multiplier):
-    """Appends one number to the numerator: the sum of the weights applied in it, as if each token had a feature 1."""
+    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1."""
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])

@@ -106,7 +106,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 @compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation), so that they do not drift.
+    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation) and do not drift.
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
@@ -160,7 +160,7 @@ def attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_state`: the key kernel is folded into the query, so there are no keys: O(L d).
+    """Twin of :func:`attnpool_ref.attention_state`: O(L d), because the key kernel is folded into the query.
 
     >>> query = jnp.array([0.0, 1.0])
     >>> one, other = (attention_state(jnp.array([[first, 0.0]]), None, query) for first in (1.0, 3.0))
@@ -192,7 +192,7 @@ def multi_head_attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries, so there are no keys.
+    """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> parameters = {"query": jnp.zeros((1, 2)), "query_kernel": kernel, "key_kernel": kernel}
