@@ -220,8 +220,8 @@ class AttentionPool2d(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first weight is that of the mean
-          or class token.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first weight is that of the
+          mean or class token.
         """
         return attention_pool_2d(
             cast(x, self.dtype),

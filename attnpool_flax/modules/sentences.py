@@ -23,9 +23,9 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: ``kernel_i``
-    [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer; ``scale_i`` [d] and ``bias_i`` [d] of a layer
-    normalization; ``layer_weights_i`` [k] of a mean of k layers.
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number:
+    ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer; ``scale_i`` [d] and
+    ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers.
 
     Args:
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.

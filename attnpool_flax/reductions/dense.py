@@ -363,7 +363,7 @@ class Dense(Tokens):
         return jnp.sum(weights, -1)
 
     def max_over_tokens(self, weights):
-        """Computes the maximum of [..., L] over tokens and 0: [...]."""
+        """Computes the maximum over tokens of [..., L], at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
     def expand_to_tokens(self, values):

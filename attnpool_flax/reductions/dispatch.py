@@ -78,8 +78,9 @@ def by_default(requested, tiled, plain, arrays, *static, recompute=False):
     """Calls the kernel of the requested implementation, or that of the default on the program's platform.
 
     In a process with several CPU devices the default on CPUs is "einsum", and on accelerators "tiles"
-    (:func:`default_implementation`). The program then contains both kernels, and lowering selects one. Arrays on a mesh
-    of CPUs are lowered for no other platform, so their program contains only ``plain``.
+    (:func:`default_implementation`). The program then contains both kernels, and lowering selects one. If x is too
+    small for a loop, or the arrays are on a mesh of CPUs, which are lowered for no other platform, the program contains
+    only ``plain``.
 
     Args:
       requested: an implementation, or None.

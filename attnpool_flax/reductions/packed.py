@@ -203,7 +203,7 @@ class Packed(Tokens):
         return self.segments.sum(weights.T)[: self.number]
 
     def max_over_tokens(self, weights):
-        """Computes the maximum of [N] over the tokens of each segment and 0: [S]."""
+        """Computes the maximum of [N] over the tokens of each segment, at least 0: [S]."""
         return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
 
     def expand_to_tokens(self, values):

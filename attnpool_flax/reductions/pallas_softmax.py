@@ -228,7 +228,10 @@ mlir.register_lowering(_REFUSED, _refused)
 
 
 def _first_order(function):
-    """Returns the function, which computes a first derivative, with a derivative that raises a TypeError."""
+    """Returns the function with a derivative that raises a TypeError.
+
+    Kernels are only differentiated in second derivatives, because the first derivative has a rule.
+    """
     ruled = jax.custom_jvp(function)
 
     @ruled.defjvp

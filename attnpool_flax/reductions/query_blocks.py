@@ -245,7 +245,7 @@ def over_sequences(tiled, function, axis, own, shared):
 def written_in_blocks(function, rows, axis, own, shared):
     """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
-    A ``lax.scan`` would stack the results of its steps along a first axis; to move this axis to another place copies
+    A ``lax.scan`` would stack the results of its steps along a first axis, and moving this axis elsewhere copies
     them.
 
     Args:

@@ -57,7 +57,7 @@ def reverse_rule(
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """Returns the same arrays, and raises if they are evaluated in forward mode.
+    """Returns the same arrays, whose tangents raise an error if they are evaluated, in forward mode.
 
     All arrays pass in one call: a reverse derivative by one of them removes the check from all, so forward over reverse
     works.

@@ -44,7 +44,7 @@ def weighted(weights, x, precision):
 def _weighted_jvp(precision, primals, tangents):
     """Computes the tangent without slices, because the transpose of a slice is as large as x.
 
-    Only forward mode evaluates these products; there up to 16384 tokens are one product, whose relative error is 4e-5
+    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, which is off by 4e-5
     where all tokens are equal.
     """
     (weights, x), (dweights, dx) = primals, tangents
