@@ -98,7 +98,7 @@ def semantic_match(
 
 
 def _best(cosine, y, real):
-    """Finds for each token of x the real token of y with the largest cosine, the first of equals; NaN if unknown."""
+    """Finds for each token of x the real token of y with the largest cosine, the first of equals; NaN if one is NaN."""
     cosine = jnp.where(real, cosine, -jnp.inf)
     best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")

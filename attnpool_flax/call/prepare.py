@@ -73,8 +73,7 @@ def prepare(given, call, dtype, static, as_they_come):
 
     Returns:
       Every argument by name: arrays of the computing dtype with all batch axes (size 1 where an array is shared), masks
-        that are
-      None or boolean of their full shape, segment numbers and indices as int32, and None in place of lengths.
+      that are None or boolean of their full shape, segment ids and indices as int32, and None in place of lengths.
     """
     return {
         key: _prepared(_with_lengths(given, argument, call), argument, call, dtype, static, key in as_they_come)

@@ -11,8 +11,8 @@ def with_tokens(values, names, packed):
 
     Args:
       values: the prepared arrays and the static arguments by name.
-      names: the arguments that hold tokens: "x", or "x" and "y". With two, masks and segment numbers are named
-        "x_mask", "y_mask", ….
+      names: the arguments that hold tokens: "x", or "x" and "y". With two, masks and segment ids are named
+        after them, such as "x_mask".
       packed: whether the tokens are packed.
 
     Returns:

@@ -1,4 +1,7 @@
-"""Attention pooling with one query. Twin of :mod:`attnpool_ref.pooling.attention`, with the key kernel in the query."""
+"""Attention pooling with one query. Twin of :mod:`attnpool_ref.pooling.attention`.
+
+The key kernel is folded into the query, so the tokens are not projected.
+"""
 
 import jax.numpy as jnp
 

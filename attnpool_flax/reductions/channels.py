@@ -20,8 +20,8 @@ FEW, FOLDS = 8, 7
 class DenseChannels:
     """Dense tokens [..., L, d] with a mask [..., L] or None; with an axis name, one device's shard of them.
 
-    Values of tokens are [..., L, d], or [..., L, 1] if the channels share them; values of examples [..., d] or [...,
-    1].
+    Values of tokens are [..., L, d], and values of examples [..., d]. If the channels share them, the last axis has
+    size 1.
     """
 
     def __init__(self, x, mask, axis_name=None):
@@ -88,7 +88,7 @@ class DenseChannels:
 class PackedChannels:
     """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 
-    Values of tokens are [N, d], or [N, 1] if the channels share them; values of segments [S, d] or [S, 1].
+    Values of tokens are [N, d], and values of segments [S, d]. If the channels share them, the last axis has size 1.
     """
 
     axis_name = None

@@ -2,8 +2,8 @@
 
 :func:`jax.nn.dot_product_attention` calls cuDNN. Its operands are bfloat16 or float16, so projected queries, keys and
 values are rounded to the inputs' dtype, as are the weights inside of cuDNN. Two guarantees of the contract that cuDNN
-does not give are added here: callers set keys and values that no query sees to 0, and the result of a query that sees
-no key is set to 0. It has not been timed in this project, so it is never the default.
+does not give are added around it: callers set keys and values that no query sees to 0, and the result of a query that
+sees no key is set to 0. It has not been timed in this project, so it is never the default.
 """
 
 import jax

@@ -327,7 +327,7 @@ class Dense(Tokens):
         return other
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., h, L] as :func:`perceptron.plain`, tokens), where later reductions read these tokens.
+        """Returns (scores [..., h, L] as :func:`perceptron.plain`, the tokens that later reductions read).
 
         The batch axes of the scores are those of x.
         """

@@ -101,7 +101,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Divides an excess by a nonzero total; the argument is already divided by :func:`divisor_of` the total."""
+    """Divides an excess by a nonzero total; ``excess`` is already divided by :func:`divisor_of` the total."""
     return excess / _scaled_down(total)
 
 

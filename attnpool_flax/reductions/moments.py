@@ -38,9 +38,10 @@ class Moments(NamedTuple):
 def moments(channels, weights=None):
     """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None means 1.
 
-    The center is the mean, computed as an origin plus the mean distance from it. The origin is the largest token with a
-    weight, which is available in every layout; because it is a token, the deviation of equal tokens is exactly 0. A
-    token of weight 0 has no influence, however large it is, except that NaN and infinities give NaN.
+    The center is the mean under absolute weights, computed as an origin plus the mean distance from it. The origin is
+    the largest token with a weight, which is available in every layout; because it is a token, the deviation of equal
+    tokens is exactly 0. A token of weight 0 has no influence, however large it is, except that NaN and infinities give
+    NaN.
     """
     x, constant = channels.x, lax.stop_gradient(channels.x)
     if weights is None:

@@ -183,7 +183,7 @@ def _bwd_tiles(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, ti
 
 @reverse_rule(_perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))
 def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
-    """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; tiles of padding only score 0.
+    """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; 0 in tiles of only padding.
 
     Reductions that follow read the returned x. Its cotangent is the start value of ``dx``, to which the gradient
     through the scores is added in place. With ``save`` the hidden layer is a residual; without it, the backward pass

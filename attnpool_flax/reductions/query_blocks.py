@@ -180,7 +180,11 @@ def _from_blocks(blocks, whole):
 
 
 def size_of(*arrays_and_axes):
-    """Counts the elements of the common batch axes of arrays: pairs of an array and the number of its own axes."""
+    """Counts the elements of the batch axes to which arrays broadcast.
+
+    Args:
+      *arrays_and_axes: each array, followed by the number of its own axes.
+    """
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
 
@@ -245,8 +249,7 @@ def over_sequences(tiled, function, axis, own, shared):
 def written_in_blocks(function, rows, axis, own, shared):
     """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
-    A ``lax.scan`` would stack the results of its steps along a first axis, and moving this axis elsewhere copies
-    them.
+    A ``lax.scan`` would stack the results of its steps along a first axis, which only a copy moves elsewhere.
 
     Args:
       function: from arrays with some elements along the first axis, and shared ones, to arrays with them along the

@@ -143,7 +143,7 @@ class MeanMaxState(State):
 
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
-    """Returns the larger of two maxima; equal ones share the gradient in proportion to their tokens that reach it."""
+    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens."""
     del a_count, b_count
     return jnp.maximum(a, b)
 

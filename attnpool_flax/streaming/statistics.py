@@ -49,8 +49,8 @@ class StdState(State):
       first: the sum of weight times distance from the center, which corrects the rounding error of the center.
       second: the sum of weight times squared distance.
       second_rest: the compensation of ``second``.
-      ddof: [..., 1], the option.
-      epsilon: [..., 1], the option.
+      ddof: [..., 1], the option ``ddof``.
+      epsilon: [..., 1], the option ``epsilon``.
       known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -113,8 +113,7 @@ class AttentiveStatisticsState(State):
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf for a fully masked row. It is a constant in the gradient.
-      scale: the unit of distances. This field and those below are as in :class:`StdState`, with the weights exp(score -
-        top).
+      scale: the unit of distances. This field and those below are as in :class:`StdState`, under these weights.
       center: the mean.
       mass: the sum of the weights.
       total: the sum of the weights.
@@ -124,7 +123,7 @@ class AttentiveStatisticsState(State):
       first: the sum of weight times distance from the center.
       second: the sum of weight times squared distance.
       second_rest: the compensation of ``second``.
-      epsilon: [..., 1], the option.
+      epsilon: [..., 1], the option ``epsilon``.
       known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
