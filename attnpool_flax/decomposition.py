@@ -54,7 +54,7 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     Array([[1., 0.],
            [0., 0.]], dtype=float32)
     """
-    distance = jnp.where(x == reference, 0, jnp.abs(x - reference))  # inf equals inf
+    distance = jnp.where(x == reference, 0, jnp.abs(x - reference))  # inf - inf is NaN
     largest = jnp.max(distance, -1, keepdims=True)
     unknown, equal = jnp.isnan(largest), largest <= atol
     return jnp.where(unknown, jnp.nan, jnp.where(equal, x, 0)), jnp.where(unknown, jnp.nan, jnp.where(equal, 0, x))

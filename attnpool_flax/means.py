@@ -159,7 +159,7 @@ def either(a, b):
     """Returns the probability of at least one of two independent events; for infinite arguments 1 - (1 - a) (1 - b)."""
     neither = 1 - a
     value = a + b * neither
-    return jnp.where(value == value, value, (b - 1) * neither)  # NaN: inf - inf, 0 inf
+    return jnp.where(value == value, value, (b - 1) * neither)  # NaN by inf - inf or 0 * inf
 
 
 @either.defjvp

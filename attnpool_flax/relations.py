@@ -35,7 +35,7 @@ def _triplet(to_positive, to_negative, margin, precision):
 
 @compiled
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
-    """Twin of :func:`attnpool_ref.differential_context`: computed from the sum of both exemplars, reflected across the attention.
+    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars is reflected across the attention.
 
     >>> differential_context(jnp.array([1.0, 0.0]), jnp.array([2.0, 1.0]), jnp.array([3.0, 1.0]))
     Array([ 6., -2.], dtype=float32)
@@ -82,7 +82,7 @@ def relation_triplet_loss(
     margin,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before ``out_kernel`` is applied.
+    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before the output layer.
 
     >>> case, kernel = jnp.array([1.0]), jnp.array([[2.0]])
     >>> relation_triplet_loss(case, case, case, kernel, kernel, kernel, jnp.zeros(1), margin=0.5)
@@ -143,7 +143,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: computed in blocks of labels; [M, M] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.label_attention`: labels come in blocks; [M, M] exists only as returned weights.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

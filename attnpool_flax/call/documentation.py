@@ -6,14 +6,14 @@ import inspect
 from attnpool_ref.contract import docstrings
 
 NOTES = {
-    "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside of "
-    "``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
+    "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside "
+    "of ``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
     "weights with an axis of tokens are the device's shard.",
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
     '(``jax.jvp``) of a function that you jit yourself needs "einsum". Blocks are sized by the batch axes, which '
-    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, for dense tokens '
-    'whose weights are a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash '
-    "attention, on request only, in dot_product_attention and multi_head_attention of bfloat16 or float16 "
+    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, for dense '
+    'tokens whose weights are a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s '
+    "flash attention, on request only, in dot_product_attention and multi_head_attention of bfloat16 or float16 "
     "(docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``.",
@@ -34,7 +34,7 @@ def composed(body, name, family, parameters):
       family: the name of the oracle's module.
       parameters: the names of the public function's arguments.
     """
-    if family == "heads":  # no definition
+    if family == "heads":  # heads have no definition in the oracle
         return inspect.getdoc(body)
     definition = docstrings.of(getattr(importlib.import_module(f"attnpool_ref.{family}"), name))
     if not definition.paragraphs:  # Python strips docstrings (``-OO``)

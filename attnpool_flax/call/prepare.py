@@ -32,7 +32,7 @@ def as_array(name, key, value):
         return jnp.asarray(value)
     elif type(value) is not np.ndarray:
         refuse_masked(name, key, value)
-    value = np.asarray(value)  # of a memmap too
+    value = np.asarray(value)  # a memmap becomes an array
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
 
@@ -53,7 +53,7 @@ def computing_dtype(dtype):
 def convert_host_array(value, argument, computing):
     """Converts a NumPy array for JAX; without x64 it clips 64-bit integers, of which JAX would keep the lower half."""
     if argument.kind in ("data", "parameter", "stretch", "number"):
-        if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
+        if value.dtype.kind in "ui" or not value.ndim:  # so that 2 and 2.0 share a program
             return value.astype(computing)
     elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)

@@ -51,7 +51,7 @@ def power_above(size, dtype):
 def resized(array, axis, size):
     """Resizes an axis to a size that may be a symbol: truncates its end, or pads with zeros."""
     edges = [(0, 0, 0)] * array.ndim
-    edges[axis] = 0, size - array.shape[axis], 0  # a slice needs to know that it is shorter
+    edges[axis] = 0, size - array.shape[axis], 0  # a slice would need to know which size is smaller
     return lax.pad(array, jnp.zeros((), array.dtype), edges)
 
 

@@ -58,7 +58,7 @@ def depths(values, largest, scale):
 
 
 def half(largest):
-    """Halves a largest value; the barrier keeps XLA from fusing differences of halves into one product that overflows."""
+    """Halves a largest value; behind the barrier XLA cannot fuse differences of halves to one that overflows."""
     return lax.optimization_barrier(largest / 2)
 
 

@@ -134,7 +134,7 @@ def _max_fwd(x, mask, least):
 def _max_bwd(least, residuals, cotangents):
     x, mask, state = residuals
     shape, x = x.shape, flatten_batch(x)
-    dextreme = cotangents.extreme  # the others are integers
+    dextreme = cotangents.extreme  # the other fields are integers
     share = dextreme / jnp.maximum(state.count, 1).astype(dextreme.dtype)
     tied = signed(x, least) == state.extreme[:, None]
     if mask is not None:
