@@ -268,7 +268,7 @@ def maxsim_score_all_pairs(
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # then a block may end inside of an example
+        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may end inside of examples
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 

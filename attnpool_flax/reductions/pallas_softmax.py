@@ -184,7 +184,7 @@ def _on_platforms(name, x, queries, precision):
         return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
 
     def on_gpu(*arrays):
-        from attnpool_flax.reductions import pallas_triton  # imported late: JAX deprecates Triton, which TPUs do not need
+        from attnpool_flax.reductions import pallas_triton  # late, because JAX deprecates Triton
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
