@@ -24,7 +24,7 @@ class CrossAttentionPool(PoolingModule):
       x_features: d, the width of x, if x is projected.
       y_features: e, the width of y, if y is projected.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
-      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
