@@ -59,7 +59,7 @@ class Dense(Tokens):
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
         if weight_sums is None and self.requested == KERNEL and multiplier is None:
-            weight_sums = self._unflatten(softmax.weight_sums(state), batch)  # weights would read x once more
+            weight_sums = self._unflatten(softmax.weight_sums(state), batch)  # weights would be one more read of x
         if weight_sums is None:
             applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             weight_sums = self.sum_over_tokens(applied)

@@ -339,7 +339,7 @@ def chunks_of(x, segments, heads):
     start = jnp.minimum(first, length - size)
     least, most = at(ids, start) // group, at(ids, start + size - 1) // group
     groups_of_chunk = most - least + 1
-    steps = count + (groups - 1) * (2 if length % size else 1)  # the last chunk may repeat groups of its predecessor
+    steps = count + (groups - 1) * (2 if length % size else 1)  # the last chunk may repeat the groups of the one before
     chunk = jnp.repeat(lax.iota(jnp.int32, count), groups_of_chunk, total_repeat_length=steps)
     index = lax.iota(jnp.int32, steps) - at(jnp.cumsum(groups_of_chunk) - groups_of_chunk, chunk)
     own = at(least, chunk) + index

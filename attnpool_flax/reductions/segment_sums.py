@@ -88,9 +88,9 @@ def _slots(index, length, count, ordered):
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     slots = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)
-    if ordered:  # consecutive tokens share a slot, so the slots are ordered as well
+    if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
         slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
-    else:  # a pseudo-random slot, so that no regular pattern of ids makes one slot longer than the others
+    else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
     number = count + length // PART
     segments = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)

@@ -205,7 +205,7 @@ def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
     kernels = _online_softmax_tiles, plain, _online_softmax_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # for small arrays, on every platform
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
     tiling = tiling_of(x, mask, queries)
     return by_platform(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias, whole=whole)
 

@@ -34,7 +34,7 @@ def weighted(weights, x, precision):
     if length <= LONGEST:
         return whole(weights, x)
 
-    def sliced(weights, x):  # slices are cheap; a batched product would transpose its operands
+    def sliced(weights, x):  # slices are cheap, and what a batched product would transpose is not
         return in_slices(lambda part: whole(weights[..., part], x[..., part, :]), length)
 
     # a matrix unit sums in parts by itself, and slices would be copied for it
@@ -177,7 +177,7 @@ def _sum(x, mask, weights, divisor, precision):
     x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
     kernels = _sum_tiles, plain_sum, _sum_whole
     tiled_, plain_, whole = (functools.partial(function, **options) for function in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # for small arrays, on every platform
+    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
     return by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights, whole=whole)
 
 
