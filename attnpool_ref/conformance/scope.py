@@ -167,14 +167,15 @@ class Scope:
     jobs: int = option(
         1,
         "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or more, "
-        "each child process judges one function at a time, and imports the implementation or receives a copy by ``pickle``; an "
-        "implementation that cannot be pickled, such as a function of a notebook or a script, is judged in this process. 0 "
-        "judges in this thread, one function after another, without ``time_limit`` and without capturing output, for debuggers.",
+        "each child process judges one function at a time, and imports the implementation or receives a copy by "
+        "``pickle``; an implementation that cannot be pickled, such as a function of a notebook or a script, is judged "
+        "in this process. 0 judges in this thread, one function after another, without ``time_limit`` and without "
+        "capturing output, for debuggers.",
         flag="--jobs",
         kind="count",
         metavar="N",
-        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions. 0 judges in "
-        "this process, for debuggers: without a time limit, and with its output on the screen.",
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions. 0 "
+        "judges in this process, for debuggers: without a time limit, and with its output on the screen.",
         command_default=None,
     )
 

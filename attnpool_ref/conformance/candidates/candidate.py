@@ -118,7 +118,7 @@ class Candidate:
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
-        """Returns the Candidate for one function, with the callable as its target; None if there is no such callable."""
+        """Returns the Candidate for one function, with the callable as its target; None if there is no callable."""
         found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found

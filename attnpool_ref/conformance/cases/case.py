@@ -105,7 +105,7 @@ class Case:
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
 
     def rng(self, salt=""):
-        """Returns a random generator that is seeded by the names of function and case, by ``salt`` and by :data:`SEED`."""
+        """Returns a random generator that is seeded by the names of function and case, ``salt`` and :data:`SEED`."""
         return generator(f"{self.row.name}: {self.title}{salt}")
 
     def size(self):
@@ -118,7 +118,7 @@ class Case:
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
 
     def terms(self):
-        """Returns a bound of the number of terms that are summed one after another: 8 plus the sizes of all named axes."""
+        """Returns a bound of the number of terms that are summed in a chain: 8 plus the sizes of all named axes."""
         return 8 + sum(self.sizes.values())
 
 

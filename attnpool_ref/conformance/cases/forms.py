@@ -39,7 +39,7 @@ def _empty(values):
 
 
 def _form(main, key, form):
-    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; None if it has none."""
+    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; or None."""
     value, axes = main.values[key], main.axes[key]
     named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # functions of all pairs have a named batch axis
     own = axes[1:] if axes[0] == "..." or named else axes
@@ -66,7 +66,7 @@ def _form(main, key, form):
 
 
 def _telling(value, lead, end):
-    """Returns the index of an example whose mask has real tokens and padding, if possible at ``end``; else the first's."""
+    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first."""
     found = (0,) * lead
     if value.dtype == bool:
         for index in reversed(list(np.ndindex(*value.shape[:lead]))):

@@ -15,7 +15,7 @@ ONE_BATCH = "1..."
 
 
 def full_mask(case, name):
-    """Returns a mask, or the mask of the lengths in its place, broadcast to its full shape; and the names of its axes."""
+    """Returns (mask, names of its axes): a mask, or the lengths in its place as a mask, in its full shape."""
     argument = case.row.arguments[name]
     if case.values[name] is None:
         axes, lengths = argument.shapes[0], case.values[argument.lengths]
@@ -106,7 +106,7 @@ def append(case, axis, count):
 
 
 def masked_axes(case):
-    """Returns the sequence axes with a mask of their own: [..., L], not the pairs [..., n, m]."""
+    """Returns the token axes of the given masks: L of a mask [..., L], n and m of a mask [..., n, m]."""
     found = []
     for name in case.given("mask"):
         own = [a for a in case.axes[name] if a != "..."]

@@ -28,7 +28,9 @@ SHAPES = (
     "broadcasting",
     "alone",
 )
-"""Names of the shapes besides the mixed batch; JAX compiles a program for each of them.
+"""Names of the shapes besides the mixed batch (five examples with different masks).
+
+JAX compiles a program for each shape.
 
 * "rank 1": arrays that may have any rank are vectors.
 * "axes of 0": axes that may have size 0 have it.
@@ -179,7 +181,7 @@ def _left_to_defaults(row, restrict):
 
 
 def _pooled(row):
-    """Returns the token axes that are empty in the shape "length 0": those that are pooled, such as keys, not queries."""
+    """Returns the token axes that are empty in the shape "length 0": pooled ones such as keys, but not queries."""
     own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
     pooled = own & (SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES)
     if all(pooled & set(axes) for axes in row.results):

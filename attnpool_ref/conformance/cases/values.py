@@ -9,7 +9,7 @@ from attnpool_ref.conformance.cases.layout import places_of
 from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
-"""By function whose scores are sums of bounded terms, the parameter that determines the size of these scores."""
+"""For each function whose scores are sums of bounded terms: the parameter that determines the size of the scores."""
 
 
 def extremes(main):
@@ -83,7 +83,10 @@ def at_right_angles(main):
 
 
 def nearly_equal(main):
-    """Returns a case of two arrays whose vectors, in turn, are equal or differ in one component by 2**-6 or 2**-20 of it."""
+    """Returns a case of two arrays whose vectors, in turn, are equal or differ in one component.
+
+    The relative differences are 2**-6 and 2**-20.
+    """
     first, second = main.given("data")[:2]
     value = main.values[first] * 2.0**-6
     turn = np.arange(value[..., 0].size).reshape(value.shape[:-1])[..., None] % 3
@@ -93,9 +96,9 @@ def nearly_equal(main):
 
 
 AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
-"""By function that averages: the argument that is set to 0 to make all weights equal, or "" if they are equal anyway.
+"""For each function that can average: the argument that is 0 to make all weights equal; "" if none is needed.
 
-Functions that only sum or select tokens are included, because they do not round more often.
+Functions that only sum or select tokens are included, because they round no more often than an average.
 """
 AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
 AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
@@ -175,7 +178,7 @@ def of_tokens(main):
 
 
 def repeated(main):
-    """Returns a case in which all tokens equal the first, except the last, which is far away: residuals are 0.
+    """Returns a case whose tokens all equal the first, except the last, which is far away: residuals are 0.
 
     The tokens are marked as exact, so that the sensitivity of results is measured without changes that break the ties.
     """
@@ -211,7 +214,10 @@ def far_from_zero(main):
 
 
 def cancelling(main):
-    """Returns a case with sums far smaller than their terms: adjacent tokens, or features of single vectors, nearly cancel."""
+    """Returns a case in which adjacent tokens nearly cancel, or adjacent features of arrays without tokens.
+
+    Sums are then far smaller than their terms.
+    """
     values = {}
     for key in main.given("data"):
         value, axes = main.values[key], main.axes[key]

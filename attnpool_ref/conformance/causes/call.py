@@ -82,7 +82,7 @@ def _with_defaults(row, values):
 
 
 def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark the vectors that are 0 in both results, which are of calls with different data."""
+    """Returns boolean arrays that mark the vectors that are 0 in both results, which belong to different data."""
     return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 

@@ -136,7 +136,10 @@ class _InOneDtype:
 
     @property
     def hides_its_cause(self):
-        """Whether a mixed batch is wrong for an unknown reason, from which other deviations may follow."""
+        """Whether a mixed batch (examples with different masks) is wrong for an unknown reason.
+
+        Other deviations may then have the same reason.
+        """
         return self.is_unknown and any(answer.is_main for answer in self.of_real)
 
     def explain(self, found, only=None):
@@ -202,14 +205,14 @@ class _InOneDtype:
             self.is_unknown = False
 
     def explain_empty(self, found):
-        """Adds to ``found`` the mistake in fully masked rows, unless one that explains the values explains them, too."""
+        """Adds to ``found`` the mistake in fully masked rows, unless one that explains the values explains them."""
         left = self._left_empty(lambda answer: not answer.is_of_length_0)
         best, explained = self._best_of_empty(left, found)
         if best:
             self._add(found, best, explained, len(left))
 
     def explain_length_0(self, known, found):
-        """Adds to ``found`` that the result is NaN at length 0, unless it is ``known`` to be NaN in all fully masked rows."""
+        """Adds to ``found`` that the result is NaN at length 0, unless NaN is ``known`` for all fully masked rows."""
         left = self._left_empty(lambda answer: answer.is_of_length_0)
         best, explained = self._best_of_empty(left, known)
         if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:

@@ -1,4 +1,4 @@
-"""Known mistakes, each with a function that computes its wrong result: the definition with changed arguments or options.
+"""Known mistakes, each with a function that computes its result: the definition with changed arguments or options.
 
 They are derived from a function's row in the table, for each function in which they are possible. Mistakes about
 weights change a part of the normalization: scores, mask, weights, or averaged values.
@@ -249,7 +249,7 @@ def _norms(norm):
 
 
 def _of_narrow_squares(norm):
-    """Returns the norm that follows from its square in float32, which may overflow or vanish; a square of 0 gives 1."""
+    """Returns the norm computed from its square in float32, which may overflow or vanish; a square of 0 gives 1."""
     square = np.float32(norm * norm)
     return np.where(square == 0, 1, np.sqrt(square))
 
@@ -275,7 +275,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
-        for silent in (False, True):  # a function may also invert the mask of ones that it makes if none is given
+        for silent in (False, True):  # a function may also invert its default mask of ones
             yield Mistake(INVERTED, _masks(np.logical_not, silent))
         yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
         if len(masks) > 1:

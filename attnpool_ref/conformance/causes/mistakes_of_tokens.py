@@ -1,6 +1,7 @@
-"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and what is returned in fully masked rows.
+"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and results in fully masked rows.
 
-Each function takes an :class:`~attnpool_ref.conformance.causes.call.Call` and returns an answer, a list of arrays, or None.
+A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
+to None if it is not possible in the call. Functions with a number as their argument return such a mistake.
 """
 
 import numpy as np
@@ -101,7 +102,7 @@ def filled_maximum(number):
 
 
 def last_by_count(call):
-    """Returns the token at index (number of real tokens - 1); in a fully masked row that is index -1, the last token."""
+    """Returns the token at index (number of real tokens - 1); in a fully masked row that is the last token."""
     if call.row.name not in ENDS or not call.masks or not call.case.sizes["L"]:
         return None
     real = call.real("mask")

@@ -21,7 +21,7 @@ VALUES = {
     "attention_pooling": "x",
     "code_wise_attention": "context",
 }
-"""By function that normalizes weights under one mask: the argument that it averages; "" if it returns the weights."""
+"""For each function that normalizes weights under one mask: the argument that it averages; "" if it averages none."""
 
 KEYS = {"code_wise_attention": "context_mask"}
 
@@ -62,7 +62,7 @@ SCORES = {
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
     "attention_pooling": _of_pooling,
 }
-"""By function, the scores from its arguments. For other functions the logarithms of the weights are the scores."""
+"""For each function the scores, from its arguments; for other functions, the logarithms of the weights are used."""
 
 
 class Normalization:
@@ -84,7 +84,7 @@ class Normalization:
         if call.values.get("lengths") is not None:
             if call.row.arguments["lengths"].kind == "lengths":
                 return drawing.full_mask(call.case, self.key)[0]
-            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # the tokens with a weight are those within the lengths
+            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # tokens within the lengths have a weight
         return True if call.values.get(self.key) is None else call.real(self.key)
 
     @staticmethod

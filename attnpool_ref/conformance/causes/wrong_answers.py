@@ -14,7 +14,7 @@ SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The relations of a known mistake to a case: it says nothing, explains the wrong result, or is contradicted."""
 
 _LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
-"""By dtype, its largest finite number: larger results of a mistake are infinite there."""
+"""For each dtype its largest finite number; larger results of a mistake are infinite there."""
 
 
 class WrongAnswer:
@@ -78,7 +78,10 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the case is a mixed batch of ordinary numbers; other cases may show further mistakes."""
+        """Whether the case is a mixed batch (examples with different masks) of ordinary numbers.
+
+        Other cases may show further mistakes.
+        """
         return ", " not in self.call.case.title
 
     @property
@@ -148,7 +151,7 @@ class WrongAnswer:
         key = (id(mistake), what)
         if key not in self._answers:
             try:
-                self._answers[key] = mistake, mistake.answer(call)  # stored with the mistake, so that no other object gets its id
+                self._answers[key] = mistake, mistake.answer(call)  # with the mistake, to reserve its id
             except ValueError:  # the changed call is not legal
                 self._answers[key] = mistake, None
         return self._answers[key][1]
