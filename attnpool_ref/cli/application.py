@@ -39,7 +39,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a function by the name that a paper or another library has for it: ABMIL, GeM, CLS, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -54,7 +54,7 @@ def find(context, words):
 def formats_command(context, words):
     """List the trained heads of other libraries that can be loaded, with their library and required options.
 
-    With words only those that have all of them: siglip, timm, torch ...
+    With words, list only heads that have all of them: siglip, timm, torch ...
 
     Exit status: 1 where nothing is found.
     """

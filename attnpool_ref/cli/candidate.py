@@ -55,8 +55,8 @@ def find_candidate(candidate, row=None):
       candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
       row: the attnpool function that the function implements; not needed if both have the same name.
 
-      Raises:
-        Refused: nothing of that name can be imported, or it is not clear which function it implements.
+    Raises:
+      Refused: nothing of that name can be imported, or it is not clear which function it implements.
     """
     module_name, _, attribute = candidate.partition(":")
     if row and not attribute:

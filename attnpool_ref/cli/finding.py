@@ -41,7 +41,7 @@ def run(words):
 
 
 def search(words, entries):
-    """Searches names, calls and sources for all of the words; an exact name or function comes first, then other names."""
+    """Returns the entries whose names, call, module or source have all of the words; exact names come first."""
     sought = "".join(matching.pieces("".join(words)))
 
     def distance(entry):

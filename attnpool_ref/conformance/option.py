@@ -66,7 +66,7 @@ def options_of(kind):
 
 
 def validate(instance):
-    """Replaces each field of a frozen dataclass by the value that its check returns."""
+    """Replaces each field of a frozen dataclass by the value that its ``check`` (see :func:`option`) returns."""
     for each in fields(instance):
         if each.metadata.get("check"):
             object.__setattr__(instance, each.name, each.metadata["check"](getattr(instance, each.name)))

@@ -41,7 +41,7 @@ class InChunks:
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
-        """Returns whether the namespace has all required functions."""
+        """Returns whether the namespace has the functions that return, merge and finalize states."""
         return all(map(callable, (self.whole, self.merge, self.finalize)))
 
     def __call__(self, *args, **kwargs):

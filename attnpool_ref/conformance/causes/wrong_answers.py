@@ -104,7 +104,7 @@ class WrongAnswer:
         if self.got is None:
             got = in_the_right_dtype(self.subject, self.call.exact, got)
         sensitive = self.subject.sensitivities(self.call.case, self.call.return_weights)
-        # One sensitivity for the whole output: where the right result is 0, its own is 0, and the other may not be 0.
+        # Sensitivities are those of the right result, which may be 0 where this one is not: the largest is used.
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
             return self._coarsely(got, want, moved)

@@ -1,4 +1,7 @@
-"""Properties of a case that decide which checks apply to it."""
+"""Properties of a case that decide which checks apply to it.
+
+Most cases are a mixed batch: five examples with different masks.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +9,9 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
-"""Shapes besides the mixed batch (five examples with different masks) in which gradients are checked.
 
-They have no tokens, gradients that are sums over examples, or other ranks.
-"""
+
+"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks."""
 
 SIMPLE = ("smallest", "fullest")
 """Titles of the mixed batches with the fewest and with the most arguments."""
@@ -64,12 +66,12 @@ class Situation:
 
     @property
     def is_main(self):
-        """Whether the case is a mixed batch (five examples with different masks) of ordinary numbers."""
+        """Whether the case is a mixed batch of ordinary numbers."""
         return self.kind == "main"
 
     @property
     def is_shape(self):
-        """Whether the case has another shape than the mixed batch (five examples with different masks)."""
+        """Whether the case has another shape than the mixed batch."""
         return self.kind == "shape"
 
     @property
@@ -89,7 +91,7 @@ class Situation:
 
     @property
     def is_plain(self):
-        """Whether the case is the mixed batch with the fewest or the most arguments, also without masks."""
+        """Whether the case is a mixed batch with the fewest arguments or with the most, with or without masks."""
         return self.is_main and self.title in (*SIMPLE, "everything but masks")
 
     @property

@@ -46,7 +46,7 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case reduced to what the implementation takes; raises NotApplicable if it takes none of it."""
+        """Returns the case reduced to what the implementation takes; raises NotApplicable if that is not possible."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
@@ -77,7 +77,7 @@ class Subject:
         return min(largest, tolerances.LARGEST_LOGARITHM)
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit."""
+        """Returns whether results with and without weights must be equal bit for bit, not only up to rounding."""
         return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
@@ -105,10 +105,10 @@ class Subject:
     # Calls
 
     def passed(self, case, return_weights=False):
-        """Returns the arguments to pass, by the function's names: NumPy arrays, with masks as needed, and plain values.
+        """Returns the arguments to pass, by the function's names: NumPy arrays (masks in the passed form) and plain values.
 
         Raises:
-          NotApplicable: the implementation cannot take them.
+          NotApplicable: the implementation cannot be called with the case.
         """
         adapted_cases.check_rank(case, self.candidate, self.parameters)
         adapted_cases.check_some_real(case, self.calling)

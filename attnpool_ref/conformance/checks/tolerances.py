@@ -1,13 +1,13 @@
 """Tolerances for correct implementations, derived from an error analysis; no other module sets any.
 
-A backward stable algorithm returns the exact result of slightly different inputs: each input is off by as many
-roundings of the computing dtype as there are terms in a sum; the result is then rounded once. So each element may be off
+A backward stable algorithm returns the exact result of slightly different inputs. Each input is off by one rounding of
+the computing dtype for each term of a sum, and the result is rounded once. So each element may be off by
 
     ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least normal number
 
-where the sensitivity is how fast this element of the definition moves when its inputs move relatively, measured on the
+The sensitivity is the change of this element of the oracle's result per relative change of the inputs, measured on the
 case. The least normal number (in float16, subnormal) accounts for underflow. Results that are exactly 0 for every input
-(a fully masked row, a padded weight) are not judged by this: they have to be 0.
+(a fully masked row, a padded weight) have no tolerance: they have to be 0.
 """
 
 import numpy as np
@@ -126,8 +126,8 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
       arrays: the arguments.
       directions: the direction of each argument that changes, an array of its shape.
       total: the magnitude of the terms that the function adds up, to which its rounding error is proportional.
-      smooth: whether the function should be differentiable here; then a kink within a step counts as doubt. Otherwise
-        the result is the mean of the slopes on both sides.
+      smooth: whether the function should be differentiable here; then a kink (a point without a derivative) within a
+        step counts as doubt. Otherwise the result is the mean of the slopes on both sides.
 
     Returns:
       (derivative, doubt): the doubt adds up the change by the second extrapolation, the rounding error of the
@@ -155,7 +155,8 @@ FINER = (1, 2**-3, 2**-6, 2**-9)
 def derivative_of_arrays(function, arrays, directions, rounding):
     """Returns central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
 
-    A kink within the step shows in some element: the differences do not come closer. The step is then made smaller.
+    If a kink (a point without a derivative) lies within the step, the differences of some element do not converge. The
+    step is then made smaller.
 
     Args:
       function: from a dict of arrays to a dict of arrays.

@@ -109,7 +109,7 @@ def _way(row, choose):
 
 
 def _sizes(row, choose):
-    """Returns a size for each axis of the row, at most one of them large."""
+    """Returns a size for each axis of the function, at most one of them large."""
     own = {
         a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)
     }
@@ -146,7 +146,7 @@ def _forms(case, dtype):
 
 
 def _formed(case, form, choose):
-    """Returns the case with its numbers in a form."""
+    """Returns the case with its numbers in one of the forms of :func:`_forms`."""
     data, rng = case.given("data"), case.rng(" numbers")
     if form == "small integers":  # vectors with one nonzero component: sums are exact, and there are ties and edges
         values = {}

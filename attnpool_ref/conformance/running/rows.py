@@ -199,7 +199,7 @@ class RowJudge:
             if not first and not scope.judges_whole(case):
                 continue
             if kind == "far" and subject.is_narrow:
-                continue  # numbers near 1000 have no digits left after the decimal point
+                continue  # narrow dtypes have no digits after the decimal point near 1000
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)
@@ -227,7 +227,7 @@ class RowJudge:
         return None if self._lacks(wide) else wide
 
     def _search(self, dtype, evidence):
-        """Searches further calls for a wrong result."""
+        """Searches further calls for a wrong result, with hypothesis."""
         subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):

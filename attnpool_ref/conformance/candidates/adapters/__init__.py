@@ -41,7 +41,7 @@ def family(name):
     """Returns the adapter of an array family, by name; imports its framework.
 
     Raises:
-      ValueError: there is no such family.
+      ValueError: no array family has this name.
       ModuleNotFoundError: its framework is not installed.
     """
     if name not in FAMILIES:

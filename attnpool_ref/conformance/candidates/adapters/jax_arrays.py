@@ -38,7 +38,7 @@ class JaxArrays(NumpyArrays):
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         import jax
 
         return jax.devices()[0].platform == "cpu"

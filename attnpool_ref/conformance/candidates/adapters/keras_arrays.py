@@ -43,7 +43,7 @@ class KerasArrays(NumpyArrays):
         return self._arrays.reduced_products()
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal on the backend, bit for bit."""
+        """Returns whether calls that must agree, such as with and without weights, must do so bit for bit."""
         return self._arrays.exact_weights()
 
     def context(self, dtype):
@@ -88,7 +88,7 @@ class TensorflowArrays(NumpyArrays):
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):

@@ -51,7 +51,7 @@ class NumpyArrays:
         return False
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit."""
+        """Returns whether calls that must agree, such as with and without weights, must agree bit for bit."""
         return True
 
     def supports(self, dtype):

@@ -31,7 +31,7 @@ class TorchArrays(NumpyArrays):
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         return str(self._device) == "cpu"
 
     def context(self, dtype):
