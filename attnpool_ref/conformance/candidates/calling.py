@@ -25,8 +25,8 @@ class Calling:
     """Mapping of a function's arguments to the parameters of the implementation under test.
 
     Arguments are matched by name, then by position. The names that are tried are those in ``Candidate.arguments``
-    first, then the function's own. A mask in the form of lengths may be called ``lengths``; in the form of segments it
-    is called ``segment_ids``.
+    first, then the function's own. A mask in the form of lengths may be called ``lengths`` (``x_lengths`` for
+    ``x_mask``); in the form of segments it is called ``segment_ids``.
 
     Attributes:
       names: for each argument and option of the function that the implementation takes, the implementation's name for

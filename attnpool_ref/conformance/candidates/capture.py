@@ -99,7 +99,7 @@ class Watch:
 
 
 class Debugged(Watch):
-    """Watch of calls in the calling thread, in which Ctrl-C and a debugger's ``quit`` end the judging."""
+    """Watch for judging without extra threads: Ctrl-C and a debugger's ``quit`` end the judging."""
 
     def pass_on(self, error):
         """Raises the error of a call; a KeyboardInterrupt after Ctrl-C or a debugger's ``quit``."""

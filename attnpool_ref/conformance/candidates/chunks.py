@@ -1,7 +1,7 @@
 """Chunked pooling as one function of all tokens: splits them into chunks, then merges and finalizes the chunks' states.
 
-The tokens are split at random into four chunks: two of equal length, one with the remaining tokens, and one of length
-0. The states are merged in pairs, in random order. The result is judged like that of the function of whole sequences.
+The tokens are split at random into four chunks: one without tokens, two of equal length, and one with the other tokens.
+The states are merged in pairs, in random order. The result is judged like that of the function of whole sequences.
 """
 
 import functools

@@ -24,7 +24,7 @@ def lines_of(target):
 
 
 def _expression(target):
-    """Returns (imports, expression) of an object, found by its own ``__module__`` and ``__qualname__``; or None."""
+    """Returns (imports, expression) of an object in :func:`_modules`, or of a partial or bound method; or None."""
     for module in _modules(target):
         found = _name_in(module, target)
         if found is not None:

@@ -20,8 +20,8 @@ class Finding:
     Attributes:
       check: the check's name or the name of the guarantee that it tests.
       case: the case.
-      error: the largest error relative to what is allowed.
-      allowed: the allowed error.
+      error: the error of the element that is worst compared with its allowed error.
+      allowed: the allowed error of this element.
       message: the actual and the needed result if the check failed, else "".
       aspect: the part of a comparison that failed: "values", "weights", "shape" or "dtype".
       with_weights: whether the call returned weights.

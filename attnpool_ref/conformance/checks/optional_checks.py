@@ -96,7 +96,7 @@ def _excused(subject, case, situation, finding):
 
 
 def _is_optional(subject, case, situation, finding):
-    """Returns whether the finding breaks no guarantee by default; ``docs/guarantees.md`` has the rules."""
+    """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind == MIXED and MIXED not in subject.demands:
         return raised or any(name.startswith("int") for name in case.dtypes.values())

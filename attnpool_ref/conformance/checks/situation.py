@@ -9,8 +9,6 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
-
-
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks."""
 
 SIMPLE = ("smallest", "fullest")

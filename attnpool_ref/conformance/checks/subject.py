@@ -105,7 +105,9 @@ class Subject:
     # Calls
 
     def passed(self, case, return_weights=False):
-        """Returns the arguments to pass, by the function's names: NumPy arrays (masks in the passed form) and plain values.
+        """Returns the arguments to pass, by the function's names: NumPy arrays and plain values.
+
+        Masks have the form that the implementation takes.
 
         Raises:
           NotApplicable: the implementation cannot be called with the case.
@@ -309,7 +311,7 @@ class Subject:
 
         Args:
           passed: all arguments of the call, by the function's names.
-          keys: the names in the dict whose values in ``passed`` may be no arrays, such as numbers.
+          keys: the names in the dict; their values in ``passed`` need not be arrays, but may be numbers.
         """
         plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
         key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))

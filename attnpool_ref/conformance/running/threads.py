@@ -29,7 +29,10 @@ class Threads:
     """
 
     def __init__(self, limit, seed, rows=(), *, look=lambda: None, done=lambda judged: None):
-        """``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done``, after each function."""
+        """Prepares to judge ``rows``.
+
+        ``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done`` gets each judged function.
+        """
         self.waiting, self.limit, self.look, self.done = list(rows), limit, look, done
         self._running, self._batch, self._failed = [], [], []
         self._context = contextvars.copy_context()
