@@ -1,4 +1,4 @@
-"""Table of guarantees: their names and sentences, and which broken ones explain others."""
+"""Table of guarantees: the name of each, a sentence that states it, and guarantees that explain its failure."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Promise:
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         or "agreement", "long sums" or "refusals".
-      asked: the option of the judge that checks it, or "" if it is checked by default.
+      asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 
     name: str
