@@ -32,7 +32,8 @@ def attention_pooling(
     .. math:: o = \sum_l w_l x_l, \qquad
               w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens, without a
@@ -40,7 +41,7 @@ def attention_pooling(
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
@@ -53,14 +54,15 @@ def attention_pooling(
       bias: broadcastable to [..., L], :math:`b`; does not affect the result's dtype, and may hold any values at padding.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, as in :func:`attend`. Packed tokens take only "softmax" and "sigmoid".
-      dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
+      dropout_multiplier: broadcastable to [..., L] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
       [..., d], and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without
+        ``normalize_query``.
 
     Source:
       Vaswani et al. 2017, equation 1, with one learned query; the query's layer normalization is from docs/notebooks, 001.

@@ -33,7 +33,8 @@ def multi_head_attention_pooling(
     .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     The result equals that of :func:`multi_head_attention` with the same query. Without ``query_kernel`` the queries are
     already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one
@@ -42,7 +43,7 @@ def multi_head_attention_pooling(
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query: [n, q] learned queries, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
@@ -56,7 +57,7 @@ def multi_head_attention_pooling(
       scale: a number instead of :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L], :math:`B`; does not affect the result's dtype.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
-      dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
+      dropout_multiplier: broadcastable to [..., H, n, L] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:

@@ -15,18 +15,19 @@ def mean_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MEAN; without a minimum of the count.
@@ -55,20 +56,21 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = \max_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Tokens that tie share the gradient evenly.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 in a fully masked row. -inf at a real token is data.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MAX.
@@ -96,18 +98,19 @@ def first_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
@@ -130,18 +133,19 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
@@ -172,7 +176,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Each weight belongs to a position, and may be negative. If the weights of the real tokens sum to exactly 0, the result
     is 0; with weights for each feature, only that feature is 0. Weights at padding are never read.
@@ -181,14 +186,14 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
       x: [..., L, d] tokens.
       weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
         axes, compared with that of x, tells which. None is uniform.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 in a fully masked row, or if the weights cancel.
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
@@ -232,14 +237,14 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., 2d]: the mean, then the maximum; 0 for a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Howard and Ruder 2018, section 3.3, concat pooling, without its last hidden state.

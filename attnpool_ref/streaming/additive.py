@@ -28,11 +28,12 @@ def additive_attention_state(
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
       out_kernel: [h], :math:`K`, or [h, n] for n hops.
@@ -44,8 +45,8 @@ def additive_attention_state(
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
 
     Returns:
-      An ``AdditiveAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., v], or [..., n, v] with n hops.
+      An ``AdditiveAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., v],
+      or [..., n, v] with n hops.
 
     Raises:
       ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation.

@@ -201,18 +201,19 @@ def sum_state(x, mask=None, *, lengths=None):
 
     .. math:: \sum_{l : k_l} x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``SumState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Zaheer et al. 2017, equation 4.
@@ -230,18 +231,19 @@ def min_state(x, mask=None, *, lengths=None):
 
     .. math:: \min_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MinState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MinState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Corso et al. 2020, section 2.1.
@@ -259,19 +261,19 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk, probabilities from 0 to 1.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``NoisyOrState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``NoisyOrState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Maron and Lozano-Pérez 1997, section 2, noisy-or.
@@ -290,23 +292,23 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens.
 
     Only states with the same p merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       p: a number, or [d].
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      A ``PowerMeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``PowerMeanState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Radenović, Tolias and Chum 2019, equation 3, GeM.
@@ -328,23 +330,23 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} r x_l
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens.
 
     Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       scale: :math:`r`, a number, or [d].
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens of all chunks.
 
     Returns:
-      A ``LogsumexpState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``LogsumexpState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.
 
     Source:
       Pinheiro and Collobert 2015, equation 4.
@@ -362,22 +364,22 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       scale: :math:`r`, a number, or [d].
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SoftmaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``SoftmaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       McFee, Salamon and Bello 2018, section II-C.

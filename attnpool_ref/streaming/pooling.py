@@ -27,18 +27,19 @@ def mean_state(x, mask=None, *, lengths=None):
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MeanState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MEAN.
@@ -56,18 +57,19 @@ def max_state(x, mask=None, *, lengths=None):
 
     .. math:: \max_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MAX.
@@ -85,19 +87,19 @@ def mean_max_state(x, mask=None, *, lengths=None):
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N, \; \max_{l : k_l} x_{lc} \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at a real token, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanMaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
-      2d].
+      A ``MeanMaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Howard and Ruder 2018, section 3.3, concat pooling without its last hidden state.
@@ -114,19 +116,20 @@ def first_state(x, mask=None, *, lengths=None, start):
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
 
     Returns:
-      A ``FirstState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``FirstState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
@@ -145,19 +148,20 @@ def last_state(x, mask=None, *, lengths=None, start):
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
 
     Returns:
-      A ``LastState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``LastState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
       The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
@@ -177,7 +181,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     :func:`finalize_state` divides by the sum of all weights, because the weights of one chunk may cancel.
 
@@ -185,15 +190,15 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       x: [..., L, d] tokens of the chunk.
       weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature; the same in all
         chunks. The number of axes, compared with that of x, tells which. None is 1.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``WeightedState``, or with weights for each feature a ``ChannelState``: :func:`merge_states` merges it with those of
-      other chunks, :func:`finalize_state` gives [..., d].
+      A ``WeightedState``, or with weights for each feature a ``ChannelState``: :func:`merge_states` merges it with
+      those of other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
@@ -242,13 +247,14 @@ def attention_state(
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     ``query`` is required, because the mean of all tokens is not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
@@ -261,11 +267,11 @@ def attention_state(
       bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold any values at padding.
 
     Returns:
-      An ``AttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      An ``AttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without
+        ``normalize_query``.
       TypeError: no query.
 
     Source:
@@ -303,13 +309,14 @@ def multi_head_attention_state(
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     The value kernel is applied to the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       query: [n, q] learned queries, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
@@ -320,8 +327,8 @@ def multi_head_attention_state(
       bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
-      A ``MultiHeadAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., n, H, d], and with kernels [..., n, o].
+      A ``MultiHeadAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
+      [..., n, H, d], and with kernels [..., n, o].
 
     Raises:
       ValueError: shapes disagree, a float mask, ``query_bias`` without its kernel.

@@ -46,7 +46,7 @@ def latent_attention_state(
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       latents: [r, e].
       query_kernel: [d, H, c].
@@ -66,11 +66,10 @@ def latent_attention_state(
       epsilon: the epsilon of the three layer normalizations, a number.
 
     Returns:
-      A ``LatentAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``LatentAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if a norm has a bias without a scale.
 
     Source:
       Lee et al. 2025, section 3.1.
@@ -157,7 +156,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       assign_kernel: [d, K+G]; the last G columns belong to the ghosts.
       centers: [K, d], :math:`c`.
@@ -165,10 +164,10 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       normalize: divide by the norms, as in :func:`vlad_pooling`; only states with the same value merge.
 
     Returns:
-      A ``VladState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., K, d].
+      A ``VladState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., K, d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Arandjelović et al. 2016, equation 4.
@@ -192,11 +191,12 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
 
     .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
-    :math:`k_l` is 1 at a real token, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       gate_kernel: [d, o], :math:`W_g`.
       value_kernel: [d, o], :math:`W_v`.
@@ -204,11 +204,10 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      A ``GatedSumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
-      o].
+      A ``GatedSumState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., o].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Li et al. 2016, equation 7, without its outer tanh.

@@ -168,23 +168,24 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Two states merge about their common mean. If the weights of a chunk cancel, another center takes the place of the mean.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
       epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StdState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``StdState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
@@ -203,22 +204,22 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
       epsilon: the minimum of the variance, a number.
 
     Returns:
-      A ``StatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., 2d].
+      A ``StatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
@@ -250,13 +251,14 @@ def attentive_statistics_state(
     .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
               t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     ``global_context=True`` is an error, because the statistics of all tokens are not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
       out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
@@ -269,8 +271,8 @@ def attentive_statistics_state(
       epsilon: the floor of the variance, a number.
 
     Returns:
-      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., 2d].
+      An ``AttentiveStatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
+      [..., 2d].
 
     Raises:
       ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it, the
