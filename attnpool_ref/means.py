@@ -387,7 +387,7 @@ def _mean_of_exponentials(x, real, scale, mean):
     below_top, scaled, top = _below_the_top(x, real, scale)
     scale = scale[..., 0, :]
     count = np.maximum(np.sum(real, -2), 1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # an empty row, scales of 0, and all tokens infinite
+    with np.errstate(invalid="ignore", divide="ignore"):  # fully masked rows, scales of 0, rows of infinite tokens
         logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
         if mean:  # the logarithm of a mean near 1 would lose digits
             rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count

@@ -32,8 +32,8 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
       ValueError: if widths or batch axes disagree.
 
     Source:
-      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, the only t that the paper documents. The paper does
-      not print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or average the
+      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, the only documented choice of t. The paper does not
+      print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or average the
       losses.
 
     >>> float(attention_triplet_loss([0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]).round(6))
@@ -49,7 +49,7 @@ def _triplet(to_positive, to_negative, margin):
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Adds to an attention vector the projections of two exemplars on it, and subtracts the residuals (DCN).
+    r"""Adds the projections of two exemplars on an attention vector, minus the residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)

@@ -113,7 +113,7 @@ def attentive_statistics_pooling(
     epsilon=0.0,
     return_weights=False,
 ):
-    r"""Computes mean and standard deviation of the tokens, weighted by the attention of a small network (ASP, ECAPA-TDNN).
+    r"""Computes mean and standard deviation, weighting tokens by the attention of a small network (ASP, ECAPA-TDNN).
 
     .. math:: o = [\mu; \sigma], \qquad w = \mathrm{softmax}_{l : k_l}(a(u_l W + b) V), \qquad
               \mu = \sum_l w_l x_l, \quad \sigma = \sqrt{\sum_l w_l (x_l - \mu)^2}

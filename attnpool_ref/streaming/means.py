@@ -23,17 +23,17 @@ class SumState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the state of both chunks."""
         return type(self)(self.sum + other.sum)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum
 
 
 @kind
 class MinState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d], inf without any; any real [...]."""
+    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d] (inf if none), any real token [...]."""
 
     extreme: Any
     real: Any
@@ -45,17 +45,17 @@ class MinState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the state of both chunks."""
         return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
 class NoisyOrState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that something happened."""
+    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that an event happened."""
 
     probability: Any
     dtype: Any = None
@@ -66,22 +66,22 @@ class NoisyOrState(NamedTuple):
         return self.probability.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the state of both chunks."""
         return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.probability
 
 
 @kind
 class PowerMeanState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.power_mean_state`: a :class:`LogsumexpState` of ln y under the scale p.
+    """State of :func:`~attnpool_ref.streaming.power_mean_state`: the sums of :class:`LogsumexpState`, with ln y for x.
 
     Attributes:
-      extreme: [..., d], the largest ln y, the smallest for negative p; an infinity for a fully masked row.
+      extreme: [..., d], the largest ln y, or the smallest for a negative p; an infinity for a fully masked row.
       total: [..., d], the sum of exp(p (ln y - extreme)).
-      slack: [..., d], half the mean of exp(p (ln y - extreme)) - 1 over the magnitude of p.
+      slack: [..., d], the mean of (exp(p (ln y - extreme)) - 1) / (2 abs(p)).
       count: [...], the number of real tokens.
       p: [..., d].
       dtype: the dtype of the result.
@@ -102,26 +102,26 @@ class PowerMeanState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the state of both chunks."""
         return PowerMeanState(*exponents.merge(self, other, self.p), self.count + other.count, self.p)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, np.exp(exponents.finalize(self, self.p, True)))
 
 
 @kind
 class LogsumexpState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean relative to the largest exponent.
+    """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean relative to the extreme value.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      slack: [..., d], half the mean of exp(scale (x - extreme)) - 1 over the magnitude of the scale, which has a limit at
-        0 and is finite where the tokens are.
+      slack: [..., d], the mean of (exp(scale (x - extreme)) - 1) / (2 abs(scale)), or its limit for a scale of 0; it is
+        finite if the tokens are.
       count: [...], the number of real tokens.
       scale: [..., d].
-      mean: whether the result is that of a mean.
+      mean: whether the result is the logarithm of a mean, or of a sum.
       dtype: the dtype of the result.
     """
 
@@ -141,24 +141,24 @@ class LogsumexpState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the state of both chunks."""
         return LogsumexpState(
             *exponents.merge(self, other, self.scale), self.count + other.count, self.scale, self.mean
         )
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, exponents.finalize(self, self.scale, self.mean))
 
 
 @kind
 class SoftmaxState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.softmax_state`: an exponential average of each channel, before the division.
+    """State of :func:`~attnpool_ref.streaming.softmax_state`: a softmax average of each feature.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      sum: [..., d], the sum of exp(scale (x - extreme)) x over ``total``, to avoid overflow.
+      sum: [..., d], the sum of exp(scale (x - extreme)) x, divided by ``total`` so that it cannot overflow.
       scale: [..., d].
       dtype: the dtype of the result.
     """
@@ -177,7 +177,7 @@ class SoftmaxState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger exponent."""
+        """Returns the state of both chunks, rescaled to the larger exponent."""
         extreme, *halves = exponents.common_extreme(self, other, self.scale)
         totals = [
             state.total * np.exp(exponents.exponent(self.scale, half))
@@ -185,19 +185,19 @@ class SoftmaxState(NamedTuple):
         ]
         total = totals[0] + totals[1]
         ratios = [own / np.where(total == 0, 1, total) for own in totals]
-        with np.errstate(invalid="ignore"):  # 0 times an infinite mean, and inf - inf
+        with np.errstate(invalid="ignore"):  # 0 * inf and inf - inf are not selected
             terms = [np.where(r == 0, 0, r * s.sum) for r, s in zip(ratios, (self, other), strict=True)]
             mean = terms[0] + terms[1]
         return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum
 
 
 @definition
 def sum_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the sum.
+    r"""Returns the state of one chunk of a sequence for sum pooling.
 
     .. math:: \sum_{l : k_l} x_l
 
@@ -227,7 +227,7 @@ def sum_state(x, mask=None, *, lengths=None):
 
 @definition
 def min_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the minimum.
+    r"""Returns the state of one chunk of a sequence for min pooling.
 
     .. math:: \min_{l : k_l} x_{lc}
 
@@ -257,7 +257,7 @@ def min_state(x, mask=None, *, lengths=None):
 
 @definition
 def noisy_or_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the noisy-or.
+    r"""Returns the state of one chunk of a sequence for noisy-or pooling.
 
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
@@ -286,7 +286,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @definition
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Returns the state of one chunk for the power mean (GeM); the state holds p.
+    r"""Returns the state of one chunk of a sequence for the power mean (GeM); it holds p.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
@@ -300,7 +300,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      p: a number, or [d].
+      p: a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
@@ -324,7 +324,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @definition
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Returns the state of one chunk for the log-mean-exp; the state holds the scale and ``mean``.
+    r"""Returns the state of one chunk of a sequence for log-sum-exp pooling; it holds the options.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
@@ -333,12 +333,12 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the :math:`N` real tokens.
 
-    Only states with the same scale merge.
+    Only states with the same scale and the same ``mean`` merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      scale: :math:`r`, a number, or [d].
+      scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens of all chunks.
 
@@ -359,7 +359,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    r"""Returns the state of one chunk for softmax pooling; the state holds the scale.
+    r"""Returns the state of one chunk of a sequence for softmax pooling; it holds the scale.
 
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
@@ -372,7 +372,7 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      scale: :math:`r`, a number, or [d].
+      scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
@@ -393,5 +393,5 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     unnormalized = np.where(real, np.exp(exponents.exponent(scale[..., None, :], halves)), 0)
     total = np.sum(unnormalized, -2)
     weights = unnormalized / np.where(total == 0, 1, total)[..., None, :]
-    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+    with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         return SoftmaxState(extreme, total, np.sum(np.where(weights == 0, 0, weights * x), -2), scale)
