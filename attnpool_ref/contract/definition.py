@@ -12,11 +12,12 @@ from attnpool_ref.contract import conversion_errors, docstrings
 def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
     """Turns the body of a definition into the public function.
 
-    The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller gives
-    lengths), and numbers as floats. The result is cast to the dtype of the arguments (``docs/contract.md``).
+    The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller
+    gives lengths), and numbers as floats. The result of the body is cast to the result dtype that follows from the
+    arguments (``docs/contract.md``).
 
     Args:
-      function: the body; its name is that of its row.
+      function: the body, which has the name of its row in the table.
       as_they_come: arrays that the body receives in the caller's dtype, because it converts them in blocks.
     """
     if function is None:
@@ -67,7 +68,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
 
 CACHE_SIZE = 256
-"""Number of signatures of calls in the cache of a definition."""
+"""Largest number of call signatures in the cache of a definition."""
 
 
 def _resolve_once(row, values, resolved):
@@ -90,8 +91,8 @@ def as_array(name, key, value):
     """Converts an argument with ``np.asarray``; leaves None and text unchanged, which later checks reject.
 
     Raises:
-      TypeError: NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
-      ValueError: a masked array.
+      TypeError: if NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
+      ValueError: if it is a masked array.
     """
     if value is None or isinstance(value, (str, bytes)):
         return value

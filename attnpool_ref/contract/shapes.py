@@ -3,15 +3,15 @@
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
-"""Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
+"""Axes whose size must not be 0. A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row."""
 
 COUNTS = ("num_segments",)
-"""Options that give the size of an axis of arguments."""
+"""Options whose value is the size of an axis of the arguments."""
 
 
 def is_symbol(size):
-    """Returns whether a size is a symbol of ``jax.export``, any number from 1 on; does not import JAX."""
-    return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # which a tracer has
+    """Returns whether a size is a symbol of ``jax.export``, which stands for any size from 1 on; needs no JAX."""
+    return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # tracers have a dtype
 
 
 def exceeds(value, size):
@@ -25,12 +25,12 @@ def axes_text(shape):
 
 
 def with_all_axes(shape, whole):
-    """Appends axes of 1 to the shape of lengths, () or the first axes of ``whole``, up to the rank of ``whole``."""
+    """Appends axes of size 1 to ``shape``, which is () or the first axes of ``whole``, up to the rank of ``whole``."""
     return tuple(shape) + (1,) * (len(whole) - len(shape))
 
 
 def full_shape(axes, batch, sizes):
-    """Returns the shape of ``axes`` in this call."""
+    """Returns the shape of ``axes`` in a call; "..." stands for the batch axes."""
     return tuple(size for axis in axes for size in (batch if axis == "..." else (sizes[axis],)))
 
 
@@ -224,7 +224,7 @@ def _repair(argument, value, batch, target):
 
 
 def check_counts(name, argument, value, batch, sizes):
-    """Returns the shape to which lengths given instead of a mask broadcast: the mask's axes without the last one."""
+    """Returns the shape that lengths instead of a mask broadcast to: the mask's axes without the last one."""
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)
     own = full_shape(axes[:1], batch, sizes)
@@ -242,7 +242,7 @@ def normalize_axis(name, axis, ndim):
 
 
 def check_lengths(name, key, value, values, given):
-    """Returns the size of the axis that lengths count along; their axes are the first of the scores' other axes."""
+    """Returns the size of the axis along which lengths count, after a check of their shape against the other axes."""
     if "max_length" in values:
         limit = values["max_length"]
     else:

@@ -33,7 +33,7 @@ class SumState(NamedTuple):
 
 @kind
 class MinState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d] (inf if none), any real token [...]."""
+    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d]; whether any token is real [...]."""
 
     extreme: Any
     real: Any

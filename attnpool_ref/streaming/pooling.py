@@ -363,7 +363,7 @@ def multi_head_attention_state(
 
 
 def exponential_sums(scores, x, mask):
-    """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d], which must be 0 at padding."""
+    """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
     scores = np.where(mask, scores, -np.inf)
     max_score = np.max(scores, -1, initial=-np.inf)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
