@@ -135,7 +135,8 @@ def packed_docstring(dense, name):
     errors["ValueError"] = f"{own.get('ValueError', errors['ValueError']).rstrip('.')}; {SEGMENT_ERRORS}."
     summary, *others = dense.paragraphs
     lead = (
-        f"For each segment of packed tokens, returns the result of :func:`{name}` for its tokens.\n"
+        "The N tokens of all sequences are packed into one array; a segment is the tokens of one sequence.\n"
+        f"The result for each segment is that of :func:`{name}` for its tokens.\n"
         "A segment without real tokens is a fully masked row."
     )
     paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]

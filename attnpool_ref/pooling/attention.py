@@ -35,10 +35,9 @@ def attention_pooling(
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    :math:`\hat q` is the query :math:`q`, or with ``normalize_query`` its layer normalization :math:`\gamma (q - \bar
-    q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`, where :math:`\bar q` is the mean of its components. The values are
-    the raw tokens, without a projection. With ``query=None`` the query of each sequence is the mean of its real tokens,
-    so that nothing is learned.
+    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization (:func:`layer_norm`) with scale
+    :math:`\gamma` and bias :math:`\beta`. The values are the raw tokens, without a projection. With ``query=None`` the
+    query of each sequence is the mean of its real tokens, so that nothing is learned.
 
     Args:
       x: [..., L, d] tokens.
@@ -51,7 +50,7 @@ def attention_pooling(
       normalize_query: apply layer normalization to the query, before its kernel.
       query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query, if that is not d.
       query_norm_bias: [d], :math:`\beta`, 0 if None.
-      epsilon: :math:`\epsilon`, a number.
+      epsilon: the epsilon of the layer normalization, a number.
       scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
       bias: broadcastable to [..., L], :math:`b`, or None; does not affect the result's dtype. It is never read at
         padding.
