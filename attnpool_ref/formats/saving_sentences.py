@@ -113,7 +113,7 @@ def _pooling(stage, number, own, width):
         raise ValueError(f"{NAME}: the modes {brief(stage.modes)} cannot be written; there are {', '.join(MODES)}")
     if list(stage.modes) == [
         mode for mode in MODES if mode in stage.modes
-    ]:  # in this order the library reads old keys
+    ]:  # the order in which the library reads old keys
         config = {"word_embedding_dimension": width}
         config |= {key: mode in stage.modes for mode, key in OLD_KEYS.items()}
     else:
@@ -200,7 +200,7 @@ def _kept(folder):
 
 
 def _check_paths(folder, kept, parts):
-    """Raises a ValueError for a target in the encoder's folder, or a symbolic link: caches of hubs share linked files."""
+    """Raises a ValueError for a target in the encoder's folder, or a symbolic link: hub caches share linked files."""
     of_encoder = {(folder / part["path"]).resolve() for part in kept if part["path"]}
     for part in parts:
         if part.resolve() in of_encoder:

@@ -2,7 +2,7 @@
 
 
 def did_you_mean(word, known):
-    """Returns "; did you mean ...?" with similar names, or "".
+    """Returns "; did you mean ...?" with similar names; "" if there are none.
 
     >>> did_you_mean("mean_poling", ["mean_pooling", "dot_score"])
     '; did you mean mean_pooling?'

@@ -41,7 +41,7 @@ def _array(name, value):
     if any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
         try:
             return _of_torch(value)
-        except (TypeError, RuntimeError) as error:  # a sparse tensor, a meta tensor, or a dtype that NumPy does not have
+        except (TypeError, RuntimeError) as error:  # sparse, on "meta", or of a dtype that NumPy lacks
             raise ValueError(f"{brief(name)} is a tensor that cannot be read: {error}") from None
     array = np.asarray(value)
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes only the native byte order

@@ -36,7 +36,7 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns the format of a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output) are its names."""
+    """Returns the format of a layer with attnpool's layouts; ``kernel``, ``bias``, ``out`` are names of its parts."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,

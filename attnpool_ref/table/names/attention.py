@@ -1,4 +1,4 @@
-"""Attention, its scores and its normalisers."""
+"""Names of attention functions, scores and normalizers."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,4 +1,4 @@
-"""Multiple-instance learning, speech and sound."""
+"""Names for multiple-instance learning, speech and sound."""
 
 from attnpool_ref.table.names.entry import Entry
 

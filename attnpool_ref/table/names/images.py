@@ -1,4 +1,4 @@
-"""Images and video: generalised means, heads with a learned query, clusters."""
+"""Names for images and video: generalized means, heads with a learned query, clusters."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,4 +1,4 @@
-"""Two sequences, labels, fields, and relations between examples."""
+"""Names for two sequences, labels, fields, and relations between examples."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -86,7 +86,7 @@ MATCHING = (
         ("graph decomposition", "NeurJudge label graph"),
         "graph_decomposition(labels, adjacency, num_layers=2)",
         "Yue et al. 2021 (yue2021)",
-        "A label without neighbours stays as it is.",
+        "A label without neighbors stays as it is.",
     ),
     Entry(
         ("label attention", "LEMM"),

@@ -1,4 +1,4 @@
-"""Sets and graphs, padded or packed."""
+"""Names for sets and graphs, padded or packed."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,4 +1,4 @@
-"""Sentence encoders, text classifiers and retrieval."""
+"""Names for sentence encoders, text classifiers and retrieval."""
 
 from attnpool_ref.table.names.entry import Entry
 

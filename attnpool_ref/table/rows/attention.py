@@ -1,4 +1,4 @@
-"""The table's rows: attention."""
+"""Rows of attention."""
 
 from attnpool_ref.table.row import ABSOLUTE, NORMALIZERS, Variant
 

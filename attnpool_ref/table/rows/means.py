@@ -1,4 +1,4 @@
-"""The table's rows: sums, order statistics and generalised means, channel by channel."""
+"""Rows of sums, order statistics and generalized means, feature by feature."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: pooling of two sequences."""
+"""Rows of pooling of two sequences."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: pooling of one sequence."""
+"""Rows of pooling of one sequence."""
 
 from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: the states of chunks."""
+"""Rows of functions that return the state of one chunk."""
 
 from attnpool_ref.table.row import ACTIVATIONS, Variant
 from attnpool_ref.table.rows import means
@@ -8,7 +8,7 @@ _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real
 
 
 def _chunked(row, equation):
-    """The row of ``…_state`` with the arguments and options of a dense one."""
+    """Returns the row of ``…_state`` with the arguments and options of a dense row."""
     return Variant(
         f"{row.name.removesuffix('_pooling')}_state",
         family="streaming",
