@@ -79,7 +79,7 @@ def dot_product_attention(
       mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: broadcastable to [..., n, m], :math:`B`, or None; does not affect the result's dtype.
-      scale: a number instead of :math:`1/\sqrt d`.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 

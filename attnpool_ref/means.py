@@ -22,7 +22,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -58,7 +58,7 @@ def min_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row. +inf at a real token is a value like any other.
+      [..., d] pooled vectors; 0 in a fully masked row. +inf at a real token is a value like any other.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -95,7 +95,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -144,7 +144,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
       k: :math:`k`, an integer of at least 1.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
@@ -184,7 +184,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -234,7 +234,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -279,7 +279,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
       mean: divide by the number of real tokens.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.

@@ -46,7 +46,7 @@ def cross_attention_pooling(
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [..., d], y_pooled [..., e]), and with ``return_weights``
+      (x_pooled [..., d], y_pooled [..., e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [..., L], y_weights [..., T])).
 
     Raises:
@@ -115,7 +115,7 @@ def cross_attention_pooling_all_pairs(
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [B, C, d], y_pooled [B, C, e]), and with ``return_weights``
+      (x_pooled [B, C, d], y_pooled [B, C, e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [B, C, L], y_weights [B, C, T])).
 
     Raises:
@@ -256,7 +256,7 @@ def code_wise_attention(
       return_weights: also return the weights.
 
     Returns:
-      [..., d]; with ``return_weights`` a tuple of this and the weights [..., n].
+      [..., d] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., n].
 
     Raises:
       ValueError: if shapes disagree, or if a mask has a float dtype.

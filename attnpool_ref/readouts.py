@@ -70,7 +70,7 @@ def latent_attention_pooling(
       epsilon: the epsilon of all three layer normalizations, a number.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if a norm has a bias without a scale.
@@ -215,7 +215,7 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      [..., o]; 0 for a fully masked row.
+      [..., o] pooled vectors; 0 for a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.

@@ -107,8 +107,8 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
       bias: [h], :math:`b`.
 
     Returns:
-      [..., o]; the magnitude of a component is at most the sum of the magnitudes in its column of
-      ``out_kernel``.
+      [..., o] relation vectors. The magnitude of a component is at most the sum of the magnitudes in its
+      column of ``out_kernel``.
 
     Raises:
       ValueError: if shapes disagree.
@@ -182,8 +182,8 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
       return_weights: also return the weights.
 
     Returns:
-      [..., d+e]; with ``return_weights`` a tuple of this and the weights [..., J]. Both are all 0, also
-      in the part of the target, if no field is real.
+      [..., d+e] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., J]. If no
+      field is real, both are 0, the part of the target too.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.

@@ -40,7 +40,7 @@ def scaled_dot_score(query, key, *, scale=None):
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
       key: [..., m, d] m keys :math:`k_j` of width d.
-      scale: a number instead of :math:`1/\sqrt d`.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
 
     Returns:
       [..., n, m] scores.

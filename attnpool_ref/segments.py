@@ -67,7 +67,7 @@ def segment_cross_attention_pooling(
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [num_segments, d], y_pooled [num_segments, e]), and with ``return_weights``
+      (x_pooled [num_segments, d], y_pooled [num_segments, e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [N], y_weights [M])).
 
     Raises:

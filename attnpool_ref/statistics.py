@@ -32,7 +32,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:
-      [..., d]; 0 in a fully masked row, or if the weights sum to 0.
+      [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
@@ -74,7 +74,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
       epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:
-      [..., 2d]; 0 in a fully masked row, or if the weights sum to 0.
+      [..., 2d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
@@ -144,8 +144,8 @@ def attentive_statistics_pooling(
       return_weights: also return the weights.
 
     Returns:
-      [..., 2d]; with ``return_weights`` a tuple of this and the weights, [..., L], or [..., L, d] for
-      each feature. Both are 0 in a fully masked row.
+      [..., 2d] pooled vectors; with ``return_weights`` a tuple of these and the weights, [..., L], or
+      [..., L, d] for each feature. Both are 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, if ``norm_scale`` is given with another activation

@@ -51,7 +51,7 @@ def attention_pooling(
       query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query, if that is not d.
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: the epsilon of the layer normalization, a number.
-      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
       bias: broadcastable to [..., L], :math:`b`, or None; does not affect the result's dtype. It is never read at
         padding.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
@@ -61,8 +61,8 @@ def attention_pooling(
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., d]; with ``return_weights`` a tuple of this and the weights [..., L]. Both are 0 in a fully
-      masked row.
+      [..., d] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., L]. Both are 0 in
+      a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without

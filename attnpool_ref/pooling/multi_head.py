@@ -56,7 +56,7 @@ def multi_head_attention_pooling(
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
-      scale: a number instead of :math:`1/\sqrt c`.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L], :math:`B`, or None; does not affect the result's dtype.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
         described in :func:`attend`.

@@ -24,7 +24,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -66,7 +66,7 @@ def max_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row. -inf at a real token is a value like any other.
+      [..., d] pooled vectors; 0 in a fully masked row. -inf at a real token is a value like any other.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -106,7 +106,7 @@ def first_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -141,7 +141,7 @@ def last_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -190,7 +190,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row, or if the weights sum to exactly 0.
+      [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to exactly 0.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.

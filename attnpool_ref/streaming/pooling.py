@@ -265,7 +265,7 @@ def attention_state(
       query_norm_scale: [d], 1 if None; as wide as the query, if that is not d.
       query_norm_bias: [d], 0 if None.
       epsilon: the epsilon of the layer normalization, a number.
-      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
       bias: broadcastable to [..., L] of the chunk, :math:`b`, or None; never read at padding.
 
     Returns:
@@ -328,7 +328,7 @@ def multi_head_attention_state(
       key_kernel: [d, H, c], :math:`W_k`.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
-      scale: a number instead of :math:`1/\sqrt c`.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`, or None.
 
     Returns:
