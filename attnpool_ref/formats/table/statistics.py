@@ -72,7 +72,7 @@ SPEECHBRAIN_ASP = Format(
     module="AttentiveStatisticsPool",
     verified="3.6e-16, with and without its own mask",
     usual="asp.",
-    notes="Frames are [B, L, C] here. The batch normalization is folded into `norm_scale` and `norm_bias`; its tensors are kept, and saved unchanged unless these two have changed.",
+    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its tensors are kept, and saved unchanged unless these two have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
