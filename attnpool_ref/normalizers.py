@@ -393,6 +393,6 @@ def l2_normalize(x, *, axis=-1):
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 underflow
+    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow
     norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))
     return scaled / np.where(norm == 0, 1, norm)

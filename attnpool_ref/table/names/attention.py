@@ -7,7 +7,7 @@ ATTENTION = (
         ("scaled dot-product attention", "SDPA", "F.scaled_dot_product_attention", "jax.nn.dot_product_attention"),
         "dot_product_attention(q, k, v, mask[..., None, :])",
         "Vaswani et al. 2017 (vaswani2017)",
-        "A query without a real key gives 0, where JAX and Flax average what is masked.",
+        "A query without a real key gives 0; JAX and Flax average the masked values.",
     ),
     Entry(
         ("multi-head attention", "nn.MultiheadAttention", "MultiHeadDotProductAttention"),
@@ -29,7 +29,7 @@ ATTENTION = (
         ("Bahdanau attention", "additive attention", "concat attention of seq2seq"),
         "additive_attention(q, k, v, W_q, W_k, w, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015)",
-        "As d2l's AdditiveAttention, without its dropout. `additive_score` computes only the scores.",
+        "The same as d2l's AdditiveAttention without dropout. `additive_score` computes only the scores.",
         "AdditiveAttention",
     ),
     Entry(
@@ -62,7 +62,7 @@ ATTENTION = (
         ("Luong concat",),
         "attend(concat_score(q, k, W, w), v, mask[..., None, :])",
         "Luong, Pham, Manning 2015 (luong2015)",
-        "One kernel over [query; key].",
+        "One kernel for query and key, concatenated.",
         "ConcatScore",
     ),
     Entry(
@@ -116,19 +116,19 @@ ATTENTION = (
         ("Gaussian attention", "RBF attention", "Gaussian score"),
         "attend(gaussian_score(q, k, bandwidth=1.0), v, mask[..., None, :])",
         "Zhang et al., Dive into Deep Learning (d2l)",
-        "The same as `kernel_regression` with its Gaussian.",
+        "Equals `kernel_regression` with the Gaussian kernel.",
     ),
     Entry(
         ("d2l DotProductAttention", "valid_lens"),
         "dot_product_attention(q, k, v, lengths=valid_lens)",
         "Zhang et al., Dive into Deep Learning (d2l)",
-        "Lengths [B] or [B, n], as there; a length of 0 gives 0, not the mean.",
+        "Lengths are [B] or [B, n], as in d2l; a length of 0 gives 0, not the mean.",
     ),
     Entry(
         ("attention pooling", "attn", "attn pooling", "attention with a learned query", "注意力池化"),
         "attention_pooling(x, mask, q)",
         "Raffel, Ellis 2016, with a dot product as the score",
-        "Scores are divided by sqrt(d) unless `scale` is given; an empty row is 0.",
+        "Scores are divided by sqrt(d) unless `scale` is given; a fully masked row gives 0.",
         "AttentionPool",
     ),
     Entry(
@@ -159,13 +159,13 @@ NORMALIZERS = (
         ("masked softmax", "additive mask", "masked_fill(-1e9)"),
         "masked_softmax(scores, mask)",
         "every library's `softmax(scores + mask)`",
-        "A row without a real score is 0, not uniform and not NaN.",
+        "A fully masked row gives weights 0, neither uniform weights nor NaN.",
     ),
     Entry(
         ("d2l masked_softmax",),
         "masked_softmax(scores, lengths=valid_lens)",
         "Zhang et al., Dive into Deep Learning (d2l)",
-        "A length of 0 gives 0; there, a uniform row.",
+        "A length of 0 gives weights 0; in d2l it gives uniform weights.",
     ),
     Entry(
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
@@ -183,7 +183,7 @@ NORMALIZERS = (
         ("entmax", "entmax15", "1.5-entmax"),
         "entmax15(scores, mask)",
         "Peters, Niculae, Martins 2019 (peters2019); entmax",
-        "Takes a mask; an empty row is 0.",
+        "Takes a mask; a fully masked row gives weights 0.",
     ),
     Entry(
         ("alpha-entmax", "entmax_bisect"),
@@ -201,13 +201,13 @@ NORMALIZERS = (
         ("hardmax", "hard attention", "ONNX Hardmax"),
         "hardmax(scores, mask)",
         "ONNX's `Hardmax`",
-        "The first of tied scores; its gradient is 0.",
+        "Of tied scores the first has weight 1; the gradient is 0.",
     ),
     Entry(
         ("top-k attention", "sparse top-k softmax", "topk attention of x-transformers"),
         "top_k_softmax(scores, mask, k=8)",
         "Shazeer et al. 2017; Gupta et al. 2021; x-transformers",
-        "All scores that equal the k-th largest are kept.",
+        "All scores that equal the k-th largest have a weight.",
     ),
     Entry(
         ("Gumbel softmax", "straight-through"),
@@ -226,7 +226,7 @@ NORMALIZERS = (
         ("l2 normalise", "F.normalize", "unit vectors"),
         "l2_normalize(x)",
         "Wang et al. 2022 (wang2022)",
-        "A zero vector stays 0 with gradient 0; norms of 1e-30 and 1e30 are ordinary.",
+        "A zero vector stays 0, with gradient 0; norms of 1e-30 and 1e30 do not under- or overflow.",
     ),
     Entry(
         ("layer norm", "LayerNorm"),

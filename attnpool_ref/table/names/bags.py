@@ -7,14 +7,14 @@ INSTANCES = (
         ("ABMIL", "attention-based MIL", "attention MIL", "whole-slide images (WSI)"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
+        "Bags may be padded and masked; the authors' code takes one bag. The last layer's bias cancels in the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("gated attention MIL", "gated ABMIL", "GatedAttention"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
+        "Bags may be padded and masked; the authors' code takes one bag. The last layer's bias cancels in the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -28,7 +28,7 @@ INSTANCES = (
         ("torchmil AttentionPool",),
         'additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w, activation="tanh")',
         "torchmil's `AttentionPool`",
-        "Its return_att gives scores; `return_weights` gives weights.",
+        "torchmil's return_att returns scores; `return_weights` returns weights.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -42,7 +42,7 @@ INSTANCES = (
         ("noisy-or", "noisy-or MIL"),
         "noisy_or_pooling(p, mask)",
         "Maron, Lozano-Pérez 1997",
-        "A product without logarithms, so that the gradient is finite at p = 1.",
+        "The product is computed without logarithms, so the gradient is finite at p = 1.",
     ),
     Entry(
         ("top-k MIL", "top-k pooling", "top-k mean"),
@@ -96,21 +96,21 @@ SPEECH = (
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
         "global_context=True, epsilon=1e-12)",
         "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
-        "The batch norm is given as a scale and a shift. An empty row is 0, not NaN.",
+        "The batch norm is given as a scale and a shift. A fully masked row gives 0, not NaN.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("ASTP", "WeSpeaker ASTP", "3D-Speaker ASTP"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)",
         "WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default",
-        "There, 1e-7 is added under the root, and the variance is E[x^2] - mean^2, which cancels in float32.",
+        "WeSpeaker adds 1e-7 under the root, and computes E[x^2] - mean^2, which loses digits in float32.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "One call for each head, on its part of the channels.",
+        "One call for each head, on its part of the features.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),
@@ -130,7 +130,7 @@ SPEECH = (
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "Padding is masked; its Keras layer ignores the mask, and its default axis is the batch.",
+        "Padding is masked; AutoPool's Keras layer ignores masks, and its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(

@@ -31,7 +31,7 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
         "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
-        "The same numbers. gelu is approximated by tanh there, and exact in timm. `attnpool_flax.load` reads a trained one.",
+        "gelu is approximated by tanh in big_vision, and exact in timm. `attnpool_flax.load` reads a trained head.",
         "MAPHead",
     ),
     Entry(
@@ -56,7 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The mean is of real tokens, and is a key as well. timm's may be a learned token (`use_class_token`).",
+        "The query is the mean of the real tokens, and also a key. timm may have a learned token instead (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(
@@ -65,7 +65,7 @@ HEADS = (
         "pooled = q + multi_head_attention_pooling(clean, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=u, norm_bias=v, activation="gelu", epsilon=1e-5)',
         "Bardes et al. 2024; jepa's `AttentivePooler`",
-        "The checkpoint's xattn.proj is never applied, neither there nor here.",
+        "The checkpoint's xattn.proj is never applied, neither by V-JEPA nor here.",
         "AttentiveProbe",
     ),
     Entry(
@@ -82,7 +82,7 @@ HEADS = (
         "multi_head_attention(mean_pooling(x, mask)[..., None, :], keys, keys, mask[..., None, :], query_kernel=Q, "
         "key_kernel=K, value_kernel=identity, out_kernel=identity)",
         "Psomas et al. 2023; billpsomas/simpool",
-        "Without the power gamma: for it, the authors' code subtracts the minimum of the whole batch.",
+        "Without the power gamma, for which the authors' code subtracts the minimum over the whole batch.",
     ),
     Entry(
         ("Perceiver resampler", "Flamingo resampler", "token merging (ToMe)"),
@@ -97,7 +97,7 @@ CLUSTERS = (
         ("NetVLAD", "VLAD"),
         "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
         "Arandjelović et al. 2016; pytorch-NetVlad",
-        "Returns [..., K, d]: reshape for the flat vector. There, zero padding subtracts a part of the centers.",
+        "Returns [..., K, d]: reshape for the flat vector. In pytorch-NetVlad, zero padding subtracts a part of the centers.",
         "VLADPool",
     ),
     Entry(

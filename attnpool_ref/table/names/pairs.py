@@ -25,14 +25,14 @@ RETRIEVAL = (
         ("cross attention pooling", "cross pooling"),
         "cross_attention_pooling(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "Padding has no weight, where the notebook's softmax runs over it.",
+        "Padding has no weight here; the softmax in the notebook runs over padding too.",
         "CrossAttentionPool",
     ),
     Entry(
         ("cross attention pooling of all pairs", "each with each of another batch"),
         "cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "The same as a loop over all pairs.",
+        "Returns the same as a loop over all pairs.",
     ),
 )
 
@@ -93,14 +93,14 @@ MATCHING = (
         "label_attention(dot_product_attention(labels, x, x, mask[..., None, :]), query_kernel=Q, key_kernel=K, "
         "value_kernel=V)",
         "Vaswani et al. 2017, as LEMM (Zhong et al. 2020) has no public code",
-        "This is the textbook's way, not a reproduction of LEMM.",
+        "This is plain self-attention of labels, not a reproduction of LEMM.",
         "LabelAttention",
     ),
     Entry(
         ("DVQA attention", "visual question answering", "attention over image regions"),
         "additive_attention(f[..., None, :], g, g, W_q, W_i, w, mask[..., None, :], bias=b)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Its outer bias cancels in the softmax.",
+        "The outer bias of DVQA cancels in the softmax.",
         "AdditiveAttention",
     ),
 )

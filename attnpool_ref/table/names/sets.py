@@ -13,7 +13,7 @@ SETS = (
         ("min pooling",),
         "min_pooling(x, mask)",
         "Corso et al. 2020; PyG's MinAggregation",
-        "An empty row is 0; tied tokens share the gradient.",
+        "A fully masked row gives 0; tied tokens share the gradient.",
     ),
     Entry(
         ("PMA", "Set Transformer", "pooling by multihead attention"),
@@ -38,7 +38,7 @@ SETS = (
         ("Set2Set",),
         "set2set_pooling(x, mask, input_kernel=W, recurrent_kernel=R, bias=b, num_steps=3)",
         "Vinyals, Bengio, Kudlur 2016; PyG, DGL",
-        "Pass the sum of torch's two biases. An empty row is 0 in both halves.",
+        "Pass the sum of torch's two biases. A fully masked row is 0 in both halves.",
         "Set2SetPool",
     ),
     Entry(
@@ -51,14 +51,14 @@ SETS = (
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
         "softmax_pooling(x, mask, t)",
         "Li et al. 2020; PyG's `SoftmaxAggregation`",
-        "The same numbers.",
+        "The results are the same.",
         "SoftmaxPool",
     ),
     Entry(
         ("PyG PowerMeanAggregation",),
         "power_mean_pooling(x, mask, p)",
         "Li et al. 2020; PyG's `PowerMeanAggregation`",
-        "PyG clamps the mean of x**p to 100 before the root: (10, 10) with p = 3 gives 4.64 there.",
+        "PyG clamps the mean of x**p to 100 before the root: (10, 10) with p = 3 gives 4.64 in PyG.",
         "PowerMeanPool",
     ),
     Entry(
@@ -105,7 +105,7 @@ PACKED = (
         ("global_max_pool", "scatter_max"),
         "segment_max_pooling(x, batch, num_graphs)",
         "PyG's `global_max_pool`; torch_scatter",
-        "An empty segment is 0. Ties share the gradient.",
+        "An empty segment gives 0. Tied tokens share the gradient.",
     ),
     Entry(
         ("global_add_pool", "scatter_add", "segment_sum"),
@@ -117,7 +117,7 @@ PACKED = (
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),
         "segment_attention_pooling(x, segment_ids, num_segments, mask, q)",
         "packed batches; PyG's batch vector",
-        "Segment ids are [N], in any order. `repeat` makes them of offsets.",
+        "Segment ids are [N], in any order. From offsets, make them by `repeat`.",
         "AttentionPool",
     ),
     Entry(

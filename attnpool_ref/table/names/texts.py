@@ -13,49 +13,49 @@ SENTENCES = (
         ("mean pooling", "average pooling", "global average pooling (GAP)", "temporal average pooling (TAP)"),
         "mean_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode mean",
-        "NaN in padding stays out, and an empty row is 0 with gradient 0.",
+        "NaN in padding has no effect. A fully masked row gives 0, with gradient 0.",
     ),
     Entry(
         ("max pooling", "max over time", "global max pooling", "max MIL"),
         "max_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode max",
-        "An empty row is 0, not minus infinity; tied tokens share the gradient.",
+        "A fully masked row gives 0, not minus infinity; tied tokens share the gradient.",
     ),
     Entry(
         ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
         "last_pooling(x, mask)",
         "sentence-transformers' mode lasttoken (reimers2019)",
-        "Each row's last real token is found, on whichever side the padding is.",
+        "Takes the last real token of each row, on whichever side the padding is.",
     ),
     Entry(
         ("E5-mistral", "GTE-Qwen", "Qwen3-Embedding", "last_token_pool"),
         "l2_normalize(last_pooling(x, mask))",
         "Wang et al. 2024; `last_token_pool` of the model cards",
-        "The cards' function decides the side of the padding once for a whole batch; here each row does.",
+        "The function on the model cards finds the side of the padding once for a batch; here it may differ by row.",
     ),
     Entry(
         ("SGPT", "weighted mean", "weightedmean", "position-weighted mean"),
         "weighted_pooling(x, token_positions(mask) + 1, mask)",
         "Muennighoff 2022; sentence-transformers' mode weightedmean",
-        "Positions count real tokens; sentence-transformers counts all, which differs if padding is between tokens.",
+        "Positions count only real tokens; those of sentence-transformers also count padding between tokens.",
     ),
     Entry(
         ("mean_sqrt_len_tokens", "sum over square root of the length"),
         "sum_pooling(x, mask) / sqrt(n)[..., None]",
         "sentence-transformers' mode of that name",
-        "`n` is the number of real tokens, at least 1.",
+        "`n` is the number of real tokens of each row, or 1 if there are none.",
     ),
     Entry(
         ("sentence-transformers' modes", "several pooling modes together", "Pooling module"),
         "concatenate([first_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Reimers, Gurevych 2019; sentence-transformers' `Pooling`",
-        "There, the maximum of an empty row is minus infinity. `attnpool_flax.load` reads a model's folder.",
+        "In sentence-transformers the maximum of an empty row is minus infinity. `attnpool_flax.load` reads a model's folder.",
     ),
     Entry(
         ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),
         "mean_pooling(x, mask & (token_positions(mask) >= k))",
         "Su et al. 2023; sentence-transformers' include_prompt",
-        "`k` is the length of the prompt; it is counted from the first real token.",
+        "`k` is the length of the prompt, counted from the first real token.",
     ),
     Entry(
         ("CLIP text encoder", "EOS token", "PromptBERT", "[MASK] token", "entity marker"),
@@ -73,25 +73,25 @@ SENTENCES = (
         ("SimKGC", "_pool_output", "normalised sentence embedding"),
         "l2_normalize(mean_pooling(x, mask))",
         "Wang et al. 2022 (wang2022)",
-        "There, NaN in padding reaches the mean, and the maximum of an empty row is -1e4.",
+        "In SimKGC's code, NaN in padding reaches the mean, and the maximum of an empty row is -1e4.",
     ),
     Entry(
         ("first-last average", "avg_first_last"),
         "mean_pooling((first_layer + last_layer) / 2, mask)",
         "Gao, Yao, Chen 2021; SimCSE's avg_first_last",
-        "You take the average of the layers.",
+        "You compute the average of the two layers.",
     ),
     Entry(
         ("WeightedLayerPooling", "weighted layers"),
         "weighted_pooling(layers, w)",
         "sentence-transformers' `WeightedLayerPooling`",
-        "Pass layers [..., K, d] as the tokens. Weights that sum to 0 give 0 here, and 0/0 there.",
+        "Pass layers [..., K, d] as the tokens. Weights that sum to 0 give 0, and 0/0 in sentence-transformers.",
     ),
     Entry(
         ("ScalarMix", "ELMo layer mixing", "SUPERB featurizer"),
         "weighted_pooling(layers, masked_softmax(w)) * scale",
         "Peters et al. 2018; AllenNLP's ScalarMix",
-        "Pass layers [..., K, d] as the tokens; `scale` is its gamma.",
+        "Pass layers [..., K, d] as the tokens; `scale` is the gamma of ScalarMix.",
     ),
     Entry(
         ("SPLADE",),
@@ -109,14 +109,14 @@ SENTENCES = (
         ("ULMFiT concat pooling", "concat pooling"),
         "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Howard, Ruder 2018; fastai's text classifier",
-        "Here these are three calls, each without padding.",
+        "Three calls, each of which ignores padding.",
     ),
     Entry(
         ("NV-Embed", "latent attention pooling"),
         "latent_attention_pooling(x, mask, latents=r, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O, "
         "mlp_kernel=W1, mlp_out_kernel=W2)",
         "Lee et al. 2025; modeling_nvembed.py",
-        "Tokens are the queries and latents the keys, as in the original; most copies have it the other way round.",
+        "Tokens are the queries and latents the keys, as in the original code; most copies exchange the two.",
         "LatentAttentionPool",
     ),
     Entry(
@@ -130,7 +130,7 @@ SENTENCES = (
         ("recency", "exponential decay"),
         "weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)",
         "a recipe; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
-        "Before normalization the last real token has weight 1, whichever side the padding is on.",
+        "Before normalization the last real token has weight 1, on whichever side the padding is.",
     ),
     Entry(
         ("ALiBi pooling", "attention with a linear bias"),
@@ -175,14 +175,14 @@ SPANS = (
         ("span pooling", "mean span", "mention pooling", "coreference spans"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\nattend(zeros(spans.shape), x, spans)",
         "AllenNLP's span extractors",
-        "Ends are inclusive, as there; padding inside a span does not count.",
+        "Ends are inclusive, as in AllenNLP; padding inside a span does not count.",
     ),
     Entry(
         ("SelfAttentiveSpanExtractor", "self-attentive span"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
         "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
         "Lee et al. 2017; AllenNLP's extractor of that name",
-        "AllenNLP's gives weight to padding inside a span; here its weight is 0.",
+        "In AllenNLP padding inside a span has weight; here its weight is 0.",
     ),
     Entry(
         ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
@@ -198,6 +198,6 @@ SPANS = (
         "windows = (p >= starts) & (p < starts + width)\n"
         "attend(zeros(windows.shape), x, windows)",
         "a recipe; `starts` is [W, 1]",
-        "A short last window divides by its own count; torch's and Flax's average counts padding.",
+        "A short last window is divided by its own count; the averages of torch and Flax count padding.",
     ),
 )

@@ -46,7 +46,7 @@ ROWS = (
         weights="[..., L, K]",
         source="arandjelovic2016",
         equation="V_j = sum over real l of a_lj (x_l - c_j), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_j "
-        "over its norm, and V over its",
+        "is divided by its norm, and V by its norm",
         layouts=LAYOUTS,
         rules=("G may be 0",),
         options={"normalize": "flag"},
