@@ -252,7 +252,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
            [5.]])
     """
     real = mask[..., None]
-    with np.errstate(divide="ignore"):  # epsilon 0
+    with np.errstate(divide="ignore"):  # log(0) if epsilon is 0
         logarithms = np.log(np.maximum(np.where(real, x, 1), epsilon))
     mean = np.exp(_mean_of_exponentials(logarithms, real, p, True))
     return np.where(np.any(real, -2), mean, 0)
@@ -343,7 +343,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     unnormalized = np.where(real, np.exp(_below_the_top(x, real, scale)[1]), 0)
     total = np.sum(unnormalized, -2, keepdims=True)
     weights = np.where(real, unnormalized / np.where(total == 0, 1, total), 0)
-    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+    with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         pooled = unit * np.sum(np.where(weights == 0, 0, weights * x), -2)
     return (pooled, weights) if return_weights else pooled
 

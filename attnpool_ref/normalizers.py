@@ -43,7 +43,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
         mask = _real_by_length(lengths, scores.shape, axis)
     scores = np.where(mask, scores, -np.inf)
     top = np.max(scores, axis, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top))
     total = np.sum(unnormalized, axis, keepdims=True)
     return np.where(mask, unnormalized / np.where(total == 0, 1, total), 0)
@@ -183,7 +183,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
     top = np.max(scores, -1, keepdims=True, initial=-np.inf)
     count = np.sum(scores > -np.inf, -1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         below = scores - np.where(top == -np.inf, 0, top)
     weights = steep_entmax(below, count, power) if power > 1 else gentle_entmax(below, count, power)
     return np.moveaxis(np.where(mask, weights, 0), -1, axis)
@@ -298,7 +298,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     array([0.5, 0.5])
     """
     scores = np.where(mask, scores, 0)
-    with np.errstate(invalid="ignore"):  # NaN, as +inf is by definition
+    with np.errstate(invalid="ignore"):  # a score of +inf gives NaN by definition
         logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
         return masked_softmax(logarithms, mask, axis=axis)

@@ -312,7 +312,7 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
     """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
-    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf gives NaN by definition
         below = scores - np.max(scores, -1, keepdims=True)
     logs = (below - np.log(np.sum(np.exp(below), -1, keepdims=True)))[..., : len(centers)]
     logs = np.where(mask[..., None], logs, -np.inf)

@@ -103,8 +103,8 @@ def as_array(name, key, value):
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         if not hasattr(getattr(value, "dtype", None), "name"):  # not an array of JAX
             conversion_errors.refuse(name, key, value, error)
-        contract.refuse_non_numeric(name, key, value)  # PRNG keys
-        raise  # JAX's message about a tracer, or a deleted array
+        contract.refuse_non_numeric(name, key, value)  # raises for PRNG keys
+        raise  # an error of JAX about a tracer or a deleted array
 
 
 def _full_mask(mask, argument, call, values):

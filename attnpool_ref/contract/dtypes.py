@@ -11,7 +11,7 @@ from attnpool_ref.table.language import INTEGERS
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
-MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # for any other boolean array, POLARITY
+MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # of any other boolean array: POLARITY
 
 _NARROW = re.compile(r"(u?int|float)\d")
 

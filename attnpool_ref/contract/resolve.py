@@ -64,7 +64,7 @@ def bind(row, signature, args, kwargs):
     values = {name: p.default for name, p in parameters.items()} | dict(zip(placed, args, strict=False)) | kwargs
     missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
     if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
-        try:  # only then: signature.bind takes five times as long as the lines above
+        try:  # only here, because signature.bind takes five times as long as the lines above
             signature.bind(*args, **kwargs)
         except TypeError as error:
             shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have

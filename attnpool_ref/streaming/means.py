@@ -317,7 +317,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     >>> finalize_state(whole) ** 2
     array([12.5])
     """
-    with np.errstate(divide="ignore"):  # epsilon 0
+    with np.errstate(divide="ignore"):  # log(0) if epsilon is 0
         logarithms = np.log(np.maximum(np.where(mask[..., None], x, 1), epsilon))
     return PowerMeanState(*exponents.accumulate(logarithms, mask, p))
 

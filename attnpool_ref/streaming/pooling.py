@@ -366,7 +366,7 @@ def exponential_sums(scores, x, mask):
     """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
     scores = np.where(mask, scores, -np.inf)
     max_score = np.max(scores, -1, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         unnormalized = np.exp(scores - np.where(max_score == -np.inf, 0, max_score)[..., None])
     unnormalized = np.where(mask, unnormalized, 0)
     return max_score, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)

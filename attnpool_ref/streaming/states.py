@@ -300,6 +300,6 @@ class AdditiveAttentionState(AttentionState):
 
 def _merged(a, b):
     max_score = np.maximum(a.top, b.top)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         a_scale, b_scale = (np.exp(state.top - np.where(max_score == -np.inf, 0, max_score)) for state in (a, b))
     return max_score, a.total * a_scale + b.total * b_scale, a.sum * a_scale[..., None] + b.sum * b_scale[..., None]

@@ -104,7 +104,7 @@ class AttentiveStatisticsState(NamedTuple):
         """Returns the state of both chunks, with weights relative to the larger ``top``."""
         top, parts = np.maximum(self.top, other.top), []
         for state in (self, other):
-            with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+            with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
                 scale = np.exp(state.top - np.where(top == -np.inf, 0, top))
             mass, total, squares, center, first, second = state[1:7]
             parts.append((mass * scale, total * scale, squares * scale**2, center, first * scale, second * scale))
@@ -122,7 +122,7 @@ def _doubled(shape):
 def _merged(a, b):
     """Returns (mass, total, squares, center, first, second) of two states together."""
     whole = a[0] + b[0]
-    with np.errstate(invalid="ignore"):  # inf - inf: of an infinite token
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
         between = a[3] + (b[3] - a[3]) * (b[0] / np.where(whole == 0, 1, whole))
         center = np.where(b[0] == 0, a[3], np.where(a[0] == 0, b[3], between))
         moved = [np.where((c == center) | (mass == 0), 0, c - center) for mass, _, _, c, _, _ in (a, b)]
@@ -171,8 +171,8 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    Two states merge about their common mean. If the weights of a chunk sum to 0, the mean :math:`\mu` does not exist;
-    the state then uses the mean under the absolute weights.
+    Two states merge about their common mean. The state stores the mean under the absolute weights, which is :math:`\mu`
+    if no weight is negative.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -296,6 +296,6 @@ def attentive_statistics_state(
     scores = scores_of(clean, kernel, bias, norm_scale, norm_bias, activation, out_kernel)
     scores = np.where(mask[..., None], scores if out_kernel.ndim == 2 else scores[..., None], -np.inf)
     top = np.max(scores, -2, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         weights = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None, :])
     return AttentiveStatisticsState(top, *_moments(x, mask, weights), np.broadcast_to(epsilon, (*x.shape[:-2], 1)))

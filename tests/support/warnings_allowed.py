@@ -11,7 +11,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Allowed:
-    """A warning that is shown but is no error.
+    """A warning that is shown, but does not fail a test.
 
     Attributes:
       message: a regular expression, without colons, that matches the beginning of its text.
