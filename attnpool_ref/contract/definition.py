@@ -28,7 +28,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
     resolved = {}
 
     def checked(args, kwargs):
-        """Returns (the arguments for the body, the :class:`~attnpool_ref.contract.Call`)."""
+        """Returns (arguments for the body by name, the :class:`~attnpool_ref.contract.Call`)."""
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = as_array(row.name, key, values[key])

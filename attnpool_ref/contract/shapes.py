@@ -20,7 +20,7 @@ def exceeds(value, size):
 
 
 def axes_text(shape):
-    """Formats a shape as Python does."""
+    """Formats a shape like a tuple of Python."""
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
@@ -161,7 +161,7 @@ def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
 
 
 def symbol_suggestion(symbol, size):
-    """Returns the suggestion of a message about a symbol for which a number is needed; "" for a number."""
+    """Returns the end of a message about a size that must be a number: a suggestion for a symbol, else ""."""
     return f"; did you mean to export it with {size} in place of {symbol}?" if is_symbol(symbol) else ""
 
 
@@ -224,7 +224,7 @@ def _repair(argument, value, batch, target):
 
 
 def check_counts(name, argument, value, batch, sizes):
-    """Returns the shape that lengths instead of a mask broadcast to: the mask's axes without the last one."""
+    """Returns the shape to which lengths that replace a mask broadcast: the axes of the mask without the last one."""
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)
     own = full_shape(axes[:1], batch, sizes)

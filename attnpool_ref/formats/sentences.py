@@ -224,7 +224,7 @@ def _dense(folder, config, width):
 
 
 def dense_tensors(bias, residual):
-    """Returns the tensors of a dense layer. With a residual it also has a kernel if the widths differ."""
+    """Returns the tensors of a dense layer. A residual has a kernel of its own if the widths differ."""
     return (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
         *((Tensor("linear.bias", "o", ("bias",)),) if bias else ()),

@@ -19,11 +19,11 @@ class SumState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return type(self)(self.sum + other.sum)
 
     def finalized(self):
@@ -41,11 +41,11 @@ class MinState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.extreme.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
@@ -62,11 +62,11 @@ class NoisyOrState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.probability.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
@@ -98,11 +98,11 @@ class PowerMeanState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.total.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return PowerMeanState(*exponents.merge(self, other, self.p), self.count + other.count, self.p)
 
     def finalized(self):
@@ -137,11 +137,11 @@ class LogsumexpState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.total.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return LogsumexpState(
             *exponents.merge(self, other, self.scale), self.count + other.count, self.scale, self.mean
         )
@@ -173,11 +173,11 @@ class SoftmaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks, rescaled to the larger exponent."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger exponent."""
         extreme, *halves = exponents.common_extreme(self, other, self.scale)
         totals = [
             state.total * np.exp(exponents.exponent(self.scale, half))

@@ -12,7 +12,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the transformed tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of transformed tokens."""
 
 
 @definition
@@ -133,11 +133,11 @@ class VladState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks, rescaled to the larger maximum."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger maximum."""
         top = np.maximum(self.top, other.top)
         scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
         return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
@@ -186,7 +186,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 
 @kind
 class GatedSumState(SumState):
-    """State of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of the projected tokens."""
+    """State of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of projected tokens."""
 
 
 @definition

@@ -45,11 +45,11 @@ class MeanState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.mean.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
@@ -76,11 +76,11 @@ class MaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.extreme.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return MaxState(np.maximum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
@@ -106,14 +106,14 @@ class MeanMaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return (*self.mean.shape[:-1], 2 * self.mean.shape[-1])
 
     def _parts(self):
         return MeanState(self.mean, self.count), MaxState(self.extreme, self.count > 0)
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         ours, theirs = self._parts(), other._parts()
         mean, largest = ours[0].merged(theirs[0]), ours[1].merged(theirs[1])
         return MeanMaxState(mean.mean, mean.count, largest.extreme)
@@ -139,11 +139,11 @@ class FirstState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.token.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         wanted = (self.position <= other.position)[..., None]
         return FirstState(np.minimum(self.position, other.position), np.where(wanted, self.token, other.token))
 
@@ -168,11 +168,11 @@ class LastState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.token.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         wanted = (self.position >= other.position)[..., None]
         return LastState(np.maximum(self.position, other.position), np.where(wanted, self.token, other.token))
 
@@ -204,11 +204,11 @@ class WeightedState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
@@ -262,11 +262,11 @@ class AttentionState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks, rescaled to the larger maximum."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger maximum."""
         return type(self)(*_merged(self, other))
 
     def finalized(self):

@@ -41,11 +41,11 @@ class StdState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.second.shape
 
     def merged(self, other):
-        """Returns the state of both chunks, about a center between theirs."""
+        """Returns the merged state of this chunk and of ``other``, about a center between theirs."""
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
@@ -55,11 +55,11 @@ class StdState(NamedTuple):
 
 @kind
 class StatisticsState(StdState):
-    """State of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_ref.streaming.statistics_state`, with the fields of :class:`StdState`."""
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return _doubled(self.second.shape)
 
     def finalized(self):
@@ -97,11 +97,11 @@ class AttentiveStatisticsState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """Returns the state of both chunks, with weights relative to the larger ``top``."""
+        """Returns the merged state of this chunk and of ``other``, with weights relative to the larger ``top``."""
         top, parts = np.maximum(self.top, other.top), []
         for state in (self, other):
             with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
