@@ -1,12 +1,14 @@
 """Evaluation of programs on a CPU with matrix products that round their operands as TPUs and GPUs do.
 
-=========  =================  ============  ================
-precision  TPU                NVIDIA GPU    of float32 operands
-=========  =================  ============  ================
+A device multiplies these numbers in the place of float32 operands:
+
+=========  =================  ============
+precision  TPU                NVIDIA GPU
+=========  =================  ============
 DEFAULT    bfloat16           TF32
 HIGH       three bfloat16     TF32
 HIGHEST    float32            float32
-=========  =================  ============  ================
+=========  =================  ============
 
 Products of bfloat16 and float16 operands are exact everywhere; all are summed in float32. Of
 ``lax.platform_dependent`` the branch of the device is evaluated.

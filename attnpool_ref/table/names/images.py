@@ -56,7 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The query is the mean of the real tokens, and also a key. timm may have a learned token instead (`use_class_token`).",
+        "The query is the mean of the real tokens, and also a key. timm can have a learned one (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(
@@ -97,7 +97,7 @@ CLUSTERS = (
         ("NetVLAD", "VLAD"),
         "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
         "Arandjelović et al. 2016; pytorch-NetVlad",
-        "Returns [..., K, d]: reshape for the flat vector. In pytorch-NetVlad, zero padding subtracts a part of the centers.",
+        "Returns [..., K, d]: reshape for a flat vector. In pytorch-NetVlad zero padding subtracts parts of centers.",
         "VLADPool",
     ),
     Entry(

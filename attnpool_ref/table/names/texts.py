@@ -49,7 +49,7 @@ SENTENCES = (
         ("sentence-transformers' modes", "several pooling modes together", "Pooling module"),
         "concatenate([first_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Reimers, Gurevych 2019; sentence-transformers' `Pooling`",
-        "In sentence-transformers the maximum of an empty row is minus infinity. `attnpool_flax.load` reads a model's folder.",
+        "In sentence-transformers an empty row has maximum -inf. `attnpool_flax.load` reads a model's folder.",
     ),
     Entry(
         ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),

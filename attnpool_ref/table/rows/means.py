@@ -59,7 +59,8 @@ ROWS = (
         family="means",
         shapes=f"{_TOKENS} scale[]|[d] -> [..., d]",
         source="pinheiro2015",
-        equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); without mean the factor 1/N is left out",
+        equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
+        "without mean the factor 1/N is left out",
         rules=("scale is not 0 unless mean",),
         options={"mean": "flag"},
         layouts=LAYOUTS,
