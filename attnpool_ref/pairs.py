@@ -351,9 +351,9 @@ def bidaf_attention(
 
     .. math:: G_t = [h_t ; \tilde u_t ; h_t \circ \tilde u_t ; h_t \circ \tilde h]
 
-    [;] concatenates vectors; :math:`h_t` are context tokens, :math:`u_j` query tokens. Maximum and both softmaxes run
-    over real tokens only. Rows of padded context are 0. Without a real token in the query, the rows are [h; 0; 0; 0].
-    Tokens that tie share the gradient of the maximum evenly.
+    [;] concatenates vectors, and :math:`\circ` is the elementwise product; :math:`h_t` are context tokens, :math:`u_j`
+    query tokens. Maximum and both softmaxes run over real tokens only. Rows of padded context are 0. Without a real
+    token in the query, the rows are [h; 0; 0; 0]. Tokens that tie share the gradient of the maximum evenly.
 
     Args:
       context: [..., T, d] T tokens of width d, :math:`h`.

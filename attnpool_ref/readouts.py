@@ -146,8 +146,8 @@ def set2set_pooling(
     A sequence has L tokens :math:`x_l` of width d, whose order does not matter. :math:`k_l` is 1 if token :math:`l` is
     real, 0 if it is padding; :math:`l : k_l` are the real tokens. :math:`q^* = h = c = 0` at the start; each step
     computes the gates :math:`z = (z_i, z_f, z_g, z_o)`, then the formulas from left to right, with :math:`\sigma` the
-    sigmoid. Products are not scaled. In a fully masked row both halves of the result are 0, and no parameter has a
-    gradient.
+    sigmoid and :math:`\circ` the elementwise product. Products are not scaled. In a fully masked row both halves of the
+    result are 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.

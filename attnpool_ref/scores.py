@@ -150,6 +150,8 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
 
     .. math:: s_{ij} = w^\top \tanh(W [q_i; k_j] + b)
 
+    :math:`[q_i; k_j]` is query :math:`i` concatenated with key :math:`j`.
+
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d, the paper's :math:`h_t`.
       key: [..., m, e] m keys :math:`k_j` of width e, the paper's :math:`\bar h_s`.
@@ -181,7 +183,8 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
     .. math:: s_{ij} = \sum_h \tanh(W [q_i; k_j] + b)_h
 
-    No score has a magnitude above the number h of hidden units.
+    :math:`[q_i; k_j]` is query :math:`i` concatenated with key :math:`j`. No score has a magnitude above the number h
+    of hidden units, over which the sum runs.
 
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
@@ -214,6 +217,8 @@ def location_score(query, state, kernel, *, bias=None):
 
     .. math:: s_{ij} = (W [q_i; k_i] + b)_j
 
+    :math:`[q_i; k_i]` is query :math:`i` concatenated with its state; the score of slot :math:`j` is component :math:`j`.
+
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
       state: [..., n, e] one state :math:`k_i` for each query.
@@ -242,6 +247,8 @@ def trilinear_score(query, key, kernel):
     r"""Scores each pair by a linear form of query, key and their product (BiDAF's similarity).
 
     .. math:: s_{ij} = w^\top [q_i; k_j; q_i \circ k_j]
+
+    [;] concatenates vectors, and :math:`\circ` is the elementwise product.
 
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d, the paper's context :math:`H`.

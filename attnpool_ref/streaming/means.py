@@ -121,7 +121,7 @@ class LogsumexpState(NamedTuple):
         finite if the tokens are.
       count: [...], the number of real tokens.
       scale: [..., d].
-      mean: whether the result is the logarithm of a mean, or of a sum.
+      mean: True for the logarithm of a mean, False for that of a sum.
       dtype: the dtype of the result.
     """
 
