@@ -9,18 +9,18 @@ import threading
 
 from attnpool_ref import extras
 
-MISUSED, INTERRUPTED = 2, 130  # the same as in cli/exits.py, which imports packages of an extra
+MISUSED, INTERRUPTED = 2, 130  # as cli/exits.py has them, which needs an extra
 
 
 def main():
-    """Runs the command; if its extra is not installed, prints one line that names it."""
+    """Runs the command; without its extra, prints one line that names the extra to install."""
     missing = extras.missing("cli")
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # on Windows a pipe may lack characters of the output
+            stream.reconfigure(errors="replace")  # a pipe on Windows has no letters but those of its code page
     try:
         status = _run()
         sys.stdout.flush()
@@ -50,14 +50,14 @@ def _unwritten(error):
     with contextlib.suppress(OSError, ValueError):
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno()
-        )  # otherwise the interpreter tries again when it exits
+        )  # else the interpreter tries again at its end
     if error.errno != errno.EPIPE:
         print(f"Error: the output cannot be written: {error.strerror}", file=sys.stderr)
     return MISUSED
 
 
 def _is_kept_alive():
-    """Returns whether threads or processes that an implementation has started would keep the process alive."""
+    """Returns whether something that an implementation has started here would keep the process alive."""
     multiprocessing = sys.modules.get("multiprocessing")
     own = threading.main_thread(), threading.current_thread()
     threads = [thread for thread in threading.enumerate() if thread not in own and not thread.daemon]
@@ -65,7 +65,7 @@ def _is_kept_alive():
 
 
 def _stop(status):
-    """Ends the process at once, without the second that JAX takes to exit."""
+    """Ends at once, without the second that JAX takes to leave."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -217,7 +217,7 @@ def location_score(query, state, kernel, *, bias=None):
 
     .. math:: s_{ij} = (W [q_i; k_i] + b)_j
 
-    :math:`[q_i; k_i]` is query :math:`i` concatenated with its state; the score of slot :math:`j` is component :math:`j`.
+    :math:`[q_i; k_i]` is query :math:`i` concatenated with its state; slot :math:`j` has component :math:`j`.
 
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
