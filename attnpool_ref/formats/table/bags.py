@@ -1,4 +1,4 @@
-"""Rows: attention over bags of instances, by a perceptron of each."""
+"""Formats of attention over bags of instances, which a perceptron scores one by one."""
 
 from attnpool_ref.formats.layouts import TRANSPOSED, Layout
 from attnpool_ref.formats.row import Form, Format, Tensor
@@ -9,7 +9,7 @@ _SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
 
 
 def _forms(hidden, out, gate=None, bare=False):
-    """Returns the forms with one hop (no axis of hops here) and with several."""
+    """Returns the forms with one hop, whose results have no axis of hops, and with several."""
     shared = (
         Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
         Tensor(f"{hidden}.bias", "h", ("bias",)),
@@ -39,7 +39,7 @@ CLAM = Format(
         *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_forms("module.0", "module.2"),
         *_forms("module.0", "module.3"),
-        *_forms("0", "2", bare=True),  # after its own evaluation has cut ".module" out of every key
+        *_forms("0", "2", bare=True),  # CLAM's evaluation cuts ".module" out of every key
         *_forms("0", "3", bare=True),
     ),
     sizes=_SIZES,

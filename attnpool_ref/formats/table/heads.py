@@ -1,4 +1,4 @@
-"""Rows: heads with learned queries."""
+"""Formats of heads with learned queries."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS, TRANSPOSED
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
@@ -12,7 +12,7 @@ PERCEPTRON = (
     Tensor("mlp.fc2.weight", "d f", ("mlp_out_kernel",), TRANSPOSED),
     Tensor("mlp.fc2.bias", "d", ("mlp_out_bias",)),
 )
-"""As timm, V-JEPA and transformers name theirs."""
+"""Tensors of an MLP with the names of timm, V-JEPA and transformers."""
 
 _HF_CONFIG = {"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps", "activation": "hidden_act"}
 
@@ -152,7 +152,7 @@ CLIP = Format(
 
 
 def _of_timm_2d(fused, class_token):
-    """Returns one of its four forms."""
+    """Returns one of the four forms of timm's AttentionPool2d."""
     maps = (
         (("qkv", KERNELS, BIASES),)
         if fused

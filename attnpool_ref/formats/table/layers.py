@@ -1,4 +1,4 @@
-"""Rows: plain multi-head attention layers."""
+"""Formats of plain multi-head attention layers."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, IN_HEADS, OUT_OF_HEADS, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
@@ -36,7 +36,7 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output projection) are its names."""
+    """Returns the format of a layer with attnpool's layouts; ``kernel``, ``bias``, ``out`` are names of its parts."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,
@@ -88,7 +88,7 @@ KERAS_MHA = _of_shapes(
 
 
 def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """Returns a layer whose heads share one axis; ``parts`` are its names for query, key, value and output."""
+    """Returns the format of a layer whose heads share one axis; ``parts`` names query, key, value and output."""
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
     return Format(

@@ -1,4 +1,4 @@
-"""Rows: folders of whole models, of which only the pooling stages are read."""
+"""Formats of folders with whole models, of which only the pooling stages are read."""
 
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.row import Format

@@ -1,4 +1,4 @@
-"""Rows: probes of frozen encoders."""
+"""Formats of attentive probes of frozen encoders."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, QUERIES_IN_HEADS, TORCH_IN_HEADS
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor

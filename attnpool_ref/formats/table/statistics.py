@@ -1,4 +1,4 @@
-"""Rows: attentive statistics over frames."""
+"""Formats of attentive statistics pooling over frames."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from attnpool_ref.formats.layouts import CONVOLUTION
 from attnpool_ref.formats.row import Form, Format, Tensor
 
 BATCH_NORM_EPSILON = 1e-5
-"""Of PyTorch's batch normalisation, which SpeechBrain leaves as it is."""
+"""Default of PyTorch's batch normalization, which SpeechBrain does not change."""
 
 _SIZES = {"in_features": "d", "hidden_features": "h"}
 _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
@@ -26,7 +26,7 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 
 
 def _affine(extras):
-    """Returns scale and shift of a batch normalisation with frozen statistics."""
+    """Returns scale and shift of a batch normalization with frozen statistics."""
     with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
         scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
         slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
@@ -42,7 +42,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """Returns the tensors of the batch normalisation: those from the file, unless the parameters have changed."""
+    """Returns the tensors of the batch normalization: those from the file, unless the parameters have changed."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):
