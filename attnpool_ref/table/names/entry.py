@@ -33,9 +33,9 @@ class Entry:
     """One entry of the index.
 
     Attributes:
-      names: what it is called, the usual name first.
-      call: Python statements; empty where attnpool does not have it, and ``differs`` says what to do.
-      source: the paper, and the code that people know.
+      names: its names, the usual one first.
+      call: Python statements; empty if attnpool does not have it (``differs`` then says what to do).
+      source: the paper, and the best-known code.
       differs: what differs from that code, in a short sentence.
       module: the class in JAX that holds the parameters.
       takes: shapes and options that the call needs: "function argument[axes]", or "function option=value".
@@ -55,7 +55,7 @@ class Entry:
 
     @functools.cached_property
     def missing(self):
-        """Parts of the call that this version lacks; empty where the entry can be shown."""
+        """Parts of the call that this version lacks; empty if the entry can be shown."""
         found = [why for name, node in _calls(self.call) for why in _wrong(name, node)]
         for place in self.takes:
             function, argument = place.split(" ", 1)
