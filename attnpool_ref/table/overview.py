@@ -1,4 +1,4 @@
-"""The overview with which ``help`` of a package opens: its names by family."""
+"""Overview at the beginning of a package's ``help``: its names by family."""
 
 WIDTH = 100
 

@@ -1,4 +1,4 @@
-"""One row of the table."""
+"""Rows of the table: one function each, as data."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +14,10 @@ LAYOUTS = ("segments", "states", "mesh")
 """All layouts besides the dense one: packed tokens, chunks, sequences sharded over a mesh."""
 
 NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
-"""Normalisers by name; the caller may give a function (scores, mask) -> weights instead."""
+"""Normalizers by name; the caller may pass a function (scores, mask) -> weights instead."""
 
 ABSOLUTE = ("normalizer=sigmoid",)
-"""The normalisers whose weights change if a constant is added to every score."""
+"""Normalizers whose weights change if a constant is added to every score."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,22 @@ class Variant:
       shapes: arguments and result, in the syntax of :mod:`~attnpool_ref.table.language`.
       source: a key of :data:`~attnpool_ref.table.sources.SOURCES`.
       equation: the definition in one line of plain text; the docstring has it in full.
-      weights: shape of the weights that ``return_weights=True`` adds, if there is that argument; may have alternatives by
-        rank, as arguments do.
+      weights: shape of the weights that ``return_weights=True`` adds, if the function has that argument; may have
+        alternatives by rank, as arguments do.
       rules: constraints beyond the shapes.
-      options: static arguments: a tuple of names (:class:`~attnpool_ref.table.language.OrFunction`: or a function), or "flag",
-        "axis", "size", "count" (both from 0) or "positive" (from 1).
-      refused: (option, value, reason) of values that a related function takes and this one cannot; True for a flag, "a
-        function" for a function.
+      options: static arguments, each with its values: a tuple of names
+        (:class:`~attnpool_ref.table.language.OrFunction` also allows a function), or "flag", "axis", "size" or "count" (integers
+        of at least 0) or "positive" (an integer of at least 1).
+      refused: (option, value, reason) for each value that a related function takes and this function does not; the value is
+        True for a flag, and "a function" for a function.
       module: the class with the parameters, if any.
       state: for a function that returns a state, the dense row whose result the state finalizes to.
       layouts: layouts of tokens besides the dense one: "segments", "states", "mesh".
       ordered: "always", or the option such as "method=local" with which the order of the real tokens matters.
       unit: whether the data are probabilities, numbers from 0 to 1.
-      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score matters.
-      surrogate: the flag with which the gradient is not that of the values, but the one in the docstring.
-      norms: whether it divides by a norm, and must therefore be right for vectors of 1e-30, 1e30 and 0.
+      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes the result.
+      surrogate: the flag with which the gradient is not the derivative of the result, but another that the docstring states.
+      norms: whether the function divides by a norm; it is then tested with vectors of 1e-30, 1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
       results: the axes of each array of the result.
       weight_results: the axes of each array that ``return_weights=True`` adds, the first alternative.

@@ -54,7 +54,7 @@ these arguments.
 In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
 runs over real tokens. In the shapes, `...` are any batch axes, `?` after a name means that the argument is optional,
 and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
-[references.md](references.md) lists the sources.
+[references.md](references.md) lists the sources by the keys at their ends, such as `d2l`.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -286,7 +286,7 @@ def _unlisted(function):
             f"```python\n{name}{inspect.signature(function)}\n```",
             *facts,
             "Arguments:\n\n" + _arguments(sections["Args"]),
-            f"Returns {_inline(sections['Returns'])}",
+            f"Returns: {_inline(sections['Returns'])}",
             f"Raises {_inline(sections['Raises'])}",
             *([f"```pycon\n{example}\n```"] if example else []),
         ]
@@ -298,7 +298,7 @@ def _in_jax(name):
     signature = inspect.signature(getattr(attnpool_ref, name))
     in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
     added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
-    return f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature"
+    return f"* only in attnpool_flax: {', '.join(added)}" if added else "* attnpool_flax: the same signature"
 
 
 def _section(name, facts):
@@ -311,7 +311,7 @@ def _section(name, facts):
             f"```python\n{name}{inspect.signature(function)}\n```",
             "\n".join(facts),
             "Arguments:\n\n" + _arguments(sections["Args"]),
-            f"Returns {_inline(sections['Returns'])}",
+            f"Returns: {_inline(sections['Returns'])}",
             f"Raises {_inline(sections['Raises'])}",
             f"```pycon\n{example}\n```",
         ]
@@ -328,7 +328,7 @@ def _named_options(row):
 
 
 def _parts(docstring):
-    """What stands before the sections, the sections by name, and the example."""
+    """Returns the text before the sections, the sections by name, and the example."""
     head, _, rest = docstring.partition("\nArgs:\n")
     rest, _, example = ("Args:\n" + rest).partition("\n>>> ")
     pieces = re.split(rf"^({'|'.join(SECTIONS)}):\n", rest, flags=re.MULTILINE)[1:]
@@ -337,7 +337,7 @@ def _parts(docstring):
 
 
 def _blocks(body):
-    """The docstring's head in Markdown: displayed mathematics, then inline roles."""
+    """Returns the docstring's head in Markdown: displayed mathematics, then inline roles."""
     return re.sub(
         r"^\.\. math:: (.*(?:\n[ \t]+.*)*)",
         lambda match: "```math\n" + re.sub(r"\s*\n\s*", "\n", match[1]) + "\n```",
@@ -361,7 +361,7 @@ def _arguments(text):
 
 
 def _plain(shapes):
-    """The shapes without the marks that only the checks read."""
+    """Returns the shapes without the marks that only the checks read."""
     return re.sub(r":\w+", "", shapes.replace("?~", "?"))
 
 

@@ -1,4 +1,4 @@
-"""The table's rows: normalisers."""
+"""The table's rows: normalizers."""
 
 from attnpool_ref.table.row import Variant
 

@@ -35,7 +35,7 @@ def packed(row):
 
 
 def _each_alone(row):
-    """Returns the normalisers that segment sums can compute, if the row has any."""
+    """Returns the normalizers that segment sums can compute, if the row has any."""
     return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
