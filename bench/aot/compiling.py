@@ -111,7 +111,7 @@ def _first_line(error):
 
 
 def main():
-    """Answers lines of JSON until there is no more."""
+    """Answers lines of JSON until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         answer = measure(asked, asked.pop("known", None))
