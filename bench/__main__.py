@@ -1,7 +1,7 @@
 """Command ``python -m bench``, which runs the suite and writes the page from its results.
 
-A full run writes bench/results.json, docs/performance.md and its pictures. A quick or a tiny run writes the same files into
-build/bench, which git ignores. ``--page`` only writes the page again, from the existing JSON files.
+A full run writes bench/results.json, docs/performance.md and its pictures. A quick or a tiny run writes the same files
+into build/bench, which git ignores. ``--page`` only writes the page again, from the existing JSON files.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """Command ``python3 -m bench.accelerator``: judges and times attnpool_flax on a GPU or TPU in at most eight minutes.
 
-It installs nothing: it needs NumPy, JAX and Flax, and also times PyTorch if it is installed and sees the device. First it
-judges one row for each reduction within the tolerances of the contract, in at most three minutes. Then it times every
-implementation. A child process uses the device, and is killed if a step takes too long. The JSON file gets all results, and
-docs/performance.md the table. The exit status is 1 if a row fails or a timed implementation of ours is wrong, and 2 if JAX is
-missing or sees no accelerator. ``--tiny`` tries all of it with tiny sizes on any device, including a CPU.
+It installs nothing: it needs NumPy, JAX and Flax, and also times PyTorch if it is installed and sees the device. First
+it judges one row for each reduction within the tolerances of the contract, in at most three minutes. Then it times
+every implementation. A child process uses the device, and is killed if a step takes too long. The JSON file gets all
+results, and docs/performance.md the table. The exit status is 1 if a row fails or a timed implementation of ours is
+wrong, and 2 if JAX is missing or sees no accelerator. ``--tiny`` tries all of it with tiny sizes on any device,
+including a CPU.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Child process of ``make accelerator`` that uses the device and answers one question per line.
 
-Its parent may kill it. A race consists of several questions, so that a program that takes too long to compile ends only itself,
-not the race: one question opens the race, one for each way compiles and verifies it, and one times all ways in rounds of random
-order, together with a copy of the tokens, whose bandwidth is the upper limit. Bytes are those that no way can avoid: tokens are
-read, and in a step also written.
+Its parent may kill it. A race consists of several questions, so that a program that takes too long to compile ends only
+itself, not the race: one question opens the race, one for each way compiles and verifies it, and one times all ways in
+rounds of random order, together with a copy of the tokens, whose bandwidth is the upper limit. Bytes are those that no
+way can avoid: tokens are read, and in a step also written.
 """
 
 import hashlib

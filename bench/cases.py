@@ -21,7 +21,8 @@ class Function:
     """A function, its arguments and the formulas that it is compared with.
 
     Attributes:
-      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is 1; masks end in "mask".
+      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is 1; masks end in
+        "mask".
       per: the unit of temporaries: its name, and the shapes whose bytes it has.
       largest: the largest array that the oracle makes for one example.
       plain: the usual formula in JAX.

@@ -1,7 +1,7 @@
 """Flax's attention layers with the parameters of ``attnpool_flax.multi_head_attention``.
 
-Each function takes a dict of arrays by that function's argument names, and a boolean mask [B, m]. tests/peers compares their
-results and gradients with ours.
+Each function takes a dict of arrays by that function's argument names, and a boolean mask [B, m]. tests/peers compares
+their results and gradients with ours.
 """
 
 import flax.linen as nn

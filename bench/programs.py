@@ -1,7 +1,7 @@
 """Implementations of a case as programs: compiled, run until finished, forward or as a step.
 
-A step computes the value and the gradients of all floating arrays, for a random cotangent. For a sum of the results, a compiler
-could skip half of the work.
+A step computes the value and the gradients of all floating arrays, for a random cotangent. For a sum of the results, a
+compiler could skip half of the work.
 """
 
 import time

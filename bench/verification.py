@@ -1,7 +1,7 @@
 """Verification before the timing: results against the oracle, gradients against ours.
 
-The bound is derived: as many float32 roundings of the largest number as a sum has terms. Narrow inputs add a few roundings of
-their own dtype (of the scores, the weights, their products, the result).
+The bound is derived: as many float32 roundings of the largest number as a sum has terms. Narrow inputs add a few
+roundings of their own dtype (of the scores, the weights, their products, the result).
 """
 
 from dataclasses import replace
@@ -27,8 +27,8 @@ SEQUENCES = "LTnkm"
 def agree(got, want, terms, what, dtype="float32"):
     """Raises an AssertionError if two lists of float64 arrays differ by more than rounding.
 
-    The size is that of all parts, because a part that cancels to 0, such as the gradient of a bias of keys, has errors as large as
-    the terms that cancelled.
+    The size is that of all parts, because a part that cancels to 0, such as the gradient of a bias of keys, has errors
+    as large as the terms that cancelled.
     """
     narrow = 0 if dtype == "float32" else NARROW_ROUNDINGS * EPSILON[dtype]
     size = max(float(np.abs(part).max(initial=0)) for part in want)

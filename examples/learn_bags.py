@@ -1,9 +1,10 @@
 """Multiple-instance learning from bags of handwritten digits: is a 9 in the bag, and which digit is it?
 
 A bag has 6 to 20 digits of scikit-learn's data set, and one label for all digits: does it contain a 9? This is a small
-version of the experiment of Ilse, Tomczak and Welling 2018 on attention-based multiple instance learning. A perceptron maps
-each digit to features, and four heads pool these: the mean, the maximum, additive attention and gated attention. No digit of
-a test bag is in a bag for training. The labels do not say which digit is the 9, but the weights of attention find it.
+version of the experiment of Ilse, Tomczak and Welling 2018 on attention-based multiple instance learning. A perceptron
+maps each digit to features, and four heads pool these: the mean, the maximum, additive attention and gated attention.
+No digit of a test bag is in a bag for training. The labels do not say which digit is the 9, but the weights of
+attention find it.
 
 Run it: ``python examples/learn_bags.py`` (two minutes on two cores), or with ``--small`` for a quick run.
 """

@@ -1,8 +1,8 @@
 """Pooling of ragged token embeddings in Parquet to one vector per document, on a local cluster of processes.
 
-Each partition is read as one packed row of tokens with segment ids, so there is no padding. A partition whose result exists
-is not computed again, so you can stop the program and start it again. If a worker dies, another one computes its partition
-(``--kill`` shows this).
+Each partition is read as one packed row of tokens with segment ids, so there is no padding. A partition whose result
+exists is not computed again, so you can stop the program and start it again. If a worker dies, another one computes its
+partition (``--kill`` shows this).
 
 Run it: ``python examples/pool_corpus.py FOLDER`` (a minute on two cores), or with ``--small`` for a quick run.
 """

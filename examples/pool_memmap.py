@@ -1,8 +1,9 @@
 """Pooling of ten million tokens from a file in bounded memory, and the gradient of a query by a loop over chunks.
 
-The file is a ``numpy.memmap`` of float16 (7.2 GiB); if it does not exist, it is made of real token embeddings. Attention
-pooling over the whole file computes the state of each chunk, merges the states and finalizes the result. The gradient of the
-query through a ``lax.scan`` over the chunks of an array in memory needs memory for one chunk, not for all chunks.
+The file is a ``numpy.memmap`` of float16 (7.2 GiB); if it does not exist, it is made of real token embeddings.
+Attention pooling over the whole file computes the state of each chunk, merges the states and finalizes the result. The
+gradient of the query through a ``lax.scan`` over the chunks of an array in memory needs memory for one chunk, not for
+all chunks.
 
 Run it: ``python examples/pool_memmap.py FILE`` (a few minutes on two cores), or with ``--small`` for a quick run.
 """

@@ -1,12 +1,12 @@
 """Pooling of one long sequence that is split over a mesh; the devices exchange only states, no tokens.
 
 Each device reads only its own part of the sequence. The score of a token is its product with a query, whose gradient is
-computed, too. With one process, the mesh has the devices of this process (here the CPU acts as four devices). With several
-processes, as a cluster starts them, it has the devices of all. If Slurm, Kubernetes or a TPU pod starts the processes, give
-only ``--cluster``: JAX then finds the other settings itself.
+computed, too. With one process, the mesh has the devices of this process (here the CPU acts as four devices). With
+several processes, as a cluster starts them, it has the devices of all. If Slurm, Kubernetes or a TPU pod starts the
+processes, give only ``--cluster``: JAX then finds the other settings itself.
 
-Run it: ``XLA_FLAGS=--xla_force_host_platform_device_count=4 python examples/pool_mesh.py`` (half a minute on two cores),
-or with ``--small`` for a quick run. In two processes:
+Run it: ``XLA_FLAGS=--xla_force_host_platform_device_count=4 python examples/pool_mesh.py`` (half a minute on two
+cores), or with ``--small`` for a quick run. In two processes:
 
     python examples/pool_mesh.py --small --coordinator 127.0.0.1:4321 --processes 2 --process 0 &
     python examples/pool_mesh.py --small --coordinator 127.0.0.1:4321 --processes 2 --process 1

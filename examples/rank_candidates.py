@@ -1,8 +1,9 @@
 """Ranking of 20,000 candidate entities for 64 queries by cross pooling, in blocks of candidates and bounded memory.
 
-The queries are the 64 texts "entity, relation" of the pairs that come with attnpool (`attnpool demo`), and their tails are
-among the candidates. The other candidates are random sets of the tails' real tokens, as large as real tails. The score of a
-query and a candidate is the cosine of the two vectors that :func:`attnpool_flax.cross_attention_pooling` returns for them.
+The queries are the 64 texts "entity, relation" of the pairs that come with attnpool (`attnpool demo`), and their tails
+are among the candidates. The other candidates are random sets of the tails' real tokens, as large as real tails. The
+score of a query and a candidate is the cosine of the two vectors that :func:`attnpool_flax.cross_attention_pooling`
+returns for them.
 
 Run it: ``python examples/rank_candidates.py`` (a minute on two cores), or with ``--small`` for a quick run.
 """

@@ -1,7 +1,8 @@
 """A trained SigLIP head in attnpool: the same vectors as Flax's own layers, in less time, and unaffected by padding.
 
-The weights are random, with the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file. The
-loaded head is compared with big_vision's own head, which is built from Flax's layers as in ``big_vision/models/vit.py``.
+The weights are random, with the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file.
+The loaded head is compared with big_vision's own head, which is built from Flax's layers as in
+``big_vision/models/vit.py``.
 
 Run it: ``python examples/siglip_head.py`` (about a minute on two cores), or with ``--small`` for a quick run.
 """

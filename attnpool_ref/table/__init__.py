@@ -1,8 +1,8 @@
 """Table of the functions: one row each, in the order of the documentation.
 
-A row is data. The argument checks, the tests, the command, the type stubs and the judge read it, and find the function by
-its name in any namespace. Each family has a file in ``rows/``; :mod:`attnpool_ref.table.language` is the syntax of ``shapes``
-and ``rules``.
+A row is data. The argument checks, the tests, the command, the type stubs and the judge read it, and find the function
+by its name in any namespace. Each family has a file in ``rows/``; :mod:`attnpool_ref.table.language` is the syntax of
+``shapes`` and ``rules``.
 """
 
 from attnpool_ref.table.row import Variant

@@ -3,31 +3,32 @@
 ``shapes`` of a row, from left to right:
 
 * ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments with batch axes share.
-* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one term
-  whose size no other array gives is computed as the remainder of a sum.
+* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one
+  term whose size no other array gives is computed as the remainder of a sum.
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
-* ``weights?[..., L]|[..., L, d]``: the rank decides, given the batch axes of the other data; only the first may be shared.
-* ``p[]|[d]``: a number, which has no influence on the result's dtype, or a parameter of that shape, which has.
+* ``weights?[..., L]|[..., L, d]``: alternatives, of which the call's rank decides, given the batch axes of the other
+  data; only an argument of the first shape may be shared by a batch.
+* ``p[]|[d]``: a number, whose dtype does not affect the result's, or a parameter of shape [d], whose dtype does.
 * ``lengths:int[...]``: integers on some leading axes.
-* ``x_lengths?:lengths[...]``: integers instead of ``x_mask``: the number of real tokens of its last axis, counted from the
-  left. () for all examples, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: the number of real tokens on its last axis, counted from
+  the left. Its shape is () for all examples, the batch axes, or all axes shown (``lengths?:lengths[..., n]``).
 * ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data.
-* ``start:position[]``: an integer, traced, of at least 0.
+* ``start:position[]``: an integer of at least 0, which may be traced.
 * ``segment_ids:segments[N]``: the segment of each token, integers of exactly this shape, below the option
   ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` are constraints beyond the shapes:
 
-* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes have one size while an argument is absent, or present.
+* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes have equal sizes if an argument is absent, or present.
 * ``not mask with lengths``: two arguments exclude each other.
 * ``epsilon needs normalize_query``: an argument needs an option, or another argument.
 * ``norm_scale needs activation=tanh``: an argument needs one value of an option.
 * ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: the shape of an argument depends on
-  another argument, on an option or on its value; where the rule does not hold it has its other shapes.
+  another argument, on an option or on its value; if the condition does not hold, the other shapes are allowed.
 * ``d may be 0``: a feature axis may be empty.
 * ``scale is not 0 unless mean``: a number that is 0 needs an option; checked for values on the host.
 """

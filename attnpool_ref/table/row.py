@@ -34,17 +34,19 @@ class Variant:
         alternatives by rank, as arguments do.
       rules: constraints beyond the shapes.
       options: static arguments, each with its values: a tuple of names
-        (:class:`~attnpool_ref.table.language.OrFunction` also allows a function), or "flag", "axis", "size" or "count" (integers
-        of at least 0) or "positive" (an integer of at least 1).
-      refused: (option, value, reason) for each value that a related function takes and this function does not; the value is
-        True for a flag, and "a function" for a function.
+        (:class:`~attnpool_ref.table.language.OrFunction` also allows a function), or "flag", "axis", "size" or "count"
+        (integers of at least 0) or "positive" (an integer of at least 1).
+      refused: (option, value, reason) for each value that a related function takes and this function does not; the
+        value is True for a flag, and "a function" for a function.
       module: the class with the parameters, if any.
       state: for a function that returns a state, the dense row whose result the state finalizes to.
       layouts: layouts of tokens besides the dense one: "segments", "states", "mesh".
       ordered: "always", or the option such as "method=local" with which the order of the real tokens matters.
       unit: whether the data are probabilities, numbers from 0 to 1.
-      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes the result.
-      surrogate: the flag with which the gradient is not the derivative of the result, but another that the docstring states.
+      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
+        the result.
+      surrogate: the flag with which the gradient is not the derivative of the result, but another that the docstring
+        states.
       norms: whether the function divides by a norm; it is then tested with vectors of 1e-30, 1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
       results: the axes of each array of the result.

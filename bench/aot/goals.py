@@ -1,7 +1,8 @@
 """Goals of compiled programs as data, and the results that miss them.
 
-A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor, or of the bytes of plain JAX compiled in
-the same way. The first two kinds also limit the cycles of the compiler's estimate. The goal of a program is the first that fits it.
+A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor, or of the bytes of plain JAX
+compiled in the same way. The first two kinds also limit the cycles of the compiler's estimate. The goal of a program is
+the first that fits it.
 """
 
 from dataclasses import dataclass

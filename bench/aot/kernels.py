@@ -1,9 +1,9 @@
 """Bytes moved by Pallas kernels, counted in the traced program; in a compiled one a kernel is an opaque call.
 
-For a TPU they are counted from grid and index maps: the bytes of a block times its visits, where consecutive visits of the same
-block count once, and blocks end at the array's end. Arrays in VMEM count nothing, as outside of kernels; the compiled program
-says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays themselves; their bytes are the
-loads and stores of one program of the grid, times the number of programs.
+For a TPU they are counted from grid and index maps: the bytes of a block times its visits, where consecutive visits of
+the same block count once, and blocks end at the array's end. Arrays in VMEM count nothing, as outside of kernels; the
+compiled program says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays
+themselves; their bytes are the loads and stores of one program of the grid, times the number of programs.
 """
 
 import math
@@ -26,7 +26,8 @@ def moved(program, on_tpu, compiled=()):
     Args:
       program: a closed jaxpr.
       on_tpu: whether it is compiled for a TPU, else for a GPU; kernels for the other platform count nothing.
-      compiled: for each kernel of the compiled program its arrays, operands first, as pairs (shape, whether it is in VMEM).
+      compiled: for each kernel of the compiled program its arrays, operands first, as pairs (shape, whether it is in
+        VMEM).
     """
     program = getattr(program, "jaxpr", program)
     program, _ = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))

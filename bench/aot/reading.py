@@ -1,8 +1,8 @@
 """Costs of a compiled program, read from its text: bytes, cycles, loops, scatters, sorts, collectives, copies.
 
-An instruction that runs as a kernel moves its operands and its results. If a kernel slices an operand, only the slice counts; if
-it updates a result in place, only the update. Loops count as often as they run, and of a conditional the most expensive branch.
-Arrays in a TPU's VMEM count nothing. The padding of tiles counts.
+An instruction that runs as a kernel moves its operands and its results. If a kernel slices an operand, only the slice
+counts; if it updates a result in place, only the update. Loops count as often as they run, and of a conditional the
+most expensive branch. Arrays in a TPU's VMEM count nothing. The padding of tiles counts.
 """
 
 from collections import Counter

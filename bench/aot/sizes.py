@@ -1,7 +1,7 @@
 """Sizes of the compiled arrays, by row, and optional arguments that are passed in addition to masks.
 
-A row that is not listed has the sizes POOLING. Packed tokens, states and meshes have the sizes of their dense row: N = B L tokens
-in B segments. "B" is the batch axis, also if a row calls it "...".
+A row that is not listed has the sizes POOLING. Packed tokens, states and meshes have the sizes of their dense row: N =
+B L tokens in B segments. "B" is the batch axis, also if a row calls it "...".
 """
 
 POOLING = {"B": 1024, "L": 512, "d": 768, "q": 768}

@@ -1,7 +1,7 @@
 """Generator of ``docs/interactive/cases.json``: numbers of attnpool_ref with which tests compare the page's JavaScript.
 
-The right numbers are those of :func:`attnpool_ref.attend`. The wrong numbers are those of mistakes in public code: a mask by a
-product or a sum, then the same normalizer without a mask, and the plain product of weights and tokens.
+The right numbers are those of :func:`attnpool_ref.attend`. The wrong numbers are those of mistakes in public code: a
+mask by a product or a sum, then the same normalizer without a mask, and the plain product of weights and tokens.
 """
 
 import json

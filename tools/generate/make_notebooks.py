@@ -1,7 +1,8 @@
 """Generator of the outputs, pictures and Jupyter notebooks of the pages of ``docs/notebooks/``.
 
-The blocks of a page run one after another in one namespace, like the cells of a notebook. The output of each ``print`` is
-written behind it, and the pictures are saved. Each page also becomes a Jupyter notebook in ``docs/notebooks/ipynb/``.
+The blocks of a page run one after another in one namespace, like the cells of a notebook. The output of each ``print``
+is written behind it, and the pictures are saved. Each page also becomes a Jupyter notebook in
+``docs/notebooks/ipynb/``.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Types of the Flax modules, for the stubs of ``attnpool_flax/modules`` and ``attnpool_flax/linen``.
 
-The types of a constructor are those of the NNX class's fields. The types of a call follow from the row of its function, as in
-:mod:`make_stubs`: with ``return_weights=True`` the result is a pair.
+The types of a constructor are those of the NNX class's fields. The types of a call follow from the row of its function,
+as in :mod:`make_stubs`: with ``return_weights=True`` the result is a pair.
 """
 
 import ast

@@ -1,10 +1,11 @@
 """Command that builds the wheel and the sdist into ``dist/``, checks them, and runs them outside of the checkout.
 
-``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new environment, and runs
-the doctests of both packages and the README's commands there, in an empty folder. It unpacks the sdist, and runs its ``make test``.
+``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
+environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It unpacks the
+sdist, and runs its ``make test``.
 
-If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is 1 if a step
-failed.
+If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
+1 if a step failed.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Links and side bar of the site, made from pages whose links are those of the repository.
 
-The side bar is ``docs/README.md``: its headings are the captions, and its lists the pages. A ``README.md`` in a subfolder lists
-the pages of that folder in the same way.
+The side bar is ``docs/README.md``: its headings are the captions, and its lists the pages. A ``README.md`` in a
+subfolder lists the pages of that folder in the same way.
 """
 
 import posixpath

@@ -1,8 +1,8 @@
 """Test of the built site in Chromium (``make site-test``): opens every page and prints what is wrong.
 
-A page must load only from its own host and without an error in the console. All its formulas must be rendered. It must not be
-wider than the window of a phone (390 pixels) or of a desktop (1280). Its links must lead to a page or a place. A search must find
-the expected page, and the interactive page must compute the oracle's numbers.
+A page must load only from its own host and without an error in the console. All its formulas must be rendered. It must
+not be wider than the window of a phone (390 pixels) or of a desktop (1280). Its links must lead to a page or a place. A
+search must find the expected page, and the interactive page must compute the oracle's numbers.
 
 The last line says how many pages were checked, or that no browser was found. The exit status is 1 if something is
 wrong.

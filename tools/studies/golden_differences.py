@@ -1,7 +1,8 @@
 """Command that prints how far the oracle is from the original of each golden file, as a Markdown table.
 
-Both compute in float64. The difference is relative to the original's largest output. WeSpeaker with its context is compared with
-the oracle's formula and WeSpeaker's own standard deviation; the difference from the oracle's own follows in the same cell.
+Both compute in float64. The difference is relative to the original's largest output. WeSpeaker with its context is
+compared with the oracle's formula and WeSpeaker's own standard deviation; the difference from the oracle's own follows
+in the same cell.
 """
 
 import sys

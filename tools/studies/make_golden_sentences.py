@@ -1,7 +1,8 @@
 """Command that writes the folders of ``tests/formats/golden/sentence_transformers/`` by sentence-transformers, once.
 
-Each folder is a model with random weights and without an encoder, and ``expected.npz`` with tokens, a mask, the prompt's length
-and the library's float64 results. Run it with sentence-transformers 6: ``python tools/studies/make_golden_sentences.py``.
+Each folder is a model with random weights and without an encoder, and ``expected.npz`` with tokens, a mask, the
+prompt's length and the library's float64 results. Run it with sentence-transformers 6: ``python
+tools/studies/make_golden_sentences.py``.
 """
 
 import json

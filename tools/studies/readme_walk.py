@@ -1,8 +1,8 @@
 """Command that runs the README's commands in an empty folder and times each: installation, pooling, a head, a verdict.
 
-``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into a new environment, and runs
-every block of the README there, in the README's order after the installation. ``--here`` uses the running Python and its installed
-attnpool, and installs nothing.
+``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into a new environment,
+and runs every block of the README there, in the README's order after the installation. ``--here`` uses the running
+Python and its installed attnpool, and installs nothing.
 
 The trained heads that the README loads are made first, with random weights. Nothing is downloaded.
 """

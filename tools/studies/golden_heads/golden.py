@@ -74,7 +74,8 @@ class Made:
       output: the output for all tokens.
       mask: [B, L], True = real.
       masked: the output under the mask.
-      masked_by: "how" of the masking: the original's own mask, or only the real tokens if it has no mask or a wrong one.
+      masked_by: "how" of the masking: the original's own mask, or only the real tokens if it has no mask or a wrong
+        one.
       call: the original, a function of float64 inputs and a mask or None.
     """
 

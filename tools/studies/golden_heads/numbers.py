@@ -1,7 +1,7 @@
 """Random numbers of golden files, chosen so that mistakes have a visible effect.
 
-A norm gives its perceptron inputs of about 2, for which the two kinds of gelu differ most. Vectors before a norm are small, so that
-the norm's epsilon has an effect.
+A norm gives its perceptron inputs of about 2, for which the two kinds of gelu differ most. Vectors before a norm are
+small, so that the norm's epsilon has an effect.
 """
 
 import zlib

@@ -13,13 +13,13 @@ class Entry:
     Attributes:
       name: its usual name.
       row: the row of attnpool's table that it computes.
-      make: takes the name of a dtype and returns the Candidate. It imports the library itself. Its docstring says what the
-        library's documentation offers, and the page shows the docstring.
+      make: takes the name of a dtype and returns the Candidate. It imports the library itself. Its docstring says what
+        the library's documentation offers, and the page shows the docstring.
       packages: the distributions whose versions the page shows.
       advice: what a user of it should do.
       dtypes: the dtypes in which it is judged; all checks run in the first.
-      nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result must
-        be 0.
+      nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result
+        must be 0.
       differs: promises that it breaks because it is defined differently, each with the reason.
       long: whether a sum of a million equal tokens is also judged.
     """
