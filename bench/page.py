@@ -30,8 +30,8 @@ These libraries and formulas are compared, all with the same parameters:
 
 * **plain**: the usual formula in JAX, with the full matrix of scores. For `attention_pooling` it computes a key for each
   token.
-* **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. All other rows compare with
-  attnpool's default, which was "tiles" here: one block of tokens after another.
+* **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. The default, which is
+  compared with all of these, was "tiles" here: one block of tokens after another.
 * **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the formula of a
   [notebook](notebooks/README.md) with corrected masks; for MaxSim `torch.einsum` in blocks of 64 documents.
 * **PyG**: `AttentionalAggregation` of PyTorch Geometric. **jax.nn**: `jax.nn.dot_product_attention`.
