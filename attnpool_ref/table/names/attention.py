@@ -36,7 +36,7 @@ ATTENTION = (
         ("additive score",),
         "attend(additive_score(q, k, W_q, W_k, w), v, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015)",
-        "`attnpool_flax.additive_attention` needs less memory: it never has the hidden layer of all pairs at once.",
+        "In JAX, `additive_attention` needs less memory: it never has the hidden layer of all pairs at once.",
         "AdditiveScore",
     ),
     Entry(
@@ -103,7 +103,7 @@ ATTENTION = (
         ("tanh sum score",),
         "attend(tanh_sum_score(q, k, W), v, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v",
-        "`attnpool_flax.tanh_sum_attention` needs less memory: it never has the hidden layer of all pairs at once.",
+        "In JAX, `tanh_sum_attention` needs less memory: it never has the hidden layer of all pairs at once.",
         "TanhSumScore",
     ),
     Entry(

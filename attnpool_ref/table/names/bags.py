@@ -67,7 +67,7 @@ INSTANCES = (
         ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
         "",
         "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
-        "These are models of several layers, which attnpool does not have. Their last step is CLS pooling or PMA.",
+        "This is a model of several layers, which attnpool does not have. Its last step is CLS pooling or PMA.",
     ),
 )
 

@@ -96,10 +96,10 @@ def _(attnpool):
     )
 
 
-@TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="whoever writes `include_prompt=False` again")
+@TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="own versions of `include_prompt=False`")
 def _(attnpool):
-    """Such code removes the prompt, then counts the positions that are the weights. sentence-transformers counts
-    positions first, which gives 1.6.
+    """Code that removes the prompt first and then counts positions, which are the weights, differs from
+    sentence-transformers. It counts positions before it removes the prompt, which gives 1.6.
     """
     x, mask = np.array([[7.0], [1.0], [2.0]]), np.ones(3, bool)
     positions = np.arange(3)
