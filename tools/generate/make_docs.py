@@ -65,8 +65,7 @@ BUGS_INTRODUCTION = """
 Mistakes of the [five notebooks](notebooks/README.md) (seeds 000 to 004) that attnpool began with, and of the public
 code behind them. Each mistake has the smallest input that shows it, attnpool's call for this input, the wrong result of
 the source ("theirs"), and the right result, which attnpool returns. The tests run all of them, with `attnpool_ref` and
-`attnpool_flax`: {number} wrong results and {error} errors. {note} further mistakes are only notes: there is nothing to
-run.
+`attnpool_flax`: {number} wrong results and {error} errors. {note} further remarks have no code.
 
 Ids that differ only in their last letter show the same mistake. Results are written as flat vectors. To run a block,
 first run `import numpy as np` and `from attnpool_ref import *`. Padding in the inputs has arbitrary values, because it
@@ -81,8 +80,8 @@ TRAPS_INTRODUCTION = """
 Mistakes in the poolings of public libraries and of authors' repositories. Each mistake has its place in the source, the
 smallest input that shows it, attnpool's call for this input, the wrong result of the source ("theirs"), and the right
 result, which attnpool returns. The tests run all of them, with a formula that repeats the source's arithmetic: {number}
-wrong results and {error} errors. {note} further mistake is only a note: there is nothing to run. For libraries that can
-be installed, `make peers` compares the wrong result with the library's own ([peers.md](peers.md)).
+wrong results and {error} errors. {note} further remark has no code. For libraries that can be installed, `make peers`
+compares the wrong result with the library's own ([peers.md](peers.md)).
 
 Results are written as flat vectors. To run a block, first run `import numpy as np` and `from attnpool_ref import *`.
 Padding in the inputs has arbitrary values, because it must not matter. [bugs.md](bugs.md) has the mistakes of the
@@ -191,7 +190,7 @@ def _page_of_bugs(introduction, sections):
         ]
         parts += [f"## {section.title}", section.origin, *(_bug(bug) for bug in section.rows if bug.kind != NOTE)]
         if notes:
-            parts += ["Further mistakes, for which there is nothing to run:", "\n".join(notes)]
+            parts += ["Further remarks, without code:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
 
 

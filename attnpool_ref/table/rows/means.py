@@ -1,4 +1,4 @@
-"""The table's rows: sums, order statistics and generalised means, channel by channel."""
+"""The table's rows: sums, order statistics and generalized means, channel by channel."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 

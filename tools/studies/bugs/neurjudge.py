@@ -7,7 +7,7 @@ from bugs.table import Section
 
 NEURJUDGE = Section(
     "Seed 004: NeurJudge",
-    "Code-wise attention, mask attention, and the separation of a fact by projections (yue2021). The letters c, d and g are the code's: states of tokens, and of labels in g.",
+    "Code-wise attention, mask attention, and the separation of a fact's tokens by projections (yue2021).",
 )
 
 
