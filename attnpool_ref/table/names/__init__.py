@@ -1,6 +1,6 @@
-"""Index of the names that libraries and papers use, for ``attnpool find`` and ``docs/which.md``.
+"""Index of names that papers and other libraries use, for ``attnpool find`` and ``docs/which.md``.
 
-An entry (``entry.py``) is left out if this version lacks a function of its call.
+An entry (``entry.py``) is left out if this version does not have the functions that its call uses.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Group:
 
     @property
     def shown(self):
-        """The entries that this version has."""
+        """The entries whose calls this version has."""
         return tuple(entry for entry in self.entries if not entry.missing)
 
 
@@ -39,6 +39,6 @@ GROUPS = (
     Group("Attention and its scores", attention.ATTENTION),
     Group("Normalizers", attention.NORMALIZERS),
 )
-"""Groups, in the order of the page."""
+"""The groups, in the order of the page."""
 
 ENTRIES = tuple(entry for group in GROUPS for entry in group.entries)

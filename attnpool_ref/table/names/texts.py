@@ -43,7 +43,7 @@ SENTENCES = (
         ("mean_sqrt_len_tokens", "sum over square root of the length"),
         "sum_pooling(x, mask) / sqrt(n)[..., None]",
         "sentence-transformers' mode of that name",
-        "`n` is the number of real tokens, at least 1.",
+        "`n` is the number of real tokens of each row, or 1 if there are none.",
     ),
     Entry(
         ("sentence-transformers' modes", "several pooling modes together", "Pooling module"),

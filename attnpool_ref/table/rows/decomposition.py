@@ -1,4 +1,4 @@
-"""The table's rows: decompositions."""
+"""Rows of decompositions."""
 
 from attnpool_ref.table.row import Variant
 
