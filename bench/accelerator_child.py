@@ -46,8 +46,11 @@ ROWS = (
     "attentive_statistics_pooling",
     "additive_attention_pooling",
 )
-"""A row for each reduction: sum, softmax under one query and several, packed, maximum, order statistics, blocks of queries,
-largest products, mapped tokens, pairs, moments, and hidden units; the slowest to judge last."""
+"""Judged rows, one for each reduction, the slowest last.
+
+The reductions are the sum, the softmax under one query and several, packed tokens, the maximum, order statistics, blocks
+of queries, largest products, mapped tokens, pairs, moments, and hidden units.
+"""
 
 SCOPE = conformance.QUICK | {"gradients": True, "strict": True, "contract": True}
 """Scope of the judging: float32 and bfloat16, forward and gradient."""

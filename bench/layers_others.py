@@ -102,7 +102,7 @@ def keras_mask_attention(floats, fixed):
 
 
 def keras_additive(floats, fixed):
-    """Computes additive attention by ``keras.layers.AdditiveAttention`` (its scale is our out_kernel) after dense maps."""
+    """Computes additive attention by ``keras.layers.AdditiveAttention``, whose scale is our out_kernel."""
     import keras
 
     query, key, value = floats["query"], floats["key"], floats["value"]

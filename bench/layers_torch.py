@@ -56,7 +56,7 @@ def torch_function(arrays, mask, scale=None):
 
 
 def pooling_layer(floats, fixed):
-    """Computes ``multi_head_attention_pooling`` by ``nn.MultiheadAttention``, with the same queries for every example."""
+    """Computes ``multi_head_attention_pooling`` by ``nn.MultiheadAttention``; all examples have the same queries."""
     x, query = floats["x"], floats["query"]
     arrays = floats | {"query": query.expand(len(x), *query.shape), "key": x, "value": x}
     return torch_layer(arrays, fixed["mask"])

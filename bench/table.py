@@ -65,7 +65,7 @@ EAGER = tuple(
         ("cross_attention_pooling", "BLTd"),
     )
 )
-"""Small arrays for eager calls, which are compared with calls under the caller's own jit; both return the same results."""
+"""Small arrays for eager calls, which are compared with calls under the caller's own jit."""
 
 
 @dataclass(frozen=True)

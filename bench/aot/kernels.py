@@ -15,7 +15,7 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 CACHED = 4 * 2**20
-"""Largest bytes of an array that stays in a GPU's L2 cache: it is read only once, even if programs load it repeatedly."""
+"""Largest bytes of an array that stays in a GPU's L2 cache and is read only once, even if loaded repeatedly."""
 
 LOADS, STORES = ("get", "masked_load", "load"), ("swap", "masked_swap", "store", "addupdate")
 

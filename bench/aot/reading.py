@@ -140,7 +140,7 @@ def _note(one, written, found, tokens):
 
 
 def _is_wide(array, tokens):
-    """Returns whether an array is float32, in the large memory, with the elements of narrow tokens (blocks may pad it)."""
+    """Returns whether an array is float32, in the large memory, with the elements of narrow tokens or padded ones."""
     return (
         array.dtype == "f32"
         and not array.on_chip

@@ -1,4 +1,4 @@
-"""Generator of ``docs/variants.md`` from the table and the docstrings, and of ``bugs``, ``traps``, ``which`` and ``heads.md``."""
+"""Generator of ``variants.md`` from the table and the docstrings, and of ``bugs``, ``traps``, ``which``, ``heads``."""
 
 import importlib
 import inspect

@@ -75,7 +75,7 @@ def notebook(path):
 
 
 def _cells_of_text(text):
-    """Returns cells of text, without pictures, which cells of code show, and with links relative to the notebooks' folder."""
+    """Returns cells of text without pictures, which cells of code show, and with links from the notebooks' folder."""
     text = PICTURE.sub("", text)
     text = re.sub(r"\]\((?!https?:|#)([^)]*)\)", r"](../\1)", text).strip()
     return [nbformat.v4.new_markdown_cell(text)] if text else []

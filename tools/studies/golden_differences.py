@@ -16,7 +16,7 @@ from formats.goldens import GOLDENS, computed, difference
 
 
 def rows():
-    """Yields (format, file, source, whole, masked, how masked), and the plain oracle's differences if they are others."""
+    """Yields (format, file, source, whole, masked, how masked), and the plain oracle's differences if others."""
     for golden in GOLDENS:
         head = golden.head(np.float64)
         found = [f"{difference(golden, mask, output):.1e}" for mask, output in golden.pairs()]

@@ -1,4 +1,4 @@
-"""Golden files of attentive statistics, with channels first; one channel is constant, so that the floor has an effect."""
+"""Golden files of attentive statistics, channels first; one channel is constant, so that the floor matters."""
 
 import torch
 

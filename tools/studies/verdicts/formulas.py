@@ -7,8 +7,8 @@ from verdicts.table import Entry
 
 
 def masked_array(dtype):
-    """Operations of `numpy.ma` on a masked array ignore masked elements, and the mean of no elements is itself masked. Here
-    `filled(0)` replaces a masked mean by 0, and the float64 result is rounded to the tokens' dtype.
+    """Operations of `numpy.ma` on a masked array ignore masked elements, and the mean of no elements is itself masked.
+    Here `filled(0)` replaces a masked mean by 0, and the float64 result is rounded to the tokens' dtype.
     """
     del dtype
 
@@ -20,8 +20,8 @@ def masked_array(dtype):
 
 
 def model_card(dtype):
-    """Mean pooling as on many model cards: the sum of tokens times the mask, divided by the sum of the mask or by 1e-9 if
-    that is greater. The attention mask is an integer array of 0 and 1, as tokenizers return it.
+    """Mean pooling as on many model cards: the sum of tokens times the mask, divided by the sum of the mask or by 1e-9
+    if that is greater. The attention mask is an integer array of 0 and 1, as tokenizers return it.
     """
     del dtype
     import torch

@@ -75,7 +75,7 @@ class Verdict:
 
 
 def judged(entry):
-    """Returns the :class:`Verdict` of an entry; only its first dtype is judged with gradients, invariances and all shapes."""
+    """Returns the :class:`Verdict` of an entry; gradients and invariances are judged only in the first dtype."""
     began, reports, elsewhere = time.perf_counter(), {}, None
     for dtype in entry.dtypes:
         candidate = replace(entry.make(dtype), some_real=bool(entry.nothing_real))

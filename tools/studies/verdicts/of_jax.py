@@ -6,8 +6,8 @@ from verdicts.table import Entry
 
 
 def dot_product(dtype):
-    """A boolean mask that is True where a query attends to a key; `bias`; `scale`. The axis of heads has size 1 here, and
-    values are as wide as keys.
+    """A boolean mask that is True where a query attends to a key; `bias`; `scale`. The axis of heads has size 1 here,
+    and values are as wide as keys.
     """
     del dtype
     import jax

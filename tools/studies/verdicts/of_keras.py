@@ -17,8 +17,8 @@ def _keras():
 
 
 def attention(dtype):
-    """A query, and a value that is also the key; scores are products without a scale. Each of the two has a boolean mask:
-    values at masked positions do not contribute, and the output is 0 at masked queries.
+    """A query, and a value that is also the key; scores are products without a scale. Each of the two has a boolean
+    mask: values at masked positions do not contribute, and the output is 0 at masked queries.
     """
     layer = _keras().layers.Attention(dtype=dtype)
 

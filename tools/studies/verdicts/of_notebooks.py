@@ -63,8 +63,8 @@ def masked_softmax(dtype):
 
 
 def code_wise_attention(dtype):
-    """Pools the context by the best score of each token with a query token. It has no mask. Its result's axis of size 1 is
-    removed.
+    """Pools the context by the best score of each token with a query token. It has no mask. Its result's axis of size 1
+    is removed.
     """
     del dtype
 

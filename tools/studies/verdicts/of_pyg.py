@@ -31,8 +31,8 @@ def maximum(dtype):
 
 
 def softmax(dtype):
-    """Computes a softmax over each set of elements, feature by feature, with an inverse temperature. For one feature this
-    is attention with the inverse temperature as the query.
+    """Computes a softmax over each set of elements, feature by feature, with an inverse temperature. For one feature
+    this is attention with the inverse temperature as the query.
     """
     from torch_geometric.nn import aggr
 
@@ -41,7 +41,9 @@ def softmax(dtype):
 
 
 def attentional(dtype):
-    """Computes a softmax over each set of elements of the scores of `gate_nn`. Here it is a linear map, whose weight is the query."""
+    """Computes a softmax over each set of elements of the scores of `gate_nn`, here a linear map with the query as
+    weight.
+    """
     import torch
     from torch_geometric.nn import aggr
 

@@ -1,4 +1,4 @@
-"""Pooling of sentence-transformers, in the modes that have a row; `weightedmean` has none, because its weights are positions."""
+"""Pooling of sentence-transformers, in the modes that have a row; `weightedmean` has none."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.table import Entry

@@ -50,7 +50,7 @@ def multihead_without_weights(dtype):
 
 
 def scaled_dot_product(dtype):
-    """A boolean `attn_mask` that broadcasts to the scores, True where a query attends to a key; `scale`; any batch axes."""
+    """A boolean `attn_mask` that broadcasts to scores, True where a query attends to a key; `scale`; any batch axes."""
     del dtype
     import torch
 
