@@ -21,7 +21,7 @@ def fit(case, calling, parameters):
     options = dict(case.options)
     own_form = candidate.mask_form is not None or candidate.padding_true
     if own_form and any(key in case.spread for key in case.given("mask")):
-        raise NotApplicable("its masks are not the row's: they have one form")
+        raise NotApplicable("its masks have only one form")
     for key, value in parameters.items():
         own = next(own for own in own_parameters.shapes_of(row, key) if len(own) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
@@ -99,11 +99,11 @@ def check_rank(case, candidate, own=()):
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
         shared = case.batch and any(arguments[k].batched for k in data if k not in own)
         if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
-            raise NotApplicable("it takes one batch axis, and all data have it")
+            raise NotApplicable("all its data must have exactly one batch axis")
         if shared:
-            raise NotApplicable("all its data have the same batch axes")
+            raise NotApplicable("all its data must have the same batch axes")
     if candidate.mask_form == "segments" and not case.batch:
-        raise NotApplicable("segment numbers are for several examples")
+        raise NotApplicable("segment ids need a batch axis")
 
 
 class Packed:
