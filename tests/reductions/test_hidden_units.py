@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
+from jax.sharding import Mesh, PartitionSpec
 from rounding import rounded
 
 import attnpool_flax
@@ -121,3 +122,14 @@ def test_padding_never_matters(name, on_gpus):
     found, expected = (on_gpus(functools.partial(first, function), query, *own, *others) for own in (padded, clean))
     chex.assert_trees_all_equal(found, expected)
     assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
+
+
+@pytest.mark.parametrize("name", ["additive_score", "tanh_sum_score", "gaussian_score"])
+def test_gradients_of_shared_parameters_under_shard_map(name):
+    """With replication checks; the parameters do not vary over the mesh."""
+    arrays = drawn(name)
+    mesh, own = Mesh(np.array(jax.devices()[:1]), ("examples",)), PartitionSpec("examples")
+    specs = tuple(own if array.ndim == 3 else PartitionSpec() for array in arrays)
+    function = getattr(attnpool_flax, name)
+    split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=own)
+    assert_agree(jax.jit(functools.partial(first, split))(*arrays), first(function, *arrays))
