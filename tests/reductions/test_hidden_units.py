@@ -124,6 +124,43 @@ def test_padding_never_matters(name, on_gpus):
     assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
 
 
+@pytest.mark.parametrize("argument", [None, 0, 1, 5], ids=["result", "query", "key", "out_kernel"])
+def test_padding_reaches_neither_the_result_nor_the_gradient_of_one_argument(argument, on_gpus):
+    """Without the gradient of all arguments at once: raw keys have hidden units that are NaN."""
+    query, key, value, *others = drawn("additive_attention")
+    mask = jnp.broadcast_to(jnp.arange(M) < 3, (2, N, M))
+
+    def result(*arrays):
+        return attnpool_flax.additive_attention(*arrays, mask=mask)
+
+    def gradient(*arrays):
+        return jax.grad(lambda *arrays: jnp.sum(jnp.sin(result(*arrays))), argument)(*arrays)
+
+    padded, clean = ([jnp.where(mask[:, 0, :, None], own, content) for own in (key, value)] for content in (jnp.nan, 0))
+    function = result if argument is None else gradient
+    found, expected = (on_gpus(function, query, *own, *others) for own in (padded, clean))
+    chex.assert_trees_all_equal(found, expected)
+
+
+def test_shared_keys_and_values_are_padded_for_each_example(on_gpus):
+    """On a mesh of one device, which checks that all branches vary over the same axes."""
+    query, key, value, *others = drawn("additive_attention")
+    mask = jnp.stack([jnp.arange(M) < 3, jnp.arange(M) < 0])[:, None]
+    mesh, own = Mesh(np.array(jax.devices()[:1]), ("examples",)), PartitionSpec("examples")
+
+    def attention(query, key, value, mask):
+        return attnpool_flax.additive_attention(query, key, value, *others, mask=mask)
+
+    def split(query, key, value):
+        specs = own, PartitionSpec(), PartitionSpec(), own
+        return jax.shard_map(attention, mesh=mesh, in_specs=specs, out_specs=own)(query, key, value, mask)
+
+    arrays = query, key[0].at[3:].set(jnp.nan), value[0].at[3:].set(jnp.nan)
+    function = functools.partial(first, split)
+    assert_agree(on_gpus(function, *arrays), jax.jit(function)(*arrays))
+    assert_agree(on_gpus(split, *arrays), first(split, *arrays)[0])
+
+
 @pytest.mark.parametrize("name", ["additive_score", "tanh_sum_score", "gaussian_score"])
 def test_gradients_of_shared_parameters_under_shard_map(name):
     """With replication checks; the parameters do not vary over the mesh."""
