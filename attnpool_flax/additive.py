@@ -1,4 +1,7 @@
-"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: only the hidden layer of one tile of tokens exists at a time."""
+"""Additive attention pooling. Twin of :mod:`attnpool_ref.additive`.
+
+On CPUs the hidden layer exists for one tile of tokens at a time, except where it is saved for the backward pass.
+"""
 
 import functools
 
@@ -35,7 +38,7 @@ def additive_attention_pooling(
     Array([2., 0.], dtype=float32)
 
     Packed:
-      No [num_segments, N] matrix.
+      Scores are one number for each token and query, without an array [num_segments, N].
 
     >>> x, kernel = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.zeros((2, 4))
     >>> segment_additive_attention_pooling(x, jnp.array([0, 1, 0]), 2, kernel=kernel, out_kernel=jnp.ones(4))
@@ -49,7 +52,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L] of tokens in any layout, undefined at padding; the tokens for later calls).
+    """Returns (scores [..., n, L] of tokens in any layout, undefined at padding; the tokens that later calls read).
 
     n is 1 for an ``out_kernel`` [h].
     """
@@ -63,7 +66,7 @@ def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, ou
 
 
 def _side_by_side(bias, gate_bias, kernel):
-    """Concatenates both biases, with 0 for a missing one; None for neither."""
+    """Concatenates both biases, with 0 in place of a missing one; None if both are missing."""
     if bias is None and gate_bias is None:
         return None
     nothing = jnp.zeros_like(kernel[0])
@@ -71,7 +74,7 @@ def _side_by_side(bias, gate_bias, kernel):
 
 
 def averages(tokens, scores, normalizer, out_kernel):
-    """Returns (pooled, weights) of tokens in any layout under given scores, without hops for an ``out_kernel`` [h]."""
+    """Returns (pooled, weights) of tokens in any layout under scores; without axis n for an ``out_kernel`` [h]."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of_scores(scores)
     else:

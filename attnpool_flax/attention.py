@@ -21,7 +21,7 @@ from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled
 
 def _for_scores(values, call):
     if not isinstance(values["normalizer"], str):
-        return "einsum"  # a function sees all scores at once
+        return "einsum"  # a normalizer function sees all scores at once
     return for_queries(values, call, "scores", "value")
 
 
@@ -45,9 +45,9 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all of [n, m] only for the weights.
+    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries; [n, m] exists only as returned weights.
 
-    A function as normaliser gets all scores at once.
+    A normalizer that is a function gets all scores at once.
 
     >>> scores, value = jnp.array([[0.0, 0.0, 9.0]]), jnp.array([[1.0], [3.0], [99.0]])
     >>> attend(scores, value, jnp.array([True, True, False]), return_weights=True)
@@ -55,21 +55,22 @@ def attend(
     """
     value = keep_real(value, seen_keys(mask))
     if not isinstance(normalizer, str):
-        implementation = "einsum"  # a function sees all scores at once
+        implementation = "einsum"  # a normalizer function sees all scores at once
     normalize = functools.partial(unnormalized_weights, normalizer=normalizer)
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
     return rows.average(value, return_weights, implementation, precision)
 
 
 class Rows(NamedTuple):
-    """Queries whose weights over the keys are computed a block at a time.
+    """Queries whose weights over the keys are computed for one block of queries at a time.
 
     Attributes:
-      parts: arrays [..., n, d] of which a block's scores are computed.
+      parts: arrays [..., n, d] from which the scores of a block are computed.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
-      normalize: from scores and mask to (unnormalized, denominator), as :func:`~attnpool_flax.normalizers.unnormalized_weights`.
+      normalize: from scores and mask to (unnormalized weights, denominator or None), as
+        :func:`~attnpool_flax.normalizers.unnormalized_weights`.
     """
 
     parts: tuple[Any, ...]
@@ -79,7 +80,7 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """Averages values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) if requested."""
+        """Averages values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) with ``return_weights``."""
 
         def pooled(*block):
             *parts, multiplier, mask = block
@@ -95,13 +96,13 @@ class Rows(NamedTuple):
 
 
 def average(unnormalized, denominator, value, precision):
-    """Averages values under unnormalized weights: [..., n, v]; divides v sums by the denominator, not m weights."""
+    """Averages values under unnormalized weights: [..., n, v]. The v sums of a query are divided, not its m weights."""
     sums = saveable(weighted(unnormalized, value, precision))
     return sums if denominator is None else sums / jnp.where(denominator == 0, 1, denominator)
 
 
 def drop(weights, multiplier, mask):
-    """Applies dropout to weights; the multiplier at padding is never read."""
+    """Applies dropout to weights; values of the multiplier at padding have no effect."""
     if multiplier is None:
         return weights
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
@@ -122,7 +123,9 @@ def dot_product_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] only for the weights.
+    """Twin of :func:`attnpool_ref.dot_product_attention`.
+
+    It is computed in blocks of queries. An array [n, m] exists only as returned weights.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -139,14 +142,14 @@ def dot_product_attention(
 
     def scores(query, bias):
         products = scaled_dot(query, key, scale, precision)
-        return products if bias is None else products + bias  # the softmax deselects its values at padding
+        return products if bias is None else products + bias  # the softmax masks its values at padding
 
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
 
 
 def only_seen(query, key, value, mask):
-    """Replaces queries that see no key, and keys and values that no query sees, by 0."""
+    """Replaces queries that see no key by 0, and keys and values that no query sees."""
     seen = seen_keys(mask)
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
@@ -168,7 +171,7 @@ def additive_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h].
+    """Twin of :func:`attnpool_ref.additive_attention`: hidden units are summed without an array [..., n, m, h].
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
     >>> one, mask = jnp.ones((1, 1)), jnp.array([True, True, False])
@@ -193,7 +196,7 @@ def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, ma
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout, and averages values, which may be narrow."""
+    """Applies softmax and dropout to scores, and averages the values, which may be narrow."""
     value = (value if mask is None else zero_unseen(value, seen_keys(mask))).astype(scores.dtype)
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
@@ -214,7 +217,7 @@ def tanh_sum_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h].
+    """Twin of :func:`attnpool_ref.tanh_sum_attention`: hidden units are summed without an array [..., n, m, h].
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
     >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
@@ -276,7 +279,9 @@ def multi_head_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] only for the weights.
+    """Twin of :func:`attnpool_ref.multi_head_attention`.
+
+    It is computed in blocks of queries. An array [H, n, m] exists only as returned weights.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -316,7 +321,10 @@ def to_heads(x, kernel, bias, precision):
 
 
 def from_heads(heads, kernel, bias, precision):
-    """Projects [..., H, n, c] by a kernel [H, c, o] to [..., n, o], or concatenates the heads; the bias may be None."""
+    """Projects [..., H, n, c] by a kernel [H, c, o] to [..., n, o]; without a kernel concatenates the heads.
+
+    The bias may be None.
+    """
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)
         return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))
@@ -338,7 +346,9 @@ def kernel_regression(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: blocks of queries, distances one feature after another.
+    """Twin of :func:`attnpool_ref.kernel_regression`.
+
+    It is computed in blocks of queries, without an array [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")
@@ -369,7 +379,7 @@ def _boxcar(squared, bandwidth):
 
 
 def _triangular(squared, bandwidth):
-    # at 0 the root's slope is infinite, and no direction is better than another: there is none
+    # at distance 0 the slope of the root is infinite: the gradient is set to 0
     distance = jnp.where(squared == 0, 0, jnp.sqrt(jnp.where(squared == 0, 1, squared)))
     return jnp.maximum(1 - distance / bandwidth, 0)
 
@@ -383,4 +393,4 @@ def _constant(squared, bandwidth):
 
 
 KERNELS = {"boxcar": _boxcar, "triangular": _triangular, "epanechnikov": _epanechnikov, "constant": _constant}
-"""Heights K as functions of the squared distance and the bandwidth; the Gaussian is a softmax."""
+"""Values of a kernel from the squared distance and the bandwidth; the Gaussian kernel is a softmax instead."""

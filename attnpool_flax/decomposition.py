@@ -1,4 +1,4 @@
-"""Decomposition. Twin of :mod:`attnpool_ref.decomposition`."""
+"""Decompositions of vectors and matching of tokens. Twin of :mod:`attnpool_ref.decomposition`."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -27,18 +27,18 @@ def project(x, reference, precision):
 
 
 def split_by(similar, x):
-    """Returns the two parts of x [..., d], which may be shared."""
+    """Returns the similar part of x [..., d] and the rest. ``similar`` and x may have batch axes of size 1."""
     return similar, x - similar
 
 
 def _products(x, y, precision):
-    """Returns [..., 1]: the dot product of each vector of x with the same of y."""
+    """Returns [..., 1]: the dot product of each vector of x with the corresponding vector of y."""
     return jnp.einsum("...d,...d->...", x, y, precision=precision)[..., None]
 
 
 @compiled
 def linear_decomposition(x, reference, *, precision=None):
-    """Twin of :func:`attnpool_ref.linear_decomposition`; a zero vector's cosine has gradient 0.
+    """Twin of :func:`attnpool_ref.linear_decomposition`; the cosine of a zero vector has gradient 0.
 
     >>> linear_decomposition(jnp.array([4.0, 0.0, 0.0, 0.0]), jnp.ones(4))
     (Array([2., 0., 0., 0.], dtype=float32), Array([2., 0., 0., 0.], dtype=float32))
@@ -54,7 +54,7 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     Array([[1., 0.],
            [0., 0.]], dtype=float32)
     """
-    distance = jnp.where(x == reference, 0, jnp.abs(x - reference))  # inf equals inf
+    distance = jnp.where(x == reference, 0, jnp.abs(x - reference))  # inf - inf is NaN
     largest = jnp.max(distance, -1, keepdims=True)
     unknown, equal = jnp.isnan(largest), largest <= atol
     return jnp.where(unknown, jnp.nan, jnp.where(equal, x, 0)), jnp.where(unknown, jnp.nan, jnp.where(equal, 0, x))
@@ -98,15 +98,15 @@ def semantic_match(
 
 
 def _best(cosine, y, real):
-    """Finds the first real token of y with the largest cosine to each token of x; NaN where that is unknown."""
+    """Finds for each token of x the real token of y with the largest cosine, the first of equals; NaN if one is NaN."""
     cosine = jnp.where(real, cosine, -jnp.inf)
     best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")
-    return jnp.where(unknown, jnp.nan, token)  # without a real token it is padding, which is 0 by now
+    return jnp.where(unknown, jnp.nan, token)  # without a real token it is padding, which is 0 here
 
 
 def _first_of_largest(cosine, terms):
-    """Returns (position, unknown), both [..., 1]: the first of the largest cosines, up to rounding."""
+    """Returns (position of the first of the largest cosines, up to rounding; whether one is NaN), both [..., 1]."""
     cosine = lax.stop_gradient(cosine)
     top = jnp.max(cosine, -1, keepdims=True)
     reaches = cosine >= top - within_rounding(terms, cosine.dtype)
@@ -114,7 +114,7 @@ def _first_of_largest(cosine, terms):
 
 
 def _nearest(window, cosine, real, terms):
-    """Returns cosines of tokens at most ``window`` real ones from the best, 0 elsewhere; NaN if that is unknown."""
+    """Returns the cosines of tokens at most ``window`` real tokens from the best, 0 elsewhere; NaN if it is unknown."""
     best, unknown = _first_of_largest(jnp.where(real, cosine, -jnp.inf), terms)
     rank = jnp.cumsum(real, -1, dtype=jnp.int32)
     near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= min(window, jnp.iinfo(rank.dtype).max)
@@ -131,9 +131,9 @@ def _weighted(weights, y, normalize, precision):
 
 @compiled
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
-    """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections.
+    """Twin of :func:`attnpool_ref.graph_decomposition`: each layer is two matrix products, without an array [k, k, d].
 
-    A label of which only rounding errors remain becomes 0 and keeps the gradient of its layer.
+    If only rounding errors remain of a label, it becomes 0, with the gradient of the remainder.
 
     >>> labels, adjacency = jnp.array([[3.0, 4.0], [2.0, 0.0]]), jnp.array([[False, True], [False, False]])
     >>> graph_decomposition(labels, adjacency, num_layers=1)

@@ -17,15 +17,15 @@ from attnpool_ref.data import minilm_pairs
 
 PADDED_TO = (32, 64, 512)
 PICTURE_PADDED_TO = 64
-PICTURED = (0, 16, 62)  # from a third of the weight on padding to four fifths
+PICTURED = (0, 16, 62)  # pairs of which the wrong softmax puts from 1/3 to 4/5 of the weight on padding
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Difference between the results of the two packages for one pooling.
+    """Difference between the results of the two packages for one pooling function.
 
     Attributes:
-      pooling: name of the function.
+      pooling: the function's name.
       difference: the largest absolute difference.
       in_eps: the same in units of float32's epsilon times the largest pooled value.
     """
@@ -40,11 +40,12 @@ class Drift:
     """Errors of the pooled questions after all texts are padded to one length.
 
     Attributes:
-      length: number of positions that every text is padded to.
-      notebook: distance of the vectors of :func:`notebook_cross_pooling` from those of ``attnpool_ref``, relative to the
-        norm of the latter; the median over the pairs of question and answer.
+      length: the number of positions to which every text is padded.
+      notebook: the distance of the vectors of :func:`notebook_cross_pooling` from those of ``attnpool_ref``, divided by
+        the norm of the latter; the median over the pairs of question and answer.
       lost: the weight that :func:`notebook_cross_pooling` puts on padding, the median over the same pairs.
-      moved: the largest absolute change that the padding makes in the results of ``attnpool_ref`` and ``attnpool_flax``.
+      moved: the largest absolute change that the padding makes in the results of ``attnpool_ref`` and
+        ``attnpool_flax``.
     """
 
     length: int
@@ -54,7 +55,7 @@ class Drift:
 
 
 def notebook_cross_pooling(x, y, x_mask, y_mask):
-    """Cross pooling as notebook 000 has it, operation by operation: the softmax runs over padding as well.
+    """Computes cross pooling as notebook 000 does, operation by operation: its softmax runs over padding as well.
 
     Returns:
       ((x_pooled, y_pooled), (x_weights, y_weights)).
@@ -74,7 +75,7 @@ def _plain_softmax(scores):
 
 
 def pad_to(length, array):
-    """Appends positions of zeros (False for a mask) until there are ``length``."""
+    """Appends positions of zeros (False for a mask) up to the given length."""
     missing = [(0, 0)] * array.ndim
     missing[1] = (0, length - array.shape[1])
     return np.pad(array, missing)
@@ -86,7 +87,7 @@ def normalized(pairs):
 
 
 def measure_agreement(pairs):
-    """Pools in both packages; the oracle gets the same float32 numbers and keeps its float64 result."""
+    """Pools in both packages. The oracle gets the same float32 numbers, and its result stays in float64."""
     hr, _, hr_mask, tail_mask = _arrays(pairs)
     x, y, *_ = _arrays(normalized(pairs))
     calls = {
@@ -108,7 +109,7 @@ def measure_sentence_embeddings(pairs):
     """Measures the difference of the oracle's pooled vectors from those that the encoder's library returned.
 
     Returns:
-      The largest difference, and the largest that storing the tokens in float16 can cause (to first order).
+      The largest difference, and the largest difference that storing the tokens in float16 can cause (to first order).
     """
     differences, allowed = [], []
     for side in ("hr", "tail"):
@@ -132,7 +133,7 @@ def measure_notebook(pairs, truth, length):
 
 
 def measure_drift(pairs, lengths=PADDED_TO):
-    """Pads the same pairs further and further; the truth is the oracle's result without any padding added."""
+    """Pads the same pairs to several lengths, and compares with the oracle's result without this padding."""
     unit = normalized(pairs)
     oracle, jitted = attnpool_ref.cross_attention_pooling, attnpool_flax.cross_attention_pooling
     truth, ours = oracle(*_arrays(unit)), _leaves(jitted(*_arrays(unit)))
@@ -185,7 +186,7 @@ def measure_ranking(pairs):
     unit = normalized(pairs)
     hr, tail, hr_mask, tail_mask = _arrays(unit)
     mean, attention = attnpool_ref.mean_pooling, attnpool_ref.attention_pooling
-    cross = attnpool_flax.cross_attention_pooling  # of 64 x 64 pairs
+    cross = attnpool_flax.cross_attention_pooling  # called on 64 x 64 pairs
 
     def apart(head_vectors, tail_vectors):
         """Compares texts that are pooled separately."""
@@ -216,7 +217,7 @@ def measure_ranking(pairs):
 
 
 def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
-    """Draws the weights of a few pairs over their word pieces, the notebook's and attnpool's, on one scale."""
+    """Draws the weights of a few pairs over their word pieces: the notebook's and attnpool's, on the same scale."""
     unit = normalized(pairs)
     arrays = [pad_to(length, array[list(pictured)]) for array in _arrays(unit)]
     _, wrong = notebook_cross_pooling(*arrays)

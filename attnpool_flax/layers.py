@@ -12,7 +12,7 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 
 @compiled
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.layer_norm`; numbers are scaled so that their squares neither over- nor underflow.
+    """Twin of :func:`attnpool_ref.layer_norm`; numbers are scaled, so that their squares neither over- nor underflow.
 
     >>> layer_norm(jnp.array([1.0, 3.0]), epsilon=0.0), layer_norm(jnp.array([2.0, 2.0]), bias=jnp.array([0.5, 1.0]))
     (Array([-1.,  1.], dtype=float32), Array([0.5, 1. ], dtype=float32))
@@ -21,8 +21,8 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
 
 
 def normalized(x, scale, bias, epsilon):
-    """Applies layer normalisation to checked arguments; scale and bias may be None."""
-    # in a unit in which neither squares nor epsilon leave the range of the dtype
+    """Applies layer normalization to checked arguments; scale and bias may be None."""
+    # divided by a unit, so that neither squares nor epsilon leave the range of the dtype
     least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
     unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
     x = x / unit
@@ -63,7 +63,7 @@ def residual_feed_forward(
 
 
 def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
-    """Computes one hidden layer and an output layer; only the hidden layer if there is no ``out_kernel``."""
+    """Computes a hidden layer and an output layer; without ``out_kernel`` only the hidden layer."""
     hidden = ACTIVATIONS[activation](mapped(x, kernel, bias, precision))
     return hidden if out_kernel is None else mapped(hidden, out_kernel, out_bias, precision)
 

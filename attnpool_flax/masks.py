@@ -1,4 +1,4 @@
-"""Masks: True is a real token. Twin of :mod:`attnpool_ref.masks`."""
+"""Masks, which are True at real tokens. Twin of :mod:`attnpool_ref.masks`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 
 @compiled
 def spans_to_mask(spans, max_length, span_mask=None):
-    """Twin of :func:`attnpool_ref.spans_to_mask`; ends that are on a device are not checked, only cut to the range.
+    """Twin of :func:`attnpool_ref.spans_to_mask`; ends on a device are not checked: positions out of range are ignored.
 
     >>> spans_to_mask(jnp.array([[0, 1], [2, 1]]), 3)
     Array([[ True,  True, False],
@@ -66,15 +66,15 @@ def pad(sequences, *, length=None, side="right"):
 
 
 def keep_real(x, mask):
-    """Zeroes the padding [..., L] of tokens [..., L, d]: its values then reach no sum and no gradient."""
+    """Sets tokens [..., L, d] to 0 at padding, so that the values there reach no sum and no gradient."""
     return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
 def seen_keys(mask):
-    """Returns [..., m]: keys that some query of a mask over pairs [..., n, m] sees."""
+    """Returns bool [..., m]: keys that at least one query of a mask over pairs [..., n, m] sees."""
     return None if mask is None else jnp.any(mask, -2)
 
 
 def seeing_queries(mask):
-    """Returns [..., n]: queries that see some key of a mask over pairs [..., n, m]."""
+    """Returns bool [..., n]: queries that see at least one key of a mask over pairs [..., n, m]."""
     return None if mask is None else jnp.any(mask, -1)

@@ -1,4 +1,4 @@
-"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`, for tokens in every layout."""
+"""Sums, order statistics and generalized means. Twin of :mod:`attnpool_ref.means`, for tokens in every layout."""
 
 import math
 
@@ -77,8 +77,8 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
 
 def _between(low, high, fraction):
-    """Interpolates linearly between two numbers; as a weighted sum where their difference overflows."""
-    apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
+    """Interpolates linearly between two numbers; by a weighted sum where their difference overflows."""
+    apart = jnp.where(low == high, 0, high - low)  # of equal infinities the difference is 0
     wide = jnp.isinf(apart)
     near, (low_end, high_end) = (
         low + fraction * jnp.where(wide, 0, apart),
@@ -111,7 +111,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
 
 
 def _at(ordered, index):
-    """Takes [..., d] of [..., L, d] at an index [..., 1, 1] of each example."""
+    """Takes [..., d] from [..., L, d], at one index [..., 1, 1] for each example."""
     batch = jnp.broadcast_shapes(ordered.shape[:-2], index.shape[:-2])
     index = jnp.broadcast_to(index, (*batch, 1, ordered.shape[-1]))
     ordered = jnp.broadcast_to(ordered, (*batch, *ordered.shape[-2:]))
@@ -119,7 +119,7 @@ def _at(ordered, index):
 
 
 def _known(tokens, result):
-    """Returns the result; NaN if a real value is NaN, which no comparison finds; 0 for a fully masked row."""
+    """Returns the result, but NaN if a real value is NaN, which comparisons miss, and 0 for a fully masked row."""
     lost = jnp.any(tokens.fill_padding(jnp.isnan(tokens.x), False), -2)
     return jnp.where(_number(tokens) == 0, 0, jnp.where(lost, jnp.nan, result))
 
@@ -131,15 +131,16 @@ def _number(tokens):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.noisy_or_pooling`: computed pairwise as a + b - a b, half of the tokens with the other.
+    """Twin of :func:`attnpool_ref.noisy_or_pooling`.
 
-    Result and gradient are accurate also for probabilities near 0 and of exactly 1.
+    Pairs of tokens are combined by a + b - a b, then pairs of the results, until one is left. Result and gradient are
+    accurate also for probabilities near 0, or equal to 1.
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
 
     Packed:
-      The tokens are sorted by their segments.
+      Tokens are first sorted by segment.
 
     >>> segment_noisy_or_pooling(jnp.array([[0.5], [0.25], [0.5]]), jnp.array([0, 1, 0]), 2)
     Array([[0.75],
@@ -149,16 +150,16 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def noisy_or(tokens):
-    """Returns [..., d]: the probability that anything happens, of tokens in any layout."""
+    """Returns the noisy-or [..., d] of tokens in any layout: the probability of at least one event."""
     return tokens.fold(tokens.x, either)
 
 
 @jax.custom_jvp
 def either(a, b):
-    """Returns the probability of at least one of two independent events; of infinite numbers 1 - (1 - a) (1 - b)."""
+    """Returns the probability of at least one of two independent events; for infinite arguments 1 - (1 - a) (1 - b)."""
     neither = 1 - a
     value = a + b * neither
-    return jnp.where(value == value, value, (b - 1) * neither)  # NaN: inf - inf, 0 inf
+    return jnp.where(value == value, value, (b - 1) * neither)  # NaN by inf - inf or 0 * inf
 
 
 @either.defjvp
@@ -186,15 +187,15 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
 
 def power_mean(tokens, p, epsilon):
-    """Returns [..., d]: the power mean of tokens in any layout."""
+    """Returns the power mean [..., d] of tokens in any layout."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     return finished_power_mean(extreme, sums, zeros, tokens.broadcast_features(p)[0])
 
 
 def power_mean_sums(tokens, p, epsilon):
-    """Returns (the largest value, for p < 0 the smallest; :class:`Exponents` of the logarithms; the zeros' part).
+    """Returns (the largest value, or the smallest for p < 0; :class:`Exponents` of the logarithms; the part of zeros).
 
-    Tokens of exactly 0 contribute only a gradient where p is 1, because their logarithms have none.
+    The logarithm of tokens that are exactly 0 has no gradient. At p = 1 the part of zeros, which is 0, carries it.
     """
     of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
@@ -204,7 +205,7 @@ def power_mean_sums(tokens, p, epsilon):
     here, zero = tokens.expand_to_tokens(extreme), values == 0
     logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
     measured = times_sign(logarithms, p)
-    # the same number's logarithm may be rounded otherwise in an array of another shape
+    # the logarithm of the same number may be rounded differently in an array of another shape
     top = jnp.where(values == here, lax.stop_gradient(measured), times_sign(jnp.log(here), p))
     zeros = tokens.fill_padding(jnp.where(zero & (p == 1), values, 0))
     sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), times_sign(p, p), zeros)
@@ -212,10 +213,10 @@ def power_mean_sums(tokens, p, epsilon):
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """Returns the power mean [..., d]; 0 in a fully masked row."""
+    """Returns the power mean [..., d] from the sums of :func:`power_mean_sums`; 0 for a fully masked row."""
     nothing = sums.count == 0
     below, extreme = times_sign(logarithm(sums, times_sign(p, p), True), p), jnp.where(nothing, 1, extreme)
-    # the factor may under- or overflow where the mean does not
+    # exp(below) may under- or overflow where the mean does not
     far = jnp.abs(below) > 0.9 * math.log(jnp.finfo(below.dtype).max)
     mean = jnp.where(far, 1, extreme) * jnp.exp(jnp.where(far, jnp.log(extreme), 0) + below)
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
@@ -223,7 +224,7 @@ def finished_power_mean(extreme, sums, zeros, p):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
-    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative with respect to the scale is accurate at small scales.
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate at small scales.
 
     A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result is infinite.
 
@@ -240,20 +241,20 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
 
 def logsumexp(tokens, scale, mean):
-    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, or with the sum if not ``mean``."""
+    """Returns ln(mean exp(scale x)) / scale [..., d] of tokens in any layout; with the sum if not ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
     return finished_logsumexp(extreme, sums, tokens.broadcast_features(scale)[0], mean)
 
 
 def logsumexp_sums(tokens, scale):
-    """Returns (the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
+    """Returns (the largest value, or the smallest for scale < 0; :class:`Exponents` of the values)."""
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)
     return times_sign(top, of_example), exponents_of(tokens, below, doubled_magnitude(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale [..., d], or with the sum if not ``mean``; 0 for a fully masked row."""
+    """Returns the result of :func:`logsumexp` [..., d] from :func:`logsumexp_sums`; 0 for a fully masked row."""
     below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
@@ -276,7 +277,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def softmax(tokens, scale):
-    """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout."""
+    """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout under the softmax of scale x."""
     extreme, total, excess, unnormalized = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.broadcast_features(scale)[0])
@@ -284,11 +285,11 @@ def softmax(tokens, scale):
 
 
 def softmax_sums(tokens, scale):
-    """Returns (the largest value, where the scale is negative the smallest; total; excess; unnormalized weights).
+    """Returns (the largest value, or the smallest for scale < 0; total; excess; unnormalized weights).
 
-    The unnormalized weights [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess is the
-    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid
-    overflow.
+    The depth of a token is sign(scale) x minus the largest such number. The unnormalized weights [..., L, d] are
+    exp(|scale| depth), and the total is their sum. The excess is the sum of the weights times half the depth, divided
+    by :func:`~attnpool_flax.reductions.sums.divisor_of` the total to avoid overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)
@@ -301,21 +302,21 @@ def softmax_sums(tokens, scale):
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """Returns the average [..., d]; 0 in a fully masked row."""
+    """Returns the average [..., d] from the sums of :func:`softmax_sums`; 0 for a fully masked row."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
     return jnp.where(nothing, 0, lowered(extreme, times_sign(average(excess, total), scale)))
 
 
 def max_and_distances(tokens, scale):
-    """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
+    """Returns (the maximum of x times the sign of the scale, half of each token's distance from it); 0 at padding."""
     measured = times_sign(tokens.x, scale)
     (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))
     return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 
 def doubled_magnitude(scale):
-    """Returns the magnitude of a scale that multiplies halves."""
+    """Returns twice the magnitude of a scale, which multiplies halved distances."""
     return 2 * times_sign(scale, scale)
 
 

@@ -18,7 +18,7 @@ from attnpool_ref import contract
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     """Twin of :func:`attnpool_ref.masked_softmax`; lengths on a device are clipped, not checked.
 
-    Gradients are finite on empty rows.
+    Gradients are 0 in fully masked rows.
 
     >>> masked_softmax(jnp.array([2.0, 2.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
@@ -48,14 +48,14 @@ def exp_scores(scores, mask, axis=-1):
 
 
 def divide(unnormalized, denominator, mask):
-    """Divides unnormalized weights by their denominator; 0 where it is 0."""
+    """Divides unnormalized weights by their denominator; 0 where the denominator is 0."""
     weights = unnormalized / jnp.where(denominator == 0, 1, denominator)
     return weights if mask is None else jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
 @compiled
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support, without gradient; then a mean over it.
+    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support; the gradient is of a mean over it.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -74,7 +74,7 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @compiled
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support, without gradient; then two moments over it.
+    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support; the gradient is of two moments over it.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
@@ -97,7 +97,7 @@ def entmax_15(scores, mask, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns (score - max_score, clipped at -1, below which weights are 0; bool of fully masked rows)."""
+    """Returns (score - max_score, clipped at -1, below which weights are 0; bool, True for fully masked rows)."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
@@ -108,10 +108,10 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Finds the support: the scores above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
+    """Returns the support as bool: scores above the threshold t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until
-    rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
+    Newton's method starts below the solution. The sum is convex in t, so t never passes the solution, and increases
+    until rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds of passes.
     """
     scores = lax.stop_gradient(below)
 
@@ -163,7 +163,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
     max_score = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
     undefined = jnp.moveaxis(jnp.isnan(max_score) | (max_score == jnp.inf), -1, axis)
-    selected = ~(scores < jnp.moveaxis(least, -1, axis)) | undefined  # a row with NaN is NaN as a whole
+    selected = ~(scores < jnp.moveaxis(least, -1, axis)) | undefined  # a row with NaN becomes NaN
     return softmax(scores, selected if mask is None else selected & mask, axis)
 
 
@@ -209,7 +209,7 @@ def normalized_sigmoid(scores, mask, axis=-1):
 
 
 def _finite(scores, mask):
-    """Replaces scores by 0 at padding, and by NaN for +inf."""
+    """Replaces scores at padding by 0, and scores of +inf by NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, 0)
     return jnp.where(scores == jnp.inf, jnp.nan, scores)
@@ -254,7 +254,8 @@ def normalize(scores, mask, normalizer):
     Args:
       scores: [..., m] in the computing dtype.
       mask: bool with as many axes, of size 1 where it is shared; None if all are real.
-      normalizer: a name, or a function of the caller, which is called with both broadcast and scores 0 at padding.
+      normalizer: a name, or a function of the user. It is called with scores and mask, broadcast to one shape; scores
+        at padding are 0.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)

@@ -1,4 +1,7 @@
-"""Pairs. Twin of :mod:`attnpool_ref.pairs`: the other side's tokens are summed before the product where possible."""
+"""Attention between two sequences (sides). Twin of :mod:`attnpool_ref.pairs`.
+
+Where possible, the tokens of the other side are summed before the product.
+"""
 
 import functools
 
@@ -43,7 +46,7 @@ def cross_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling`: sum and mean take O((L + T) d), no [L, T] matrix.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum" and "mean" take O((L + T) d), and no array [L, T].
 
     The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
 
@@ -52,20 +55,20 @@ def cross_attention_pooling(
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
 
     Packed:
-      O((N + M) d), no matrix over pairs.
+      Takes O((N + M) d), without an array over pairs.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
     >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
     (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
-    if reduction == "max":  # refused of packed tokens
+    if reduction == "max":  # packed tokens do not have it
         return _by_largest(x, y, x_kernel, y_kernel, scale, return_weights)
     pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
     return (pooled, weights) if return_weights else pooled
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """Returns (pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
+    """Returns (pooled, weights) of both sides, in any layout: each is scored by the sum or mean of the other."""
     precision = xs.precision
     sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -79,7 +82,7 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
-    """Returns one summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
+    """Projects the sum [..., e] of one side's tokens by both kernels: the other side's tokens need no projection."""
     precision = factor_precision(precision)
     if own_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, own_kernel, precision=precision)
@@ -87,7 +90,7 @@ def _seen_from(total, own_kernel, others_kernel, precision):
 
 
 def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
-    """Pools by the largest scores [..., L] and [..., T], 0 where the other side is empty."""
+    """Pools each side under its largest scores, [..., L] and [..., T]; they are 0 if the other side is fully masked."""
     precision = xs.precision
 
     def pooled(x, y, x_mask, y_mask, products):
@@ -114,7 +117,7 @@ def _average(weights, x, precision):
 
 
 def _over_real(scores, y, y_mask):
-    """Returns scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
+    """Returns scores [..., L] against the other side y [..., T, e]; 0 if y has no real token, whatever x holds."""
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
@@ -140,7 +143,7 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no array [B, C, L, T] of scores, no repeated tokens.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: scores [B, C, L, T] never exist as one array.
 
     x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and
     the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block.
@@ -170,7 +173,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _summed_up(precision, reduction, own, shared):
-    """Returns the sums or the means of tokens [n, L, d], as [n, 1, d]."""
+    """Returns the sums or means of tokens [n, L, d], as a tuple of one array [n, 1, d]."""
     del shared
     x, mask = own
     tokens = Dense(x, mask, "einsum", precision)
@@ -196,9 +199,10 @@ def _pooled_by_scores(precision, own, shared):
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Computes max scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 if there are none.
+    """Computes each token's max score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
 
-    A block is some of the candidates y, or where one of them is too much already, some of the x with one of them.
+    A block has some of the candidates y with all x; if even one candidate exceeds a block, it has some of the x with
+    one candidate.
     """
     x = scale * _project(keep_real(x.astype(scale.dtype), x_mask), x_kernel, precision)
     products = x.shape[1] * y.shape[1]
@@ -228,7 +232,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 
 def _best_of(y, y_mask, precision, scale=None):
-    """Returns a function from rows [..., n, d] to their largest scaled products [..., n, 1] with the real tokens of y."""
+    """Returns a function from rows [..., n, d] to their largest scaled products with real tokens of y: [..., n, 1]."""
     longest = jnp.max(norm(y), -2, initial=0)
     real = None if y_mask is None else y_mask[..., None, :]
 
@@ -241,7 +245,7 @@ def _best_of(y, y_mask, precision, scale=None):
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
-    """Returns the sum or mean [...] of the largest products [..., L] of real tokens; 0 if either side is empty."""
+    """Returns the sum or mean [...] of real tokens' largest products [..., L]; 0 if either side is fully masked."""
     best = _over_real(best, y, y_mask)
     if x_mask is None:
         return summed(best, -1) / (at_least_1(best.shape[-1]) if mean else 1)
@@ -264,7 +268,7 @@ def maxsim_score_all_pairs(
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may then end anywhere
+        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may end inside of examples
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
@@ -303,7 +307,7 @@ def code_wise_attention(
 
 
 def _keys(query, context):
-    """Counts the scores of one context token in all examples."""
+    """Returns the number of scores of one context token, over all examples."""
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
@@ -321,7 +325,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: computed in blocks of context; [n, k] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.mask_attention`: the context comes in blocks; [n, k] exists only as returned weights.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -351,7 +355,7 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: computed in blocks of context; [T, J] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: context comes in blocks; [T, J] exists only as returned weights.
 
     The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
     so it is added only to the maxima.

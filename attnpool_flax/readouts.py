@@ -1,4 +1,4 @@
-"""Readouts. Twin of :mod:`attnpool_ref.readouts`."""
+"""Readouts: latent attention, Set2Set, VLAD and the gated sum. Twin of :mod:`attnpool_ref.readouts`."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256
-"""The smallest number of tokens in a block: each block reads the kernels from memory once."""
+"""The smallest number of tokens in a block, because each block reads the kernels from memory once."""
 
 
 @compiled(tokens=("x",))
@@ -61,7 +61,7 @@ def latent_attention_pooling(
     Array([3., 2.], dtype=float32)
 
     Packed:
-      Keys and values once a call, blocks of tokens.
+      Keys and values are computed once, and tokens are mapped in blocks.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -121,8 +121,8 @@ def asked_of_latents(
     epsilon,
     precision,
 ):
-    """Applies latent attention and the MLP to each token separately: [..., L, d]."""
-    # parameters shared by all devices become varying once, not in every block
+    """Applies the attention to the latents and the MLP to each token separately: [..., L, d]."""
+    # parameters that all devices share are cast to varying once, not in every block
     x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = unify_varying(
         x,
         query_kernel,
@@ -169,7 +169,7 @@ def set2set_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.set2set_pooling`; the first query, the same for all examples, is computed once.
+    """Twin of :func:`attnpool_ref.set2set_pooling`; the first query is the same for all examples, and computed once.
 
     >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
     >>> set2set_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **parameters, num_steps=2)
@@ -222,16 +222,16 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: computed one cluster after another, without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: clusters are summed in blocks, without an array [..., L, K, d].
 
-    Residuals are summed, because in the sum of the tokens minus that of the centers digits would cancel.
+    The residuals are summed, because the sum of the tokens minus the sum of the centers would lose digits.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
 
     Packed:
-      One cluster after another, no residuals [N, K, d].
+      Clusters are summed in blocks, without an array [N, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
     >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
@@ -246,13 +246,13 @@ def vlad_pooling(
 
 
 def residuals_of(tokens, assign_kernel, centers, assign_bias):
-    """Sums the residuals of tokens in any layout to the cluster centres, over all devices.
+    """Sums the residuals of tokens in any layout to the cluster centers, over all devices.
 
     Returns:
-      (max score [..., K], the largest logarithm of a weight, treated as a constant; the sums [..., K, d] of the residuals
-      under weights relative to it; weights [..., L, K]).
+      (max score [..., K], the largest logarithm of a weight, a constant in the gradient; the sums [..., K, d] of the
+      residuals under weights divided by the exponential of that score; weights [..., L, K]).
     """
-    # parameters shared by all devices become varying once, not in every step of the loop
+    # parameters that all devices share are cast to varying once, not in every step of the loop
     _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
     scores = jnp.einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision=tokens.precision)
     if assign_bias is not None:
@@ -266,7 +266,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d]: sums of residuals under weights relative to ``top``, normalised or rescaled."""
+    """Returns [..., K, d] from the sums of :func:`residuals_of`: normalized, or multiplied by exp(top)."""
     if not normalize:
         return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
     each = unit(residuals)
@@ -287,7 +287,7 @@ def gated_sum_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_pooling`: computed in blocks of tokens, gate and value in one matrix product.
+    """Twin of :func:`attnpool_ref.gated_sum_pooling`: one matrix product computes gate and value of a block of tokens.
 
     >>> x, mask = jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False])
     >>> gated_sum_pooling(x, mask, gate_kernel=jnp.zeros((1, 1)), value_kernel=jnp.full((1, 1), 20.0))
@@ -304,7 +304,7 @@ def gated_sum_pooling(
 
 
 def gated_sum(tokens, gate_kernel, value_kernel, gate_bias, value_bias, precision):
-    """Sums the gated map over tokens in any layout: [..., o]."""
+    """Sums sigmoid(gate) * tanh(value) over tokens in any layout: [..., o]."""
     _, *parameters = unify_varying(tokens.x, gate_kernel, value_kernel, gate_bias, value_bias)
     gate_kernel, value_kernel, gate_bias, value_bias = parameters
     kernel, count = jnp.concatenate([gate_kernel, value_kernel], 1), gate_kernel.shape[1]

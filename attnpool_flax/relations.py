@@ -1,4 +1,4 @@
-"""Relations. Twin of :mod:`attnpool_ref.relations`."""
+"""Attention between examples, fields and labels. Twin of :mod:`attnpool_ref.relations`."""
 
 import functools
 
@@ -27,7 +27,7 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2, precision=
 
 
 def _triplet(to_positive, to_negative, margin, precision):
-    """Returns the hinge of two differences [..., m]."""
+    """Returns the triplet loss max(0, |to_positive|² + margin - |to_negative|²) of two differences [..., m]."""
     near = jnp.einsum("...m,...m->...", to_positive, to_positive, precision=precision)
     far = jnp.einsum("...m,...m->...", to_negative, to_negative, precision=precision)
     return jnp.maximum(near + margin - far, 0)
@@ -35,7 +35,7 @@ def _triplet(to_positive, to_negative, margin, precision):
 
 @compiled
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
-    """Twin of :func:`attnpool_ref.differential_context`: computed from the sum of both exemplars, mirrored at the attention.
+    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars is reflected across the attention.
 
     >>> differential_context(jnp.array([1.0, 0.0]), jnp.array([2.0, 1.0]), jnp.array([3.0, 1.0]))
     Array([ 6., -2.], dtype=float32)
@@ -82,7 +82,7 @@ def relation_triplet_loss(
     margin,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before ``out_kernel`` is applied.
+    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before the output layer.
 
     >>> case, kernel = jnp.array([1.0]), jnp.array([[2.0]])
     >>> relation_triplet_loss(case, case, case, kernel, kernel, kernel, jnp.zeros(1), margin=0.5)
@@ -120,14 +120,14 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
     weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
     pooled = weighted(weights[..., None, :], fields, precision)[..., 0, :]
-    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # NaN for the target too: its weight is the sum, 1 or NaN
+    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # NaN for the target too, whose weight is their sum
     target = jnp.where(unknown, jnp.nan, jnp.broadcast_to(target, (*pooled.shape[:-1], width)))
     pooled = jnp.concatenate([target, pooled], -1)
     return (pooled, weights) if return_weights else pooled
 
 
 def _slots(kernel):
-    """Returns the einsum letter of the axis of fields, empty if they share one kernel."""
+    """Returns the letter of the axis of fields in einsum; empty if the fields share one kernel."""
     return "j" if kernel.ndim == 2 else ""
 
 
@@ -143,7 +143,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: computed in blocks of labels; [M, M] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.label_attention`: labels come in blocks; [M, M] exists only as returned weights.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

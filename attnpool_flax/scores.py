@@ -1,4 +1,4 @@
-"""Scores. Twin of :mod:`attnpool_ref.scores`: a hidden layer over pairs is there for a few of its units at a time."""
+"""Attention scores. Twin of :mod:`attnpool_ref.scores`: hidden layers over pairs exist for a few units at a time."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ def dot_score(query, key, *, precision=None):
 
 
 def dot(query, key, precision):
-    """Computes dot products of [..., n, d] and [..., m, d]: [..., n, m]; either may be shared."""
+    """Computes dot products of [..., n, d] and [..., m, d]: [..., n, m]. The batch axes broadcast."""
     return jnp.einsum("...nd,...md->...nm", query, key, precision=precision)
 
 
@@ -43,7 +43,7 @@ def scaled_dot_score(query, key, *, scale=None, precision=None):
 
 
 def scaled_dot(query, key, scale, precision):
-    """Computes the scaled products; scales the queries, which are fewer than the scores."""
+    """Computes scaled products. The scale multiplies the queries, which have fewer numbers than the scores."""
     return dot(query * (query.shape[-1] ** -0.5 if scale is None else scale), key, precision)
 
 
@@ -75,7 +75,7 @@ def cosine_score(query, key, *, precision=None):
 
 @compiled(kernel=for_units)
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
+    """Twin of :func:`attnpool_ref.additive_score`: hidden units are summed without an array [..., n, m, h] over pairs.
 
     >>> query, key = jnp.zeros((1, 2)), jnp.ones((1, 2))
     >>> scores = additive_score(query, key, jnp.eye(2), jnp.eye(2), jnp.ones(2))
@@ -86,7 +86,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
 
 def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
-    """Sums over the hidden layer, weighted unless ``out_kernel`` is None."""
+    """Sums a tanh layer over its hidden units, weighted by ``out_kernel`` unless it is None: scores [..., n, m]."""
     if resolve_for_units(implementation) == "einsum":
         weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
         query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
@@ -97,16 +97,16 @@ def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, 
 
 
 UNROLL = 16
-"""Hidden units per step of the loop: with 8 or fewer, XLA's CPU backend runs the loop several times slower."""
+"""Hidden units in one step of the loop. With 8 or fewer, XLA's CPU backend runs the loop several times slower."""
 
 
 @jax.custom_jvp
 def _sum_of_tanh(query, key, weights):
     """Returns scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
 
-    tanh(a + b) is 1 - 2 / (1 + exp(2a) exp(2b)): exponentials of the parts take the place of one tanh for each pair.
-    For large parts the exponentials overflow, and for small ones the 1 cancels their digits: then it is tanh itself, and
-    always where the units are computed at once.
+    In the loop over units, tanh(a + b) is computed as 1 - 2 / (1 + exp(2a) exp(2b)), which needs no tanh for each pair.
+    If some parts are large, so that the exponentials overflow, or all are small, so that the 1 cancels their digits,
+    tanh is computed instead; and likewise on GPUs, which sum all units at once.
     """
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
@@ -118,7 +118,7 @@ def _sum_of_tanh(query, key, weights):
         del ordinary
         return _sum_at_once(_tanh, *arrays)
 
-    # the condition outside: ``vmap`` would copy its operands for it
+    # the condition is computed outside, because ``vmap`` would copy the operands for it
     return lax.platform_dependent(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
@@ -142,9 +142,10 @@ def _sum_of_tanh_jvp(primals, tangents):
 def sum_of_units(of_unit, query, key, weights):
     """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m].
 
-    Units are computed one after another; on GPUs at once, in one reduction into which XLA fuses them: a loop would read and
-    write all scores at each of its steps. At most the pairs [..., n, m] of a few units exist in memory, also in the backward
-    pass, which recomputes them. The derivative is a forward-mode rule, from which JAX derives reverse mode.
+    Units are computed in a loop, a few at a time. On GPUs, where a loop would read and write all scores in each of its
+    steps, they are one reduction, into which XLA fuses them. So the pairs [..., n, m] of at most a few units exist in
+    memory, also in the backward pass, which recomputes them. The derivative is a forward-mode rule, from which JAX
+    derives reverse mode.
 
     Args:
       of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
@@ -162,7 +163,7 @@ def _sum_of_units_jvp(of_unit, primals, tangents):
 
 
 def _sum_at_once(of_unit, query, key, weights):
-    """Computes the sum by one reduction."""
+    """Computes the sum by one reduction over all units."""
     weights = jnp.reshape(weights, (-1,) + (1,) * query.ndim)
     return jnp.sum(of_unit(query[..., :, None], key[..., None, :], weights), 0)
 
@@ -185,7 +186,7 @@ def _zero_scores(of_unit, query, key, weights):
 
 
 def _tangent_of_sum(of_unit, primals, tangents):
-    """Computes the tangent of the sum of given units from their primals alone: its transpose saves no array of full size."""
+    """Computes the tangent of the sum over units from their primals only: its transpose saves no array over pairs."""
     by_loop = functools.partial(_tangent_by_loop, of_unit)
 
     def at_once(primals, tangents):
@@ -198,7 +199,7 @@ def _tangent_by_loop(of_unit, primals, tangents):
     zero = _zero_scores(of_unit, *primals)
 
     def summed(query, key, weights):
-        again = jax.checkpoint(of_unit, prevent_cse=False)  # inside a loop there is none
+        again = jax.checkpoint(of_unit, prevent_cse=False)  # in a loop there is none to prevent
 
         def add(total, unit):
             query, key, weight = unit
@@ -210,7 +211,7 @@ def _tangent_by_loop(of_unit, primals, tangents):
 
 
 def _sum_in_blocks(of_pair, query, key):
-    """Computes the same sum for a block of queries at a time; XLA fuses it and never writes the hidden layer.
+    """Computes a sum over hidden units for one block of queries at a time; XLA never writes the hidden layer.
 
     Args:
       of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum.
@@ -225,14 +226,14 @@ def _sum_in_blocks(of_pair, query, key):
 
 
 def _units(x, kernel, bias, precision):
-    """Multiplies [..., n, d] by [d, h]: [h, ..., n], the units first, as the product lays them out."""
+    """Multiplies [..., n, d] by [d, h]: [h, ..., n]. The units are the first axis, as the product lays them out."""
     units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
 @compiled(kernel=for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
+    """Twin of :func:`attnpool_ref.concat_score`: the additive score with the two parts of the kernel.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
     >>> scores = concat_score(query, key, jnp.ones((2, 1)), jnp.array([2.0]))
@@ -243,13 +244,13 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=No
 
 
 def split(kernel, query):
-    """Splits a kernel [d+e, h] over [query; other] into [d, h] and [e, h]."""
+    """Splits a kernel [d+e, h] for concatenated vectors [query; other] into [d, h] and [e, h]."""
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
 @compiled(kernel=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
+    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts; all weights are 1.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
     >>> scores = tanh_sum_score(query, key, jnp.ones((2, 2)))
@@ -271,14 +272,14 @@ def location_score(query, state, kernel, *, bias=None, precision=None):
 
 
 def affine_of_both(query, other, kernel, bias, precision):
-    """Multiplies [query; other] by a kernel [d+e, o]; without concatenation, because one of the two may be shared."""
+    """Multiplies [query; other] by a kernel [d+e, o], without concatenation, because one of the two may be shared."""
     query_kernel, other_kernel = split(kernel, query)
     return affine(query, query_kernel, None, precision) + affine(other, other_kernel, bias, precision)
 
 
 @compiled
 def trilinear_score(query, key, kernel, *, precision=None):
-    """Twin of :func:`attnpool_ref.trilinear_score`: three products, no [n, m, 3d].
+    """Twin of :func:`attnpool_ref.trilinear_score`: the sum of three products, without an array [n, m, 3d].
 
     >>> trilinear_score(jnp.array([[2.0]]), jnp.array([[3.0], [5.0]]), jnp.array([1.0, 10.0, 100.0]))
     Array([[ 632., 1052.]], dtype=float32)
@@ -287,7 +288,7 @@ def trilinear_score(query, key, kernel, *, precision=None):
 
 
 def trilinear(query, key, kernel, precision):
-    """Returns scores [..., n, m] by a kernel [3d] over [query; key; query * key]."""
+    """Returns scores [..., n, m] by a kernel [3d] for concatenated vectors [query; key; query * key]."""
     of_query, of_key, of_product = jnp.split(kernel, 3)
     weighted = query * jnp.broadcast_to(of_product, query.shape)
     query_part = jnp.einsum("...d,d->...", query, of_query, precision=precision)[..., :, None]
@@ -297,7 +298,7 @@ def trilinear(query, key, kernel, precision):
 
 @compiled(kernel=for_units)
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
-    """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
+    """Twin of :func:`attnpool_ref.gaussian_score`: features are summed without an array [..., n, m, d] of differences.
 
     >>> gaussian_score(jnp.array([[0.0, 0.0]]), jnp.array([[3.0, 4.0], [1.0, 0.0]]), bandwidth=0.5)
     Array([[-50.,  -2.]], dtype=float32)
@@ -306,13 +307,16 @@ def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
 
 
 def gaussian(query, key, bandwidth, implementation=None):
-    """Returns scores [..., n, m]."""
+    """Returns scores [..., n, m]: minus half the squared distances in units of the bandwidth."""
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
     return squared_distances(query, key, part, implementation) / (-2 * (bandwidth / part) ** 2)
 
 
 def squared_distances(query, key, part, implementation=None):
-    """Returns sums of squared differences [..., n, m], in parts of this size; the expanded square would cancel."""
+    """Returns sums of squared differences [..., n, m], in units of ``part`` squared.
+
+    Differences are squared, because the expanded form q² - 2qk + k² would cancel.
+    """
 
     def squared(q, k, part):
         difference = (q - k) / part

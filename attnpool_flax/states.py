@@ -1,4 +1,4 @@
-"""Former path of the accumulator states, for old pickles; the classes are in :mod:`attnpool_flax.reductions.state`."""
+"""Former path of the accumulator states, for old pickles. The classes are in :mod:`attnpool_flax.reductions.state`."""
 
 from attnpool_flax.reductions.state import (
     AdditiveAttentionState,

@@ -1,4 +1,4 @@
-"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: one algebra for dense, packed and split tokens."""
+"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: the same formulas for dense, packed and split tokens."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ from attnpool_flax.reductions.moments import mean_and_deviation
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
+    """Twin of :func:`attnpool_ref.std_pooling`; a power of two scales the tokens, so that squares do not overflow.
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
@@ -26,7 +26,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
+    """Twin of :func:`attnpool_ref.statistics_pooling`; a power of two scales the tokens: squares do not overflow.
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
@@ -41,7 +41,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
 
 def statistics(channels, weights, ddof, epsilon):
-    """Returns (mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
+    """Returns (mean, deviation) [..., d] of tokens in any layout under weights; with None all weights are 1."""
     weights = None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
@@ -97,8 +97,8 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     Args:
       channels: the tokens.
       network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
-      context: (ddof, epsilon) of the statistics that are concatenated to each token, or None.
-      epsilon: the floor of the variance.
+      context: (ddof, epsilon) of the statistics of all tokens that are concatenated to each token, or None.
+      epsilon: the least variance.
       precision: of the products.
     """
     statistics_of_all = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
@@ -111,7 +111,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
 
 
 def scores_of(channels, network, context, precision):
-    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to it, if given."""
+    """Scores each token by a network: [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to tokens."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)

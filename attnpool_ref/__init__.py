@@ -1,4 +1,4 @@
-"""Attention pooling by its definitions, in NumPy: the reference implementation, which computes in float64."""
+"""Attention pooling in NumPy, by its definitions: the reference implementation, which computes in float64."""
 
 from importlib import import_module
 
@@ -11,7 +11,7 @@ from attnpool_ref.table.overview import overview
 
 __version__ = "0.1.0"
 
-for _row in BY_NAME.values():  # each from the file of its family; __init__.pyi has the types
+for _row in BY_NAME.values():  # from the file of its family; __init__.pyi has the types
     globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
 
 __all__ = [*BY_NAME, "merge_states", "finalize_state", "formats", "pad", "pack", "unpack"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -9,7 +9,7 @@ import threading
 
 from attnpool_ref import extras
 
-MISUSED, INTERRUPTED = 2, 130  # as commands/exits.py has them, which needs an extra
+MISUSED, INTERRUPTED = 2, 130  # as cli/exits.py has them, which needs an extra
 
 
 def main():

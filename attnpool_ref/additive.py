@@ -1,4 +1,4 @@
-"""Additive pooling: each token's score is computed from only that token by an MLP with one hidden layer, without a query."""
+"""Additive pooling: an MLP with one hidden layer scores each token from that token only, without a query."""
 
 import numpy as np
 
@@ -24,40 +24,44 @@ def additive_attention_pooling(
     normalizer="softmax",
     return_weights=False,
 ):
-    r"""Pools each bag by additive or gated attention (ABMIL), with one or several hops.
+    r"""Pools each bag of instances by additive or gated attention (ABMIL), with one or several hops.
 
     .. math:: o_i = \sum_l w_{il} v_l, \qquad w_i = \mathrm{softmax}_{l : k_l}(s_{il}), \qquad
               s_{il} = u_l \cdot K_i + c_i, \qquad u_l = \phi(x_l W + b) \odot \sigma(x_l U + g)
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A bag is a sequence of L tokens (instances) :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0
+    if it is padding; :math:`l : k_l` are the real tokens.
 
-    :math:`i` counts the hops. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)` is 1. Without ``value`` the values
-    :math:`v` are the tokens. In the softmax :math:`c` cancels. Without a gate the result equals that of
-    :func:`additive_attention` with a query of 0.
+    A hop :math:`i` is one set of weights :math:`w_i` over the tokens; :math:`K_i` is its column of ``out_kernel``.
+    :math:`\phi` is the activation and :math:`\sigma` the sigmoid; without ``gate_kernel`` the factor
+    :math:`\sigma(\cdot)` is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``. In a
+    softmax the constant :math:`c_i` cancels. Without a gate, and with the default activation and normalizer, the result
+    equals that of :func:`additive_attention` with a query of 0.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      kernel: [d, h], :math:`W`; the paper's :math:`V` transposed.
-      out_kernel: [h], :math:`K`, for one average; [h, n] for n hops (or classes), a column for each.
+      kernel: :math:`W`: [d, h], with h hidden units; the paper's :math:`V` transposed.
+      out_kernel: :math:`K`: [h] for one hop; [h, n] for n hops, for example one for each class.
       bias: [h], :math:`b`, or None.
       gate_kernel: [d, h], :math:`U`, or None; the paper's :math:`U` transposed.
       gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
-      out_bias: (), or [n] with n hops, :math:`c`; or None.
-      value: [..., L, v] the values to average, or None for the tokens.
+      out_bias: :math:`c`: a number, or [n] with n hops; or None.
+      value: [..., L, v] the values to average, of width v, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights do
-        not sum to 1), "hardmax", or a function (scores, mask) -> weights, as in :func:`attend`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights
+        do not sum to 1), "hardmax", or a function (scores, mask) -> weights, as described in :func:`attend`.
       return_weights: also return the weights.
 
     Returns:
-      [..., v], and with ``return_weights`` the weights [..., L]; with n hops [..., n, v] and
-      [..., n, L]. 0 in a fully masked row.
+      [..., v] averages, or [..., n, v] with n hops; with ``return_weights`` a tuple of these and the
+      weights, [..., L] or [..., n, L]. All are 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser, a
-        function whose weights have another shape than its scores.
+      ValueError: if shapes disagree, if the mask has a float dtype, if ``gate_bias`` is given without ``gate_kernel``,
+        if the activation or the normalizer is unknown, or if a normalizer function returns weights of another shape
+        than its scores.
 
     Source:
       Ilse et al. 2018, equations 8 and 9; with n hops Lin et al. 2017, equation 6, and CLAM's branch for each class.
@@ -67,7 +71,8 @@ def additive_attention_pooling(
     array([2., 0.])
 
     Packed:
-      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser.
+      ValueError: if shapes disagree, if the mask has a float dtype, if ``gate_bias`` is given without ``gate_kernel``,
+        or if the activation or the normalizer is unknown.
 
     >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
     >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
@@ -85,7 +90,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns scores [..., n, L] of tokens without padding values; n is 1 for an ``out_kernel`` [h]."""
+    """Returns the scores [..., n, L] of n hops; n is 1 for an ``out_kernel`` [h]. The tokens must be 0 at padding."""
     hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
         hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
@@ -99,21 +104,23 @@ def _sigmoid(x):
 
 @definition
 def attention_penalty(weights):
-    r"""Computes a penalty of hops that share tokens or spread their weight; 0 if each attends to a single token of its own.
+    r"""Computes a penalty on the weights of n hops: 0 if each hop puts all its weight on a token of its own.
 
     .. math:: p = \big\lVert A A^\top - I \big\rVert_F^2
 
-    :math:`I` is the identity, but 0 in the rows where :math:`A` is all 0, so that a fully masked row has penalty 0. The
-    caller averages over the batch, and multiplies by a coefficient.
+    Row :math:`i` of :math:`A` holds the weights of hop :math:`i`. :math:`I` is the identity, except that it is 0 in
+    rows where :math:`A` is all 0, so that a fully masked row has penalty 0. In a loss, average the penalties over the
+    batch and multiply by a coefficient.
 
     Args:
-      weights: [..., n, L] weights of n hops, :math:`A`, as returned with ``return_weights``.
+      weights: [..., n, L] weights of n hops over L tokens, :math:`A`, as a pooling returns them with
+        ``return_weights``.
 
     Returns:
-      [...]: a number for each example.
+      [...]: one penalty for each example.
 
     Raises:
-      ValueError: boolean weights (which are a mask).
+      ValueError: if the weights are boolean, as only a mask is.
 
     Source:
       Lin et al. 2017, equation 8.

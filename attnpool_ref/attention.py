@@ -12,35 +12,36 @@ from attnpool_ref.scores import additive_score, gaussian_score, location_score, 
 def attend(
     scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None, return_weights=False
 ):
-    r"""Averages values under normalised scores: attention with scores that the caller computes.
+    r"""Averages values by normalized scores: attention with scores that you compute.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
 
-    :math:`s_i` are the scores of query :math:`i`. A value is padding if no query of its example sees it. The result of a
-    query that sees no value is 0.
+    :math:`s_i` are the scores of query :math:`i`, one for each value :math:`v_j`; the normalizer turns those of the
+    values that the query sees into weights. A value that no query of its example sees is padding, and is never read.
+    The result of a query that sees no value is 0.
 
     Args:
-      scores: [..., n, m] scores.
-      value: [..., m, v] values.
-      mask: bool, broadcastable to [..., n, m], True = this query sees this value.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
+      scores: [..., n, m] scores of n queries and m values.
+      value: [..., m, v] values of width v.
+      mask: bool, broadcastable to [..., n, m]: True where the query sees the value; None if every query sees all.
+      lengths: number of values that each query sees, counted from the left: int [..., n], [...] or (). Give this or
+        ``mask``.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a boolean array
         of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0. JAX compiles anew
         for each new function object, so create it once.
-      dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
+      dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m].
+      [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown normaliser, a function whose weights have another shape
-        than its scores.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the normalizer is unknown, or if a normalizer
+        function returns weights of another shape than its scores.
 
     Source:
-      Vaswani et al. 2017, equation 1, for any scores.
+      Vaswani et al. 2017, equation 1, generalized to any scores.
 
     >>> attend([[0.0, 0.0, 9.0]], [[1.0], [3.0], [99.0]], [[True, True, False]])
     array([[2.]])
@@ -69,23 +70,24 @@ def dot_product_attention(
 
     .. math:: O = \mathrm{softmax}\Big(\frac{Q K^\top}{\sqrt d} + B\Big) V
 
+    Each row of the softmax runs over the keys that its query sees. A query that sees no key has weights and result 0.
+
     Args:
       query: [..., n, d] queries, :math:`Q`.
       key: [..., m, d] keys, :math:`K`.
-      value: [..., m, v] values, :math:`V`.
-      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
-      bias: broadcastable to [..., n, m], :math:`B`; does not affect the result's dtype.
-      scale: a number instead of :math:`1/\sqrt d`.
-      dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
+      value: [..., m, v] values of width v, :math:`V`.
+      mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
+      lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
+      bias: broadcastable to [..., n, m], :math:`B`, or None; does not affect the result's dtype.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
+      dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m].
+      [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, equation 1.
@@ -101,7 +103,7 @@ def dot_product_attention(
 
 
 def _only_seen(query, key, mask):
-    """Queries that see no key, and keys that no query sees, replaced by 0."""
+    """Returns (query, key) with queries that see no key, and keys that no query sees, replaced by 0."""
     return np.where(np.any(mask, -1)[..., None], query, 0), np.where(np.any(mask, -2)[..., None], key, 0)
 
 
@@ -124,25 +126,27 @@ def additive_attention(
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 
+    :math:`w_{ij}` are the weights of query :math:`i` over the keys :math:`j` that it sees; :math:`w` is ``out_kernel``.
+
     Args:
       query: [..., n, d] queries, the paper's :math:`s_{i-1}`.
       key: [..., m, e] keys, the paper's :math:`h_j`.
       value: [..., m, v] values; the paper takes the keys.
-      query_kernel: [d, h], :math:`W_q` transposed; the paper's :math:`W_a`.
+      query_kernel: [d, h], :math:`W_q` transposed, for h hidden units; the paper's :math:`W_a`.
       key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
       out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
-      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
+      mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
+      lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: [h], :math:`b`, or None.
-      dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
+      dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 for a query that sees no key.
+      [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m]. Both are
+      0 for a query that sees no key.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Bahdanau et al. 2015, equations 5 and 6 and section A.1.2.
@@ -162,25 +166,27 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\Big(\sum_h \tanh(W [q_i; k_j] + b)_h\Big)
 
+    :math:`[q_i; k_j]` is query :math:`i` concatenated with a key :math:`j` that it sees; :math:`h` counts hidden units.
+
     Args:
       query: [..., n, d] queries.
       key: [..., m, e] keys.
       value: [..., m, v] values.
       kernel: [d+e, h], :math:`W` transposed, the query's rows first.
-      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
+      mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
+      lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       bias: [h], :math:`b`, or None.
       return_weights: also return the weights.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 for a query that sees no key.
+      [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m]. Both are 0 for a
+      query that sees no key.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of docs/notebooks, 002.
+      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of notebook 002 (docs/notebooks).
 
     >>> kernel = np.ones((2, 3))
     >>> tanh_sum_attention([[0.0]], [[0.0], [0.0], [5.0]], [[2.0], [4.0], [9.0]], kernel, [[1, 1, 0]])
@@ -192,32 +198,35 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
 
 @definition
 def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, mask=None, *, return_weights=False):
-    r"""Computes location-based attention: a score per slot from query and state, then a linear layer of query and context.
+    r"""Computes location-based attention: scores of slots from query and state, then a linear map of query and context.
 
     .. math:: o_i = W_o [q_i; c_i] + b_o, \qquad c_i = \sum_j w_{ij} v_j, \qquad
               w_i = \mathrm{softmax}_j\big((W [q_i; k_i] + b)_j\big)
 
-    The values do not affect the weights. If no slot is real, :math:`c_i = 0` and :math:`o_i = W_o [q_i; 0] + b_o`.
+    A slot :math:`j` is one of m positions, with the value :math:`v_j`; the values do not affect the weights.
+    :math:`c_i` is the context of query :math:`i`. If no slot is real, :math:`c_i = 0` and
+    :math:`o_i = W_o [q_i; 0] + b_o`.
 
     Args:
       query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector per query, :math:`k`.
+      state: [..., n, e] one state for each query, :math:`k`.
       value: [..., m, v] the contents of the slots.
-      kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
+      kernel: [d+e, m], :math:`W` transposed: the query's rows first, and a column for each slot.
       bias: [m], :math:`b`.
       out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
       out_bias: [o], :math:`b_o`.
-      mask: bool, broadcastable to [..., m], True = this slot is real.
+      mask: bool, broadcastable to [..., m]: True at real slots, False at padding; None if all slots are real.
       return_weights: also return the weights.
 
     Returns:
-      [..., n, o], and with ``return_weights`` the weights [..., n, m].
+      [..., n, o] results; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 and the class ``Attn`` of docs/notebooks, 002.
+      Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 and class ``Attn`` of notebook 002
+      (docs/notebooks).
 
     >>> location_attention([[1.0]], [[2.0]], [[2.0], [4.0]], np.zeros((2, 2)), np.zeros(2), [[10.0], [1.0]], [0.5])
     array([[13.5]])
@@ -253,16 +262,16 @@ def multi_head_attention(
     .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
 
-    For a query that sees no key the heads' outputs are 0, and the result is :math:`b_o`.
+    :math:`h` counts the H heads, whose queries and keys have width c. The softmax runs over the keys that the query
+    sees. If it sees none, the heads' outputs are 0, and its result is :math:`b_o`.
 
     Args:
       query: [..., n, d] queries, :math:`Q`.
       key: [..., m, e] keys, :math:`K`.
       value: [..., m, v] values, :math:`V`.
-      mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H); True = this query
-        sees this key.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
+      mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H): True where the
+        query sees the key; None if each query sees every key.
+      lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [v, H, c'], :math:`W_v`.
@@ -271,14 +280,14 @@ def multi_head_attention(
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None.
-      dropout_multiplier: broadcastable to [..., H, n, m]; multiplies the weights.
+      dropout_multiplier: broadcastable to [..., H, n, m] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
+      [..., n, o] results; with ``return_weights`` a tuple of these and the weights [..., H, n, m].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, section 3.2.2; biases as in common implementations.
@@ -324,31 +333,32 @@ def kernel_regression(
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 
-    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`, epanechnikov
-    :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. The result is 0 for a query with no key in range. The Gaussian kernel
-    is computed as a softmax and never divides 0 by 0. Boxcar weights have no gradient. The triangular kernel has gradient 0
-    at distance 0. At :math:`u = 1` the gradient of the triangular and the epanechnikov kernel is half of that inside.
+    :math:`i` counts queries, and :math:`j` the keys that the query sees. The kernels :math:`K` are gaussian
+    :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`, epanechnikov
+    :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. A query for which all kernel values are 0 has result 0. The
+    Gaussian kernel is computed as a softmax, so that its values cannot all underflow to 0.
+
+    Gradients: boxcar weights have none. That of the triangular kernel is 0 at distance 0. At :math:`u = 1` the
+    triangular and the epanechnikov kernel have half of their gradient just below 1.
 
     Args:
       query: [..., n, d] queries, :math:`q`.
       key: [..., m, d] keys, :math:`k`.
-      value: [..., m, v] values.
-      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
-        or ``mask``.
+      value: [..., m, v] values of width v, :math:`v`.
+      mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
+      lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       kernel: "gaussian", "boxcar", "triangular", "epanechnikov" or "constant".
       bandwidth: :math:`\sigma`, a positive number.
       return_weights: also return the weights.
 
     Returns:
-      [..., n, v], and with ``return_weights`` the weights [..., n, m].
+      [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown kernel.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the kernel is unknown.
 
     Source:
-      Zhang et al. (d2l), chapter Attention Pooling by Similarity; the kernel that it calls Epanechikov is the
-      triangular one.
+      Zhang et al. (d2l), chapter Attention Pooling by Similarity, which calls the triangular kernel Epanechikov.
 
     >>> kernel_regression([[0.0]], [[0.5], [-1.0], [2.0]], [[1.0], [3.0], [9.0]], kernel="boxcar")
     array([[2.]])
@@ -359,13 +369,13 @@ def kernel_regression(
     if kernel == "gaussian":
         scores = gaussian_score(query, key, bandwidth=bandwidth)
         return attend(scores, value, mask, return_weights=return_weights)
-    part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
+    part = power_of_two(bandwidth)  # division is exact; the square of a small bandwidth would underflow
     squared, bandwidth = np.sum(((query[..., :, None, :] - key[..., None, :, :]) / part) ** 2, -1), bandwidth / part
     unnormalized = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
     denominator = np.sum(unnormalized, -1, keepdims=True)
     weights = np.where(
         mask, unnormalized / np.where(denominator == 0, 1, denominator), 0
-    )  # a real NaN stays out of the padding
+    )  # NaN at one position must not reach the padding
     pooled = weights @ np.where(np.any(mask, -2)[..., None], value, 0)
     return (pooled, weights) if return_weights else pooled
 
@@ -387,4 +397,4 @@ def _constant(squared, bandwidth):
 
 
 KERNELS = {"boxcar": _boxcar, "triangular": _triangular, "epanechnikov": _epanechnikov, "constant": _constant}
-"""Heights K as functions of the squared distance and the bandwidth; the Gaussian is a softmax."""
+"""Kernels by name, as functions of squared distance and bandwidth; the Gaussian is computed as a softmax instead."""

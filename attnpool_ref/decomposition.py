@@ -9,7 +9,7 @@ from attnpool_ref.numerics.rounding import power_of_two, within_rounding
 
 @definition
 def orthogonal_decomposition(x, reference):
-    r"""Splits a vector into its projection on a reference and the rest, which is perpendicular to it.
+    r"""Splits each vector into its projection on a reference vector and a rest that is perpendicular to the reference.
 
     .. math:: s^+ = \frac{s \cdot \hat s}{\hat s \cdot \hat s}\, \hat s, \qquad s^- = s - s^+
 
@@ -20,10 +20,10 @@ def orthogonal_decomposition(x, reference):
       reference: [..., d] vectors, :math:`\hat s`, such as those of :func:`semantic_match` or :func:`mask_attention`.
 
     Returns:
-      (similar, dissimilar), both [..., d]; they add up to ``x``.
+      (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, orthogonal decomposition; the fact separation of Yue et al. 2021, without the 1e-10 added to its
@@ -37,14 +37,17 @@ def orthogonal_decomposition(x, reference):
 
 
 def projection(x, reference):
-    """Returns (x . r / r . r) r, computed with the unit vector along r, because squares of 1e-300 would underflow."""
+    """Returns (x . r / r . r) r with r the ``reference``.
+
+    It uses the unit vector along r, because squares of numbers such as 1e-300 underflow.
+    """
     unit = l2_normalize(reference)
     return np.sum(x * unit, -1, keepdims=True) * unit
 
 
 @definition
 def linear_decomposition(x, reference):
-    r"""Splits a vector in proportion to its cosine with a reference.
+    r"""Splits each vector in proportion to its cosine with a reference vector.
 
     .. math:: s^+ = \alpha s, \qquad s^- = (1 - \alpha) s, \qquad
               \alpha = \frac{s \cdot \hat s}{\lVert s \rVert \lVert \hat s \rVert}
@@ -56,10 +59,10 @@ def linear_decomposition(x, reference):
       reference: [..., d] vectors, :math:`\hat s`.
 
     Returns:
-      (similar, dissimilar), both [..., d]; they add up to ``x``.
+      (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, linear decomposition.
@@ -74,12 +77,13 @@ def linear_decomposition(x, reference):
 
 @definition
 def rigid_decomposition(x, reference, *, atol=0.0):
-    r"""Returns a vector as the similar part if it equals the reference, else as the dissimilar part.
+    r"""Returns each vector as the similar part if it equals the reference, else as the dissimilar part.
 
     .. math:: (s^+, s^-) = (s, 0) \text{ if } |s_c - \hat s_c| \le \mathrm{atol} \text{ for all } c,
               \text{ else } (0, s)
 
-    The reference has no gradient. If a vector holds NaN, both parts are NaN.
+    The components of :math:`s` are :math:`s_c`. The reference has no gradient. If a vector holds NaN, both parts are
+    NaN.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -87,10 +91,10 @@ def rigid_decomposition(x, reference, *, atol=0.0):
       atol: the largest difference of a component that still counts as equal, a number; 0 is exact equality.
 
     Returns:
-      (similar, dissimilar), both [..., d]; they add up to ``x``.
+      (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, rigid decomposition.
@@ -111,7 +115,7 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 def semantic_match(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, method="max", window=1, normalize=True
 ):
-    r"""Finds for each token of a sequence its best match in the other sequence, by cosine.
+    r"""Finds for each token of x its best match among the tokens of y, by cosine.
 
     .. math:: a_{ij} = \cos(s_i, t_j), \qquad k = \arg\max_j a_{ij}
 
@@ -119,28 +123,34 @@ def semantic_match(
               \hat s_i = \frac{\sum_j a_{ij} t_j}{\sum_j a_{ij}}
               \text{ over all } j \text{ (global)}, \text{ or } |j - k| \le w \text{ (local)}
 
-    Only real tokens count, also in the window: the best token and up to w real tokens on each side. Removing a padded token
-    is the same as masking it. A zero vector has cosine 0. Of cosines that are equal up to rounding, the first real token's
-    is the best. Weights may be negative; if they sum to exactly 0, the normalized match is 0. The gradient is that of the
-    chosen token or window; the choice has no gradient, so with "max" x has none. If a cosine is NaN, the match is NaN,
-    because the choice is unknown.
+    :math:`s_i` are the tokens of x and :math:`t_j` those of y; :math:`t_k` is the best match of :math:`s_i`. Only real
+    tokens count, also in the window, which has up to :math:`w` real tokens on each side of the best one. Removing a
+    padded token is the same as masking it. A zero vector has cosine 0. Among cosines that are equal up to rounding,
+    that of the first real token counts as the best. The weights :math:`a_{ij}` may be negative; if they sum to exactly
+    0, the normalized match is 0.
+
+    The gradient is that of the chosen token or window. The choice itself has no gradient, so with "max" the gradient
+    for x is 0. If a cosine is NaN, the match is NaN, because the best token is unknown.
 
     Args:
       x: [..., L, d] tokens, :math:`s`.
       y: [..., T, d] tokens, :math:`t`.
-      x_mask: bool, broadcastable to [..., L], True = real.
-      y_mask: bool, broadcastable to [..., T], True = real.
+      x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
-      method: "max", "global" or "local".
-      window: :math:`w` of "local", a Python integer of at least 0.
-      normalize: divide by the sum of the weights; False returns the sum. "max" has one weight, which is 1.
+      method: "max", "global" or "local", as in the formulas.
+      window: :math:`w` for "local", a Python integer of at least 0.
+      normalize: divide by the sum of the weights; False leaves the weighted sum. It does not affect "max", whose only
+        weight is 1.
 
     Returns:
-      [..., L, d]; 0 in padded rows and where no token of y is real.
+      [..., L, d] matches :math:`\hat s`; 0 at padded tokens of x, and everywhere if no token of y is
+      real.
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown method, a negative window.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the method is unknown, or if the window is
+        negative.
 
     Source:
       Wang et al. 2016, semantic matching. The denominators were not checked in the paper; two public implementations leave
@@ -179,28 +189,30 @@ def semantic_match(
 
 @definition
 def graph_decomposition(labels, adjacency, *, num_layers=2):
-    r"""Subtracts from each label the mean of its projections on its neighbors, for several layers.
+    r"""Subtracts from each label vector the mean of its projections on its neighbors, in several layers.
 
     .. math:: \ell_i \leftarrow \ell_i - \frac{1}{|N(i)|} \sum_{j \in N(i)}
               \frac{\ell_i \cdot \ell_j}{\ell_j \cdot \ell_j}\, \ell_j
 
-    A layer reads all labels as the layer before left them. The result is perpendicular to a neighbor only if there is no
-    other. A zero neighbor subtracts nothing, but counts in the mean; a label without neighbors does not change. A label of
-    which only rounding errors remain becomes 0, because the next layer would project on their direction.
+    One layer applies the formula to all labels :math:`\ell_i` at once, from the labels that the layer before returned.
+    With one neighbor, the new label is perpendicular to it; with several, it need not be. A zero neighbor subtracts
+    nothing, but counts in the mean; a label without neighbors does not change. A label of which only rounding errors
+    remain becomes 0, because the next layer would project on the direction of the errors.
 
     Args:
-      labels: [k, d] label vectors, :math:`L`.
+      labels: [k, d] vectors of k labels, :math:`\ell`.
       adjacency: bool [k, k]: row i marks the neighbors :math:`N(i)`; if the diagonal is True, a label is its own neighbor.
       num_layers: the number of layers, a Python integer; 0 returns the labels.
 
     Returns:
-      [k, d].
+      [k, d] labels after the last layer.
 
     Raises:
-      ValueError: shapes disagree, a float adjacency, a negative number of layers.
+      ValueError: if shapes disagree, if the adjacency has a float dtype, or if the number of layers is negative.
 
     Source:
-      Yue et al. 2021, the graph decomposition operation of the authors' code, without the 1e-10 added to its denominator.
+      Yue et al. 2021, the graph decomposition of the authors' code, without the 1e-10 that the code adds to the
+      denominator.
 
     >>> labels = [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
     >>> graph_decomposition(labels, [[0, 1, 0], [1, 0, 1], [0, 0, 0]], num_layers=1)
@@ -218,6 +230,6 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
 
 
 def norm(x):
-    """Returns Euclidean norms along the last axis, with the axis; scaled, because squares of 1e-300 would underflow."""
+    """Returns Euclidean norms [..., 1] along the last axis, scaled first, because squares of 1e-300 underflow."""
     size = power_of_two(np.max(np.abs(x), -1, keepdims=True))
     return size * np.sqrt(np.sum((x / size) ** 2, -1, keepdims=True))

@@ -1,13 +1,13 @@
-"""Messages about missing extras."""
+"""Messages about extras (optional dependencies) that are not installed."""
 
 from importlib.util import find_spec
 
 EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",), "test": ("hypothesis",)}
-"""The packages that the commands of each extra need."""
+"""The packages that each extra needs, by the extra's name in ``pip install 'attnpool[NAME]'``."""
 
 
 def missing(*extras):
-    """Returns one line that says what to install for these extras; "" if nothing is missing.
+    """Returns one line that says what to install for these extras, or "" if all their packages are installed.
 
     >>> missing()
     ''

@@ -16,19 +16,20 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     .. math:: y = \gamma \frac{x - \bar x}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta, \qquad
               \mathrm{var}(x) = \frac 1 d \sum_c (x_c - \bar x)^2
 
-    A vector of equal numbers becomes :math:`\beta`. With :math:`\epsilon = 0` such a vector has gradient 0.
+    :math:`\bar x` is the mean of a vector's d numbers :math:`x_c`. A vector of equal numbers becomes :math:`\beta`;
+    with :math:`\epsilon = 0` its gradient is 0.
 
     Args:
       x: [..., d] vectors.
       scale: [d], :math:`\gamma`, 1 if None.
       bias: [d], :math:`\beta`, 0 if None.
-      epsilon: :math:`\epsilon`, a number.
+      epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      [..., d].
+      [..., d] vectors, :math:`y`.
 
     Raises:
-      ValueError: shapes disagree.
+      ValueError: if shapes disagree.
 
     Source:
       Ba et al. 2016, equation 3, with :math:`\epsilon` as in common implementations.
@@ -36,7 +37,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     >>> layer_norm([1.0, 3.0], epsilon=0.0), layer_norm([2.0, 2.0], bias=[0.5, 1.0])
     (array([-1.,  1.]), array([0.5, 1. ]))
     """
-    # in a unit in which neither squares nor epsilon leave the range of the dtype; equal numbers have exactly 0
+    # divided by a unit, so that squares and epsilon stay in range; equal numbers become exactly 0
     least = np.where(epsilon > 0, power_of_two(np.sqrt(np.maximum(epsilon, 0))), 0)
     unit = np.maximum(power_of_two(np.max(np.abs(x), -1, keepdims=True)), least)
     x = x / unit
@@ -65,13 +66,15 @@ def residual_feed_forward(
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 
-    Without ``out_kernel`` the result is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h
-    \Phi(h)` (with erf), gelu_tanh (its approximation by tanh), relu, and geglu :math:`u \circ \mathrm{gelu}(g)`, where
-    :math:`[u; g]` are the two halves of a hidden layer that is twice as wide. The derivative of relu at 0 is 1/2.
+    LN is :func:`layer_norm`, or nothing without ``normalize``. Without ``out_kernel`` the result is
+    :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h \Phi(h)`, with :math:`\Phi` the
+    standard normal distribution function; gelu_tanh, its approximation by tanh; relu, whose derivative at 0 is 1/2; and
+    geglu :math:`u \circ \mathrm{gelu}(g)`, where :math:`[u; g]` are the two halves of a hidden layer that is twice as
+    wide.
 
     Args:
       x: [..., d] vectors.
-      kernel: [d, f], :math:`W`; [d, 2f] for geglu. f = d without ``out_kernel``.
+      kernel: [d, f], :math:`W`, for f hidden units; [d, 2f] for geglu. Without ``out_kernel``, f must be d.
       bias: [f], :math:`b`, or None; [2f] for geglu.
       out_kernel: [f, d], :math:`W_o`, or None.
       out_bias: [d], :math:`b_o`, or None; only with ``out_kernel``.
@@ -79,14 +82,14 @@ def residual_feed_forward(
       norm_bias: [d], the bias of :func:`layer_norm`, 0 if None; only with ``norm_scale``.
       normalize: apply :func:`layer_norm` before the kernel.
       activation: "gelu", "gelu_tanh", "relu" or "geglu".
-      epsilon: the epsilon of the layer normalization, a number.
+      epsilon: the epsilon of the layer normalization, a number of at least 0.
 
     Returns:
-      [..., d].
+      [..., d] vectors, :math:`y`.
 
     Raises:
-      ValueError: shapes disagree, an unknown activation, ``out_bias`` without its kernel, norm parameters without
-        ``normalize``.
+      ValueError: if shapes disagree, if the activation is unknown, if ``out_bias`` is given without ``out_kernel``, or
+        if norm parameters are given without ``normalize``.
 
     Source:
       Vaswani et al. 2017, section 3.3, with the layer normalization first; geglu: Shazeer 2020, equation 6.

@@ -1,4 +1,4 @@
-"""Masks: True is a real token."""
+"""Masks, which are True at real tokens and False at padding: conversion from lengths and spans, positions, padding."""
 
 import numpy as np
 
@@ -9,20 +9,23 @@ from attnpool_ref.contract.ragged import checked_sequences, padded_length, seque
 
 @definition
 def lengths_to_mask(lengths, max_length, *, side="right"):
-    r"""Converts lengths to a mask: the first positions are real, or with ``side="left"`` the last.
+    r"""Converts lengths to a mask: the first positions are real, or the last ones with ``side="left"``.
 
     .. math:: k_j = [j < \ell], \qquad \text{left:}\ k_j = [L - 1 - j < \ell]
 
+    :math:`k_j` is the mask at position :math:`j`, and :math:`\ell` a length. :math:`[\cdot]` is 1 if the condition
+    holds, else 0. The first formula is for padding on the right, the second for padding on the left.
+
     Args:
-      lengths: integer [...], each from 0 to ``max_length``.
+      lengths: integer [...], :math:`\ell`: numbers of real tokens, each from 0 to ``max_length``.
       max_length: :math:`L`, the size of the new axis, a Python integer.
-      side: "right" or "left", where the padding is.
+      side: "right" or "left": the side of the padding.
 
     Returns:
-      bool [..., max_length].
+      bool [..., max_length]: True at real tokens.
 
     Raises:
-      ValueError: a length is negative, beyond ``max_length`` or no integer; another side.
+      ValueError: if a length is negative, larger than ``max_length`` or not an integer, or if the side is unknown.
 
     Source:
       ``sequence_mask`` in Zhang et al. (d2l), chapter Attention Mechanisms.
@@ -41,23 +44,24 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 
 @definition
 def spans_to_mask(spans, max_length, span_mask=None):
-    r"""Converts spans to masks: one per span, both ends included.
+    r"""Converts spans to masks, one per span: True from its first to its last position, both included.
 
     .. math:: k_{sl} = [a_s \le l \le b_s]
 
-    A span whose end is before its beginning is empty. Both ends are indices of positions, padding included.
+    :math:`k_{sl}` is the mask of span :math:`s` at position :math:`l`. A span whose end is before its beginning is
+    empty. Positions count padding too.
 
     Args:
-      spans: integer [..., S, 2], first and last position :math:`a, b` of each span, from 0 to ``max_length`` - 1.
+      spans: integer [..., S, 2]: first and last position :math:`a, b` of each of S spans, from 0 to ``max_length`` - 1.
       max_length: size of the new axis, a Python integer.
-      span_mask: bool, broadcastable to [..., S], True = real; the mask of any other span is all False, its ends are
-        ignored.
+      span_mask: bool, broadcastable to [..., S]: True at real spans; None if all are real. The mask of any other span
+        is all False, and its ends are ignored.
 
     Returns:
       bool [..., S, max_length].
 
     Raises:
-      ValueError: an end of a real span is negative, beyond the last slot or no integer.
+      ValueError: if an end of a real span is negative, larger than ``max_length`` - 1 or not an integer.
 
     Source:
       Gardner et al. 2018 (AllenNLP), ``batched_span_select``, whose ends are inclusive.
@@ -72,20 +76,21 @@ def spans_to_mask(spans, max_length, span_mask=None):
 
 @definition
 def token_positions(mask):
-    r"""Returns each real token's position among the real ones, from 0, and -1 at padding.
+    r"""Numbers the real tokens of each sequence from 0 on; padding gets -1.
 
     .. math:: p_l = \sum_{i < l} k_i \text{ where } k_l, \text{ else } -1
 
-    Removing a padded token changes no position of a real token, on whichever side the padding is.
+    :math:`p_l` is the number of token :math:`l`, and :math:`k_l` is 1 if it is real, 0 if it is padding. Removing a
+    padded token changes no number of a real token, on whichever side the padding is.
 
     Args:
-      mask: bool [..., L], True = real.
+      mask: bool [..., L]: True at real tokens, False at padding.
 
     Returns:
       integer [..., L]; in JAX in its default integer dtype.
 
     Raises:
-      ValueError: a float mask.
+      ValueError: if the mask has a float dtype.
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, whose position weights are these positions plus 1.
@@ -98,19 +103,20 @@ def token_positions(mask):
 
 @contract.with_short_traceback
 def pad(sequences, *, length=None, side="right"):
-    """Pads sequences to one length, and returns the mask.
+    """Pads sequences to one length, and returns them with their mask.
 
     Args:
-      sequences: a list of [L_i, d].
-      length: the common length, that of the longest sequence if None.
-      side: "right" or "left", the side of the padding, whose values are 0.
+      sequences: a list of B arrays [L_i, d]: sequence i has L_i tokens of width d.
+      length: the common length L; None is the length of the longest sequence.
+      side: "right" or "left": the side of the padding, whose values are 0.
 
     Returns:
-      (x [B, L, d], mask bool [B, L]). x has the widest floating dtype of the sequences.
+      (x [B, L, d], mask bool [B, L], True at real tokens). x has the widest floating dtype of the
+      sequences, or float64 if all hold integers.
 
     Raises:
-      ValueError: the list is empty, two sequences disagree on the width, or one is longer than ``length``.
-      TypeError: something that is no array of numbers.
+      ValueError: if the list is empty, if two sequences differ in width, or if one is longer than ``length``.
+      TypeError: if an element of the list is not an array of numbers.
 
     >>> pad([[[1.0], [2.0]], [[3.0]]])
     (array([[[1.],

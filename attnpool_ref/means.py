@@ -1,4 +1,4 @@
-"""Sums, order statistics and generalised means of one sequence, channel by channel."""
+"""Sums, order statistics and generalized means of the tokens of one sequence, feature by feature."""
 
 import numpy as np
 
@@ -13,21 +13,22 @@ def sum_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \sum_{l : k_l} x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Zaheer et al. 2017, equation 4, without its two networks.
+      Zaheer et al. 2017, equation 4, without the two networks of the paper.
 
     >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([4.])
@@ -47,20 +48,20 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = \min_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
-
-    Tokens that tie share the gradient evenly.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. Tokens that tie for the smallest
+    value share the gradient evenly.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row. +inf at a real token is data.
+      [..., d] pooled vectors; 0 in a fully masked row. +inf at a real token is a value like any other.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Corso et al. 2020, section 2.1, the aggregator min.
@@ -83,21 +84,21 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
-    :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the real values in order, :math:`N` is their number. The gradient goes to
-    the two values of the formula; any one of the tokens that tie with such a value may receive it. Only dense tokens are
-    supported, because a quantile cannot be merged from parts.
+    :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the :math:`N` real values of feature :math:`c` in order. The gradient
+    goes to the two values of the formula; if several tokens have such a value, any one of them may receive it. There is
+    no packed or chunked version, because a quantile cannot be merged from those of parts.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       q: :math:`q`, a number from 0 to 1; the range is not checked. 0.5 is the median.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Hyndman and Fan 1996, definition 7.
@@ -118,7 +119,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
         for index in (np.where(np.isnan(end), 0, end) for end in (below, above))
     )
     share = (place - below)[..., 0, :]
-    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf, 0 inf and a difference that overflows, not taken
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf, 0 * inf and overflow, not selected
         between = low + share * (high - low)
         result = np.where(np.isinf(high - low), (1 - share) * low + share * high, between)
         result = np.where(low == high, low, result)
@@ -132,23 +133,24 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
 
     .. math:: o_c = \frac 1 m \sum_{i=1}^{m} x_{[i]c}, \qquad m = \min(k, N), \quad x_{[1]c} \ge x_{[2]c} \ge \dots
 
-    :math:`x_{[1]c}` is the largest real value, :math:`N` the number of real tokens. Values that tie at the k-th place share
-    its gradient evenly, and ``k=1`` is :func:`max_pooling` with its gradient. Only dense tokens are supported.
+    :math:`x_{[1]c}` is the largest real value of feature :math:`c`, and :math:`N` the number of real tokens. Values
+    that tie at the k-th place share its gradient evenly, and ``k=1`` is :func:`max_pooling` with its gradient. There is
+    no packed or chunked version.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       k: :math:`k`, an integer of at least 1.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, k below 1.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
 
     Source:
-      Durand, Thome and Cord 2016, equation 4, only its k largest values.
+      Durand, Thome and Cord 2016, equation 4, of which only the k largest values.
 
     >>> top_k_pooling([[3.0], [1.0], [4.0], [99.0]], [True, True, True, False], k=2)
     array([3.5])
@@ -163,7 +165,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     above, tied = real & (x > least), real & (x == least)
     share = (taken - np.sum(above, -2, keepdims=True)) / np.maximum(np.sum(tied, -2, keepdims=True), 1)
     result = np.sum(np.where(above, x / taken, 0) + np.where(tied, x * (share / taken), 0), -2)
-    return np.where(np.any(np.isnan(x) & real, -2), np.nan, result)  # which no comparison finds
+    return np.where(np.any(np.isnan(x) & real, -2), np.nan, result)  # comparisons do not find NaN
 
 
 @definition
@@ -172,20 +174,20 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = 1 - \prod_{l : k_l} (1 - x_{lc})
 
-    :math:`k_l` is 1 at real tokens, else 0.
-
-    The gradient :math:`\prod_{j \ne l} (1 - x_{jc})` is finite also where a probability is 1.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`, the probability of one
+    event. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. The
+    gradient :math:`\prod_{j \ne l} (1 - x_{jc})`, over real tokens :math:`j`, is finite even where a probability is 1.
 
     Args:
       x: [..., L, d] tokens, probabilities from 0 to 1; the range is not checked.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Maron and Lozano-Pérez 1997, section 2, noisy-or.
@@ -203,8 +205,8 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
 
 def either(a, b):
-    """Returns the probability that at least one of two independent events happens."""
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+    """Returns the probability that at least one of two independent events of probabilities a and b happens."""
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
         return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
 
 
@@ -214,27 +216,28 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     .. math:: o_c = \Big( \frac 1 N \sum_{l : k_l} y_{lc}^{\,p_c} \Big)^{1 / p_c}, \qquad y = \max(x, \epsilon)
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the :math:`N` real tokens.
 
-    p = 1 is the mean, 0 the geometric mean, -1 the harmonic mean, :math:`\infty` the largest value and :math:`-\infty` the
-    smallest. The mean is computed from logarithms, so that powers do not overflow. Values below :math:`\epsilon` are raised
-    to :math:`\epsilon`, as in every source; for features with negative values take :func:`softmax_pooling` or
-    :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x > \epsilon`. With ``epsilon=0`` a
-    value of 0 has gradient 0 unless p = 1, and the result is 0 if :math:`p \le 0`. The derivative with respect to p at
-    p = 0 is not guaranteed.
+    p = 1 is the mean, 0 the geometric mean, -1 the harmonic mean, :math:`\infty` the largest value and :math:`-\infty`
+    the smallest. The mean is computed from logarithms, so that powers do not overflow. Values below :math:`\epsilon`
+    are raised to :math:`\epsilon`, as in the sources; for features with negative values take :func:`softmax_pooling` or
+    :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x > \epsilon`. With ``epsilon=0``
+    a value of 0 has gradient 0 unless p = 1, and the result is 0 if :math:`p \le 0`. The derivative with respect to p
+    at p = 0 is not guaranteed.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      p: :math:`p`, a number, or [d].
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      p: :math:`p`, a number, or [d] with one for each feature.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Radenović, Tolias and Chum 2019, equation 3, GeM.
@@ -249,7 +252,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
            [5.]])
     """
     real = mask[..., None]
-    with np.errstate(divide="ignore"):  # epsilon 0
+    with np.errstate(divide="ignore"):  # log(0) if epsilon is 0
         logarithms = np.log(np.maximum(np.where(real, x, 1), epsilon))
     mean = np.exp(_mean_of_exponentials(logarithms, real, p, True))
     return np.where(np.any(real, -2), mean, 0)
@@ -257,28 +260,29 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @definition
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Computes the logarithm of the mean, or the sum, of the exponentials of each feature (log-sum-exp pooling).
+    r"""Computes the logarithm of the mean, or of the sum, of the exponentials of each feature (log-sum-exp pooling).
 
     .. math:: o_c = \frac{1}{r_c} \ln \Big( \frac 1 N \sum_{l : k_l} e^{r_c x_{lc}} \Big)
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the :math:`N` real tokens.
 
-    Without ``mean`` the factor :math:`1/N` is left out. With a large scale the result approaches the maximum, and at scale
-    0 it is the mean; without ``mean`` there is no limit at 0. The derivative with respect to the scale at 0 is not
-    guaranteed.
+    Without ``mean`` the factor :math:`1/N` is left out. With a large scale :math:`r` the result approaches the maximum,
+    and at scale 0 it is the mean; without ``mean`` a scale of 0 is an error, because there is no limit. The derivative
+    with respect to the scale at 0 is not guaranteed.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      scale: :math:`r`, a number, or [d].
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.
 
     Source:
       Pinheiro and Collobert 2015, equation 4.
@@ -298,27 +302,29 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False):
-    r"""Averages the real values of each feature under their softmax (AutoPool).
+    r"""Averages the real values of each feature, weighted by the softmax of these values (AutoPool).
 
     .. math:: o_c = \sum_l w_{lc} x_{lc}, \qquad w_c = \mathrm{softmax}_{l : k_l}(r_c x_{lc})
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
-    At scale 0 the result is the mean, and with a large scale it approaches the maximum. It is not monotone in the tokens:
-    :math:`\partial o_c / \partial x_{lc} = w_{lc} (1 + r_c (x_{lc} - o_c))` may be negative.
+    At scale 0 the result is the mean, and with a large scale :math:`r` it approaches the maximum. It may fall when a
+    token grows: :math:`\partial o_c / \partial x_{lc} = w_{lc} (1 + r_c (x_{lc} - o_c))` can be negative.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      scale: :math:`r`, a number, or [d]; the inverse of a temperature.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      scale: :math:`r`, a number, or [d] with one for each feature; the inverse of a temperature.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       return_weights: also return the weights.
 
     Returns:
-      [..., d], and with ``return_weights`` the weights [..., L, d]; 0 in a fully masked row.
+      [..., d] averages; with ``return_weights`` a tuple of these and the weights [..., L, d]. Both are 0
+      in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       McFee, Salamon and Bello 2018, section II-C; AutoPool with a learned scale.
@@ -337,46 +343,53 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     unnormalized = np.where(real, np.exp(_below_the_top(x, real, scale)[1]), 0)
     total = np.sum(unnormalized, -2, keepdims=True)
     weights = np.where(real, unnormalized / np.where(total == 0, 1, total), 0)
-    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+    with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         pooled = unit * np.sum(np.where(weights == 0, 0, weights * x), -2)
     return (pooled, weights) if return_weights else pooled
 
 
 def in_range(x, real, scale):
-    """Returns (x, scale, unit): tokens divided by a unit [..., d], 1 unless sums of their differences would overflow."""
+    """Returns (x / unit, scale * unit, unit [..., d]); the unit is 1 unless sums of differences would overflow."""
     most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
     unit = np.where(most > LARGE, SMALLER, 1.0)
-    with np.errstate(over="ignore"):  # an infinite scale leaves the largest token, as one of that size does
+    with np.errstate(over="ignore"):  # a scale that overflows to inf still selects the largest token
         return x / unit, scale * unit, unit[..., 0, :]
 
 
 def below_maximum(values, top, scale):
-    """Returns values minus their maximum, at most 0; 0 for a scale of 0 if the maximum is infinite."""
+    """Returns ``values - top``, where ``top`` is their maximum, with 0 for inf - inf.
+
+    Under a scale of 0, which ignores differences, finite values below a top of inf give 0 too.
+    """
     level = (values == top) | ((top == np.inf) & (scale == 0) & (values > -np.inf))
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
         return np.where(level, 0, values - top)
 
 
 def _below_the_top(x, real, scale):
-    """Returns (x, scale x) minus their value at the largest real scale x, 0 at padding, and that x."""
+    """Returns (depth, abs(scale) * depth, extreme) of each feature.
+
+    The extreme [..., d] is the largest real x, or the smallest for a negative scale. The depth is minus the distance of
+    x from it, and 0 at padding.
+    """
     signed = np.where(scale < 0, -x, x)
     top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)
     below = np.where(real, below_maximum(np.where(real, signed, top), top, scale), 0)
-    with np.errstate(invalid="ignore"):  # 0 inf, which is not taken
+    with np.errstate(invalid="ignore"):  # 0 * inf, which is not selected
         scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
     return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
 
 
 def _mean_of_exponentials(x, real, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale, or with the sum if not ``mean``; undefined in a fully masked row."""
+    """Computes ln(mean exp(scale x)) / scale, or of the sum if not ``mean``; arbitrary for a fully masked row."""
     x, scale, unit = in_range(x, real, scale)
     scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
     below_top, scaled, top = _below_the_top(x, real, scale)
     scale = scale[..., 0, :]
     count = np.maximum(np.sum(real, -2), 1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # an empty row, scales of 0, and all tokens infinite
+    with np.errstate(invalid="ignore", divide="ignore"):  # fully masked rows, scales of 0, rows of infinite tokens
         logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
-        if mean:  # near 1 the logarithm would cancel
+        if mean:  # the logarithm of a mean near 1 would lose digits
             rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count
             logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
             limit = np.sum(below_top, -2) / count

@@ -1,4 +1,4 @@
-"""Normalizers: from scores to weights, and from vectors to unit vectors."""
+"""Normalizers: functions from scores to weights, and from vectors to unit vectors."""
 
 import numpy as np
 
@@ -15,12 +15,12 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
     .. math:: w_j = \frac{k_j \exp(s_j - c)}{\sum_{i : k_i} \exp(s_i - c)}, \qquad c = \max_{i : k_i} s_i
 
-    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
-    weights are 0. A real score of :math:`+\infty` gives NaN in its own row.
+    :math:`k_j` is 1 at real positions :math:`j`, else 0. In a fully masked row, or if every real score is
+    :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of its row NaN.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       lengths: number of real positions, counted from the left: int (), or of the shape of the first axes of ``scores``
         without ``axis`` (d2l's ``valid_lens``). Give this or ``mask``.
       axis: the axis that is normalized.
@@ -29,7 +29,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: mask and lengths together, a float mask, a mask that does not broadcast, lengths that do not fit.
+      ValueError: if mask and lengths are both given, if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Zhang et al. (d2l), ``masked_softmax``, without its fill of -1e6.
@@ -43,14 +43,14 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
         mask = _real_by_length(lengths, scores.shape, axis)
     scores = np.where(mask, scores, -np.inf)
     top = np.max(scores, axis, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top))
     total = np.sum(unnormalized, axis, keepdims=True)
     return np.where(mask, unnormalized / np.where(total == 0, 1, total), 0)
 
 
 def _real_by_length(lengths, shape, axis):
-    """Returns the mask of this shape of lengths, whose axes are the first of ``shape`` without ``axis``."""
+    """Returns a mask of the given shape, True below the lengths along ``axis``; lengths have the first other axes."""
     mask = lengths_to_mask(lengths, shape[axis])
     others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
     return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)
@@ -63,20 +63,21 @@ def sparsemax(scores, mask=None, *, axis=-1):
     .. math:: w = \operatorname*{argmin}_{p \in \Delta} \lVert p - s \rVert^2, \qquad
               w_j = \max(0, s_j - \tau), \qquad \tau = \max_k \frac{s_{(1)} + \dots + s_{(k)} - 1}{k}
 
-    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the maximum is the threshold of the paper's support.
-    In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of weight 0.
+    :math:`\Delta` is the simplex: weights of at least 0 that sum to 1. :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the
+    real scores in order; the maximum over :math:`k` equals the threshold of the paper. In a fully masked row, or if
+    every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of
+    its row NaN. The gradient at a score that equals :math:`\tau` is that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Martins and Astudillo 2016, equation 2, proposition 1 and algorithm 1.
@@ -100,19 +101,19 @@ def entmax15(scores, mask=None, *, axis=-1):
               k = \max \Big\{ i : \sum_{j \le i} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(i)}\big)^2 < 1 \Big\}
 
     :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order. :math:`M_k` is the mean of the :math:`k` largest
-    halved scores, :math:`V_k` the sum of their squared deviations from it. In a fully masked row, or if every real score
-    is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` gives NaN in its own row.
+    halved scores, :math:`V_k` the sum of their squared deviations from it. In a fully masked row, or if every real
+    score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of its row NaN.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Peters, Niculae and Martins 2019, algorithm 2.
@@ -134,16 +135,13 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns scores minus the largest real one, the mask (both along the last axis), and bool of rows without a maximum.
-
-    No threshold is more than 1 below the largest score: lower scores, and padding, are set to -1.
-    """
+    """Returns (scores minus the largest real one, the mask, rows without a score above -inf), along the last axis."""
     mask = np.moveaxis(mask, axis, -1)
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
     largest = np.max(scores, -1, keepdims=True, initial=-np.inf)
     empty = largest == -np.inf
     largest = np.where(largest == np.inf, np.nan, np.where(empty, 0, largest))
-    return np.maximum(scores - largest, -1), mask, empty
+    return np.maximum(scores - largest, -1), mask, empty  # no threshold is below -1
 
 
 def _from_the_largest(scores):
@@ -157,13 +155,14 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
 
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
-    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
-    weights are 0. A real score of :math:`+\infty` gives NaN in its own row, and so does an :math:`\alpha` that is not
-    finite. The gradient at a score on the edge of the support is that of weight 0.
+    :math:`k_j` is 1 at real positions :math:`j`, else 0; :math:`[x]_+` is :math:`\max(0, x)`. In a fully masked row, or
+    if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of
+    its row NaN, and so does an :math:`\alpha` that is not finite. A score whose bracket is exactly 0 has the gradient
+    of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       alpha: :math:`\alpha`, a finite number of at least 1; the range is not checked.
       axis: the axis that is normalized.
 
@@ -171,7 +170,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Peters, Niculae and Martins 2019, section 3; the threshold by bisection, as in their algorithm 1.
@@ -184,7 +183,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
     top = np.max(scores, -1, keepdims=True, initial=-np.inf)
     count = np.sum(scores > -np.inf, -1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         below = scores - np.where(top == -np.inf, 0, top)
     weights = steep_entmax(below, count, power) if power > 1 else gentle_entmax(below, count, power)
     return np.moveaxis(np.where(mask, weights, 0), -1, axis)
@@ -196,14 +195,14 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
     .. math:: w = \mathrm{softmax}_{j : k_j, s_j \ge t}(s), \qquad t \text{ the k-th largest real score}
 
-    :math:`k_j` is 1 at real positions, else 0. All scores that tie with the k-th largest have a weight, and all real ones
-    if there are fewer than k. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
-    NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is that of the softmax over these
-    scores.
+    :math:`k_j` is 1 at real positions :math:`j`, else 0. :math:`k` without an index is the argument. All scores that
+    tie with the k-th largest have a weight, and all real ones if there are fewer than k. In a fully masked row, or if
+    every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position makes all real
+    weights of its row NaN. The gradient is that of the softmax over these scores.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       k: number of scores with a weight, a Python integer of at least 1.
       axis: the axis that is normalized.
 
@@ -211,8 +210,8 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: ``k`` is less than 1, a float mask, a mask that does not broadcast, ``axis`` is not an axis of
-        ``scores``.
+      ValueError: if ``k`` is less than 1, if the mask has a float dtype or does not broadcast, or if there is no such
+        axis.
 
     Source:
       Shazeer et al. 2017, equations 3 and 5, without their noise.
@@ -230,17 +229,17 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
 @definition
 def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
-    r"""Computes the softmax of scores plus Gumbel noise: a sample with a gradient. The caller draws the noise.
+    r"""Computes the softmax of scores plus Gumbel noise that you draw: a sample with a gradient.
 
     .. math:: w = \mathrm{softmax}_{j : k_j}\Big(\frac{s + g}{T}\Big)
 
-    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
-    weights are 0. A real score of :math:`+\infty` gives NaN in its own row. With ``hard`` the value is :func:`hardmax`
-    of :math:`s + g`, and the gradient stays that of the soft weights.
+    :math:`k_j` is 1 at real positions :math:`j`, else 0. In a fully masked row, or if every real score is
+    :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of its row NaN. With
+    ``hard`` the value is :func:`hardmax` of :math:`s + g`, and the gradient stays that of the soft weights.
 
     Args:
       scores: [..., m] scores, the paper's :math:`\log \pi`; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       noise: broadcastable to ``scores``, :math:`g`: ``rng.gumbel(size=shape)``, ``jax.random.gumbel(key, shape)``; None
         is 0. The noise does not affect the result's dtype, and its values at padding are never read.
       temperature: :math:`T`, a number.
@@ -251,7 +250,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask or noise that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype, if mask or noise does not broadcast, or if there is no such axis.
 
     Source:
       Jang, Gu and Poole 2017, equation 2, and section 2.2 for ``hard``.
@@ -274,14 +273,13 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     .. math:: w_j = \sigma(s_j) = \frac 1 {1 + e^{-s_j}}, \qquad
               \text{or with normalize } \frac{\sigma(s_j)}{\sum_{i : k_i} \sigma(s_i)}
 
-    :math:`k_i` is 1 at real positions, else 0. The weights need not sum to 1, and a constant added to every score
-    changes them. With ``normalize`` they sum to 1, also where every :math:`\sigma(s_j)` would be rounded to 0; in a
-    fully masked row, or if every real score is :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight
-    NaN.
+    :math:`k_i` is 1 at real positions :math:`i`, else 0. The weights need not sum to 1, and a constant added to every
+    score changes them. With ``normalize`` they sum to 1, even where every :math:`\sigma(s_j)` rounds to 0; in a fully
+    masked row, or if every real score is :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       normalize: divide by the sum over the real positions.
       axis: the axis that is normalized.
 
@@ -289,7 +287,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Ramapuram et al. 2025, without the bias.
@@ -300,7 +298,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     array([0.5, 0.5])
     """
     scores = np.where(mask, scores, 0)
-    with np.errstate(invalid="ignore"):  # NaN, as +inf is by definition
+    with np.errstate(invalid="ignore"):  # a score of +inf gives NaN by definition
         logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
         return masked_softmax(logarithms, mask, axis=axis)
@@ -313,19 +311,20 @@ def hardmax(scores, mask=None, *, axis=-1):
 
     .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
 
-    :math:`k_i` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
-    weights are 0. NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is 0.
+    :math:`k_i` is 1 at real positions :math:`i`, else 0. In a fully masked row, or if every real score is
+    :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position makes all real weights NaN. The
+    gradient is 0.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
-      mask: bool, broadcastable to ``scores``, True = real.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       axis: the axis that is normalized.
 
     Returns:
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       ONNX, operator Hardmax (onnx).
@@ -353,14 +352,14 @@ def normalize(scores, mask, normalizer):
     """Returns weights over the last axis, 0 at padding.
 
     Args:
-      scores: [..., m], float64.
+      scores: [..., m] scores in float64.
       mask: bool, of the scores' shape.
-      normalizer: a name, or the caller's function (scores, mask) -> weights. The function receives scores that are 0 at
-        padding, and its weights at padding are replaced by 0.
+      normalizer: a key of ``NORMALIZERS``, or the caller's function (scores, mask) -> weights. The function receives
+        scores that are 0 at padding, and its weights at padding are replaced by 0.
 
     Raises:
-      ValueError: the function's weights have another shape than the scores.
-      TypeError: the function returns no array of numbers.
+      ValueError: if the function returns weights of another shape than the scores.
+      TypeError: if the function does not return an array of numbers.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)
@@ -378,17 +377,17 @@ def l2_normalize(x, *, axis=-1):
     The gradient at the zero vector is 0.
 
     Args:
-      x: [...] vectors along ``axis``.
+      x: [...] an array that holds vectors along ``axis``.
       axis: the axis of the vectors.
 
     Returns:
-      The shape of ``x``; norms are 1, or 0.
+      An array of the shape of ``x``, whose vectors have norm 1, or 0 for a zero vector.
 
     Raises:
-      ValueError: ``axis`` is not an axis of ``x``.
+      ValueError: if ``x`` has no axis ``axis``.
 
     Source:
-      Wang et al. 2022 (SimKGC), ``_pool_output``, without its minimum of 1e-12 for the norm.
+      Wang et al. 2022 (SimKGC), ``_pool_output``, which also bounds the norm from below by 1e-12.
 
     >>> l2_normalize([[3.0, 4.0], [0.0, 0.0]])
     array([[0.6, 0.8],

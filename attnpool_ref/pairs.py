@@ -1,4 +1,4 @@
-"""Poolings of two sequences with two masks: the tokens of each are weighted by their scores with the other sequence."""
+"""Pooling of two sequences, each with its own mask, by scores between their tokens."""
 
 import numpy as np
 
@@ -21,39 +21,39 @@ def cross_attention_pooling(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools each of two sequences by its tokens' scores over the other one (cross pooling, SimKGC).
+    r"""Pools each of two sequences by its tokens' scores over the other sequence (cross pooling, SimKGC).
 
     .. math:: A_{lt} = \alpha\, (x_l W_x) \cdot (y_t W_y), \qquad
               o_x = \sum_l \mathrm{softmax}_l\big(\mathrm{reduce}_t A_{lt}\big) x_l, \qquad
               o_y = \sum_t \mathrm{softmax}_t\big(\mathrm{reduce}_l A_{lt}\big) y_t
 
-    Softmax and reduction run over real tokens only. If y has no real token, its sum, mean or maximum is 0, so that
-    :math:`o_x` is the mean of the real tokens of x and :math:`o_y` is 0; and vice versa. Products are multiplied by the
-    scale before the reduction, which matters for a negative scale with "max". Tokens that tie share the gradient of "max"
-    evenly.
+    :math:`A_{lt}` is the score of token :math:`x_l` with token :math:`y_t`. Softmax and reduction run over real tokens
+    only. If y has no real token, all reduced scores of x are 0, so that :math:`o_x` is the mean of the real tokens of
+    x, and :math:`o_y` is 0; and vice versa. The scale multiplies the products before the reduction, which matters for a
+    negative scale with "max". Tokens that tie share the gradient of "max" evenly.
 
     Args:
-      x: [..., L, d] tokens.
-      y: [..., T, e] tokens; e = d without kernels.
-      x_mask: bool, broadcastable to [..., L], True = real.
-      y_mask: bool, broadcastable to [..., T], True = real.
+      x: [..., L, d] L tokens of width d.
+      y: [..., T, e] T tokens of width e; e = d without kernels.
+      x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       x_kernel: [d, c], :math:`W_x`, only for the scores.
       y_kernel: [e, c], :math:`W_y`, only for the scores.
-      reduction: "sum", "mean" or "max" of the scores over the other side.
+      reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [..., d], y_pooled [..., e]), and with ``return_weights``
+      (x_pooled [..., d], y_pooled [..., e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [..., L], y_weights [..., T])).
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown reduction.
+      ValueError: if shapes disagree, if a mask has a float dtype, or if the reduction is unknown.
 
     Source:
-      Notebook 000 (docs/notebooks), for SimKGC, with only real tokens, as the notebook says.
+      Notebook 000 (docs/notebooks), for SimKGC; only real tokens count, as the notebook says.
 
     >>> x_pooled, y_pooled = cross_attention_pooling([[1.0], [2.0]], [[1.0]])
     >>> x_pooled.round(6), y_pooled
@@ -71,7 +71,7 @@ def cross_attention_pooling(
 
 
 def _reduce(scores, real, reduction, axis):
-    """Computes the sum, mean or maximum over the real pairs along an axis; 0 if there are none."""
+    """Computes the sum, mean or maximum of the scores of real pairs along an axis; 0 if there are none."""
     if reduction == "max":
         largest = np.max(np.where(real, scores, -np.inf), axis, initial=-np.inf)
         return np.where(np.any(real, axis), largest, 0)
@@ -94,34 +94,36 @@ def cross_attention_pooling_all_pairs(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools every sequence of one batch with every sequence of another: B·C calls of ``cross_attention_pooling``.
+    r"""Pools every sequence of one batch with every sequence of another, like B·C calls of ``cross_attention_pooling``.
 
     .. math:: (o^x_{bc}, o^y_{bc}) = \mathrm{cross}(x_b, y_c)
 
-    This is for contrastive losses with in-batch negatives, where each negative is pooled together with its query.
+    :math:`x_b` and :math:`y_c` are sequences of the two batches, and cross is :func:`cross_attention_pooling`. This is
+    for contrastive losses with in-batch negatives, where each negative is pooled together with its query.
 
     Args:
-      x: [B, L, d] tokens.
-      y: [C, T, e] tokens; e = d without kernels.
-      x_mask: bool, broadcastable to [B, L], True = real.
-      y_mask: bool, broadcastable to [C, T], True = real.
+      x: [B, L, d] B sequences of L tokens of width d.
+      y: [C, T, e] C sequences of T tokens of width e; e = d without kernels.
+      x_mask: bool, broadcastable to [B, L]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [C, T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
-      x_kernel: [d, c], :math:`W_x`, only for the scores.
-      y_kernel: [e, c], :math:`W_y`, only for the scores.
-      reduction: "sum", "mean" or "max" of the scores over the other side.
-      scale: :math:`\alpha`, a number.
+      x_kernel: [d, c], projects x, only for the scores; or None.
+      y_kernel: [e, c], projects y, only for the scores; or None.
+      reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
+      scale: a number that multiplies the scores.
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [B, C, d], y_pooled [B, C, e]), and with ``return_weights``
+      (x_pooled [B, C, d], y_pooled [B, C, e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [B, C, L], y_weights [B, C, T])).
 
     Raises:
-      ValueError: shapes disagree, other than one batch axis a side, a float mask, an unknown reduction.
+      ValueError: if shapes disagree, if x or y has other than one batch axis, if a mask has a float dtype, or if the
+        reduction is unknown.
 
     Source:
-      Notebook 000 (docs/notebooks), extended to all pairs that SimKGC scores; the notebook pools only matching pairs.
+      Notebook 000 (docs/notebooks), which pools only matching pairs, extended to all pairs that SimKGC scores.
 
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs([[[1.0], [2.0]]], [[[1.0]], [[0.0]]])
     >>> x_pooled[0].round(6)
@@ -153,25 +155,25 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
 
-    Sum and maximum run over real tokens only. x is the query and y the document; the two are not interchangeable. Tokens
-    are not normalized; the source does so first (:func:`l2_normalize`). Tokens that tie share the gradient of the maximum
-    evenly. A document without real tokens has score 0, and would outrank one with a negative score: rank only documents
-    with ``y_mask.any(-1)``.
+    :math:`x_l` are the tokens of a query, and :math:`y_t` those of a document; exchanging the two changes the score.
+    Sum and maximum run over real tokens only. The tokens are not normalized here; in the source they are
+    (:func:`l2_normalize`). Tokens that tie share the gradient of the maximum evenly. A document without real tokens has
+    score 0, and would outrank one with a negative score: rank only documents with ``y_mask.any(-1)``.
 
     Args:
-      x: [..., L, d] tokens of the query.
-      y: [..., T, d] tokens of the document.
-      x_mask: bool, broadcastable to [..., L], True = real.
-      y_mask: bool, broadcastable to [..., T], True = real.
+      x: [..., L, d] L tokens of the query, of width d.
+      y: [..., T, d] T tokens of the document.
+      x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
 
     Returns:
-      [...]; 0 where either side is empty.
+      [...] scores; 0 if x or y has no real token.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
       Khattab and Zaharia 2020, equation 3; ``mean`` as in sentence-transformers.
@@ -187,24 +189,26 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 @definition
 def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
-    r"""Scores every document of one batch by every query of another: B·C calls of ``maxsim_score``.
+    r"""Scores every document of one batch by every query of another, like B·C calls of ``maxsim_score``.
 
     .. math:: s_{bc} = \mathrm{maxsim}(x_b, y_c)
 
+    :math:`x_b` is a query, :math:`y_c` a document, and maxsim is :func:`maxsim_score`.
+
     Args:
-      x: [B, L, d] tokens of the queries.
-      y: [C, T, d] tokens of the documents.
-      x_mask: bool, broadcastable to [B, L], True = real.
-      y_mask: bool, broadcastable to [C, T], True = real.
+      x: [B, L, d] B queries of L tokens of width d.
+      y: [C, T, d] C documents of T tokens.
+      x_mask: bool, broadcastable to [B, L]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [C, T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
 
     Returns:
-      [B, C]; 0 where either side is empty.
+      [B, C] scores; 0 where the query or the document has no real token.
 
     Raises:
-      ValueError: shapes disagree, other than one batch axis a side, a float mask.
+      ValueError: if shapes disagree, if x or y has other than one batch axis, or if a mask has a float dtype.
 
     Source:
       Khattab and Zaharia 2020, equation 3; ``mean`` as in sentence-transformers.
@@ -231,21 +235,20 @@ def code_wise_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools the context under the softmax of each token's best score with a label (code-wise attention).
+    r"""Pools the context, with the softmax of each token's best score with any label as weights (code-wise attention).
 
     .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
               o = \sum_i w_i d_i
 
-    The argument ``query`` holds the labels :math:`g_j`, over which the maximum runs; ``context`` holds keys and values.
-    Maximum and softmax run over real labels and tokens only. Without a real label, weights and result are 0. Products are
-    multiplied by the scale before the maximum, which matters for a negative scale. Labels that tie share the gradient
-    evenly.
+    :math:`d_i` are the tokens of ``context``, and :math:`g_j` the labels, which are the argument ``query``. Maximum and
+    softmax run over real labels and tokens only. Without a real label, weights and result are 0. The scale multiplies
+    the products before the maximum, which matters for a negative scale. Labels that tie share the gradient evenly.
 
     Args:
-      query: [..., k, d] labels, :math:`G`; often a [k, d] that all examples share.
-      context: [..., n, d] tokens, :math:`D`.
-      query_mask: bool, broadcastable to [..., k], True = real.
-      context_mask: bool, broadcastable to [..., n], True = real.
+      query: [..., k, d] k labels of width d, :math:`g`; often one [k, d] for all examples.
+      context: [..., n, d] n tokens, :math:`d_i`.
+      query_mask: bool, broadcastable to [..., k]: True at real tokens, False at padding; None if all are real.
+      context_mask: bool, broadcastable to [..., n]: True at real tokens, False at padding; None if all are real.
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
@@ -253,10 +256,10 @@ def code_wise_attention(
       return_weights: also return the weights.
 
     Returns:
-      [..., d], and with ``return_weights`` the weights [..., n].
+      [..., d] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., n].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
       Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The formulas are those of the code; they have not been
@@ -285,19 +288,20 @@ def mask_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Computes for each token of the context its average of the query's tokens (mask attention).
+    r"""Averages the query's tokens for each context token, by a softmax of their products (mask attention).
 
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
               \tilde c_i = \sum_j P_{ij} c_j
 
-    The argument ``query`` holds keys and values; ``context`` holds the queries, and the result has a vector for each of its
-    tokens. A product of exactly 0 is not treated as padding.
+    :math:`c_j` are the tokens of ``query``, which serve as keys and values. :math:`d_i` are the tokens of ``context``,
+    which serve as queries; the result has a vector for each. Only the masks mark padding: a product of exactly 0 counts
+    like any other.
 
     Args:
-      query: [..., k, d] tokens to choose from, :math:`C`.
-      context: [..., n, d] tokens that choose, :math:`D`.
-      query_mask: bool, broadcastable to [..., k], True = real.
-      context_mask: bool, broadcastable to [..., n], True = real.
+      query: [..., k, d] k tokens of width d to average, :math:`c`.
+      context: [..., n, d] n tokens, :math:`d_i`, each of which gets an average.
+      query_mask: bool, broadcastable to [..., k]: True at real tokens, False at padding; None if all are real.
+      context_mask: bool, broadcastable to [..., n]: True at real tokens, False at padding; None if all are real.
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
@@ -305,14 +309,15 @@ def mask_attention(
       return_weights: also return the weights.
 
     Returns:
-      [..., n, d], 0 in the rows of padded context, and with ``return_weights`` the weights [..., n, k].
+      [..., n, d], 0 at padded tokens of the context; with ``return_weights`` a tuple of this and the
+      weights [..., n, k].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
-      Yue et al. 2021, ``Mask_Attention`` in the authors' code, but with masks. The formulas are those of the code; they
-      have not been compared with equations 5 and 6 of the paper.
+      Yue et al. 2021, ``Mask_Attention`` in the authors' code, with explicit masks. The formulas are those of the code;
+      they have not been compared with equations 5 and 6 of the paper.
 
     >>> mask_attention([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 1.0]]).round(6)
     array([[0.952574, 0.094852],
@@ -346,25 +351,27 @@ def bidaf_attention(
 
     .. math:: G_t = [h_t ; \tilde u_t ; h_t \circ \tilde u_t ; h_t \circ \tilde h]
 
-    Maximum and both softmaxes run over real tokens only. Rows of padded context are 0. Without a real token in the query,
-    the rows are [h; 0; 0; 0]. Tokens that tie share the gradient of the maximum evenly.
+    [;] concatenates vectors, and :math:`\circ` is the elementwise product; :math:`h_t` are context tokens, :math:`u_j`
+    query tokens. Maximum and both softmaxes run over real tokens only. Rows of padded context are 0. Without a real
+    token in the query, the rows are [h; 0; 0; 0]. Tokens that tie share the gradient of the maximum evenly.
 
     Args:
-      context: [..., T, d] tokens, :math:`h`.
-      query: [..., J, d] tokens, :math:`u`.
+      context: [..., T, d] T tokens of width d, :math:`h`.
+      query: [..., J, d] J tokens, :math:`u`.
       kernel: [3d], :math:`w`; the paper's :math:`w_S`. A bias would cancel in both softmaxes.
-      context_mask: bool, broadcastable to [..., T], True = real.
-      query_mask: bool, broadcastable to [..., J], True = real.
+      context_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
+      query_mask: bool, broadcastable to [..., J]: True at real tokens, False at padding; None if all are real.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       return_weights: also return both weights.
 
     Returns:
-      [..., T, 4d], and with ``return_weights`` also (a [..., T, J], b [..., T]).
+      [..., T, 4d], :math:`G`; with ``return_weights`` a tuple of this and the weights (a [..., T, J], b
+      [..., T]).
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
       Seo et al. 2017, equations 1 to 4.

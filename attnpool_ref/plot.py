@@ -1,34 +1,36 @@
 """Pictures of attention weights. Needs matplotlib: ``pip install 'attnpool[plot]'``.
 
-Figures are made without pyplot: nothing global changes, no window opens, no display is needed. Save one with
-``figure.savefig("weights.png")``.
+Figures are made without pyplot, so that no global state changes, no window opens, and no display is needed. Save one
+with ``figure.savefig("weights.png")``.
 """
 
 import numpy as np
 
 REAL, PADDING = "#2a6fb0", "#c23b22"
-"""Colours of weights on real tokens and on padding."""
+"""Colors of weights on real tokens and on padding."""
 
 
 def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Reds"):
-    """Draws a grid of matrices on one colour scale.
+    """Draws a grid of matrices on one color scale.
 
     Args:
-      matrices: [rows, cols, n, m]; n queries down, m keys across. NaN is left grey.
+      matrices: [rows, cols, n, m]: a matrix for each row and column of the grid, with n queries downward and m keys to
+        the right. NaN is gray.
       xlabel: label of the keys, below the bottom row.
       ylabel: label of the queries, left of the first column.
-      titles: one for each column, or None.
-      figsize: width and height in inches; None for panels of 2.5 by 2.5.
-      cmap: the name of a colour map of matplotlib.
+      titles: one title for each column, or None.
+      figsize: width and height in inches; None gives each panel 2.5 by 2.5.
+      cmap: the name of a color map of matplotlib.
 
     Returns:
-      The figure.
+      The matplotlib figure.
 
     Raises:
-      ValueError: not four axes, an empty one, or another number of titles than of columns.
+      ValueError: if ``matrices`` does not have four axes, or one has size 0; if the number of titles is not that of
+        columns.
 
     Source:
-      d2l, chapter Attention Mechanisms, with one scale for all panels instead of the last panel's.
+      d2l, chapter Attention Mechanisms, but with one scale for all panels instead of that of the last panel.
     """
     matrices = np.asarray(matrices).astype(np.float64)
     if matrices.ndim != 4 or 0 in matrices.shape:
@@ -46,7 +48,7 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
         panel.imshow(matrices[row, col], cmap=cmap, **limits)
         panel.set_facecolor("lightgrey")
         for axis in (panel.xaxis, panel.yaxis):
-            axis.get_major_locator().set_params(integer=True)  # there is no half a key
+            axis.get_major_locator().set_params(integer=True)  # ticks only at whole keys
         if row == rows - 1:
             panel.set_xlabel(xlabel)
         if col == 0:
@@ -58,22 +60,22 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
 
 
 def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
-    """Draws the weight of each token as a bar; several rows of weights are drawn next to each other, on one scale.
+    """Draws the weight of each token as a bar; for several rows of weights, panels next to each other on one scale.
 
-    Padding has one bar at the bottom, in another colour, with its total weight.
+    The total weight of the padding is one bar at the bottom, in another color.
 
     Args:
       tokens: n words or word pieces.
       weights: [n], or [rows, n] for several weightings of the same tokens.
-      mask: bool [n], True = real; None where all are.
-      titles: one for each row of weights, or None.
-      figsize: width and height in inches; None fits the tokens.
+      mask: bool [n]: True at real tokens, False at padding; None if all are real.
+      titles: one title for each row of weights, or None.
+      figsize: width and height in inches; None fits the number of tokens.
 
     Returns:
-      The figure.
+      The matplotlib figure.
 
     Raises:
-      ValueError: tokens, weights, mask or titles disagree in number.
+      ValueError: if tokens, weights, mask and titles do not agree in number.
     """
     weights = np.atleast_2d(np.asarray(weights).astype(np.float64))
     mask = np.ones(len(tokens), bool) if mask is None else np.asarray(mask, bool)
@@ -120,13 +122,13 @@ def draw_weights(panel, tokens, weights, mask):
         )
     panel.spines["left"].set_bounds(-0.5, len(heights) - 0.5)
     panel.spines[["top", "right", "bottom"]].set_visible(False)
-    panel.xaxis.set_visible(False)  # numbers at the bars
+    panel.xaxis.set_visible(False)  # the bars have their numbers
     panel.tick_params(axis="y", length=0, labelsize=8)
     panel.margins(x=0.15)
 
 
 def new_figure(figsize):
-    """Returns a new figure of this size in inches, whose layout makes room for every label."""
+    """Returns a new figure of this size in inches, whose layout leaves room for every label."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

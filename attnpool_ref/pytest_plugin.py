@@ -1,4 +1,4 @@
-"""The tests of ``pytest --attnpool``: ``attnpool::mean_pooling::NaN in padding``."""
+"""Tests of ``pytest --attnpool``, with names such as ``attnpool::mean_pooling::NaN in padding``."""
 
 import contextlib
 import shlex
@@ -12,10 +12,10 @@ from attnpool_ref.conformance.running.judge import judge
 
 
 def tests_of(session, lines):
-    """Yields the tests of all implementations; one that cannot be found is an error of the collection.
+    """Yields the tests of all implementations; an implementation that cannot be found is an error of the collection.
 
     Args:
-      session: pytest's.
+      session: the session of pytest.
       lines: for each implementation under test, the arguments of ``attnpool check``.
     """
     for words in lines:
@@ -24,7 +24,7 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """Collector of one implementation; has a collector for each function."""
+    """Collector of one implementation under test, with a collector for each function."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)
@@ -59,14 +59,14 @@ class CandidateNode(pytest.Collector):
 
 
 class RowNode(pytest.Collector):
-    """Collector of one function; has a test for each guarantee, all from one judgement."""
+    """Collector of one function, with a test for each guarantee. All tests read one judgment."""
 
     def __init__(self, *, claims, **node):
         super().__init__(**node)
         self.claims = claims
         self.add_marker(pytest.mark.attnpool)
         if self.config.pluginmanager.hasplugin("xdist"):
-            self.add_marker(pytest.mark.xdist_group(self.nodeid))  # --dist loadgroup judges each row in one process
+            self.add_marker(pytest.mark.xdist_group(self.nodeid))  # for --dist loadgroup: one process a function
 
     def collect(self):
         """Yields a test for each guarantee."""
@@ -82,22 +82,22 @@ class PromiseItem(pytest.Item):
         self.claim = claim
 
     def runtest(self):
-        """Checks the guarantee; the first test of a function waits for the judging."""
+        """Checks the guarantee; the first test of a function waits until the function is judged."""
         try:
             self.claim.check()
         except unittest.SkipTest as reason:
             raise pytest.skip.Exception(str(reason)) from None
-        except AssertionError as broken:  # the message alone, and no source of the kit under it
+        except AssertionError as broken:  # only the message, without source lines of attnpool
             raise pytest.fail.Exception(str(broken), pytrace=False) from None
 
     def reportinfo(self):
-        """Returns the test's name, without a file."""
+        """Returns the name of the test, without a line number."""
         return self.path, None, f"{self.claim.row}: {self.claim.promise}"
 
 
 @contextlib.contextmanager
 def _refused_as_values():
-    """Turns the command's refusals into a ValueError."""
+    """Turns errors of the command line into a ValueError."""
     import click
 
     try:
@@ -107,7 +107,7 @@ def _refused_as_values():
 
 
 def _question(candidate, *, files, jobs, quick, **words):
-    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a pool of processes."""
+    """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes)."""
     from attnpool_ref.cli import check
 
     if any(files.values()):

@@ -1,4 +1,4 @@
-"""Readouts: poolings of a set that are more than one average of its tokens."""
+"""Readouts: pooling functions of a set that do more than average its tokens once."""
 
 import numpy as np
 
@@ -40,38 +40,40 @@ def latent_attention_pooling(
     .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
               [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens. LN is :func:`layer_norm`.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens. LN is :func:`layer_norm`. The sum over :math:`h` runs over H heads,
+    and the softmax over the latents :math:`z_r`.
 
-    Tokens are the queries, latents the keys and values; many reimplementations exchange the two. No token affects another
-    one before the mean. The source divides the result by its norm (:func:`l2_normalize`). In a fully masked row the result
-    is 0, and no parameter has a gradient.
+    Tokens are the queries, and latents the keys and values; many reimplementations exchange the two. No token affects
+    another one before the mean. The source then divides the result by its norm (:func:`l2_normalize`). In a fully
+    masked row the result is 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      latents: [r, e], :math:`z`.
+      latents: [r, e] latents of width e, :math:`z`.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [e, H, c'], :math:`W_v`.
       out_kernel: [H, c', d], :math:`W_o`.
-      mlp_kernel: [d, 2f], :math:`G_1`, whose first f columns compute u.
+      mlp_kernel: [d, 2f], :math:`G_1`; its first f columns compute :math:`u`, the others :math:`g`.
       mlp_out_kernel: [f, d], :math:`G_2`.
       mlp_bias: [2f], :math:`b_1`, or None.
       mlp_out_bias: [d], :math:`b_2`, or None.
       norm_scale: [d], scale of the tokens' :func:`layer_norm`, 1 if None.
-      norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
-      latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
-      mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
-      epsilon: the epsilon of the three layer normalizations, a number.
+      norm_bias: [d], its bias, 0 if None; only with ``norm_scale``.
+      latent_norm_scale: [e], scale of the latents' layer normalization, 1 if None.
+      latent_norm_bias: [e], its bias, 0 if None; only with ``latent_norm_scale``.
+      mlp_norm_scale: [d], scale of the layer normalization before the MLP, 1 if None.
+      mlp_norm_bias: [d], its bias, 0 if None; only with ``mlp_norm_scale``.
+      epsilon: the epsilon of all three layer normalizations, a number.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if a norm has a bias without a scale.
 
     Source:
       Lee et al. 2025, section 3.1, and the authors' ``modeling_nvembed.py`` (lee2025).
@@ -141,12 +143,15 @@ def set2set_pooling(
 
     .. math:: a = \mathrm{softmax}_{l : k_l}(x_l \cdot h), \qquad q^* \leftarrow \Big[h ; \sum_l a_l x_l\Big]
 
-    At the start :math:`q^* = h = c = 0`; :math:`k_l` is 1 at real tokens, else 0. Products are not scaled. The order of the
-    tokens does not matter. In a fully masked row both halves of the result are 0, and no parameter has a gradient.
+    A sequence has L tokens :math:`x_l` of width d, whose order does not matter. :math:`k_l` is 1 if token :math:`l` is
+    real, 0 if it is padding; :math:`l : k_l` are the real tokens. :math:`q^* = h = c = 0` at the start; each step
+    computes the gates :math:`z = (z_i, z_f, z_g, z_o)`, then the formulas from left to right, with :math:`\sigma` the
+    sigmoid and :math:`\circ` the elementwise product. Products are not scaled. In a fully masked row both halves of the
+    result are 0, and no parameter has a gradient.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       input_kernel: [2d, 4d], :math:`W`; its columns are the gates i, f, g, o, each of width d.
       recurrent_kernel: [d, 4d], :math:`R`.
@@ -155,10 +160,11 @@ def set2set_pooling(
       return_weights: also return the weights of the last step.
 
     Returns:
-      [..., 2d], :math:`q^*`, and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
+      [..., 2d], the last :math:`q^*`; with ``return_weights`` a tuple of this and the weights [..., L].
+      Both are 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, no step.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``num_steps`` is less than 1.
 
     Source:
       Vinyals et al. 2016, equations 3 to 7 (vinyals2016), as PyTorch Geometric's ``Set2Set``.
@@ -195,23 +201,24 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
 
     .. math:: o = \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
-    :math:`k_l` is 1 at a real token, else 0. In the paper :math:`x_l` is the concatenation of a node's final state and its
-    annotation; pass that as ``x``. The paper's outer tanh is left out.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid. In the paper :math:`x_l` is the concatenation of
+    a node's final state and its annotation; pass that as ``x``. The paper's outer tanh is left out.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      gate_kernel: [d, o], :math:`W_g`; the paper's network i.
+      gate_kernel: [d, o], :math:`W_g`, for o features of the result; the paper's network i.
       value_kernel: [d, o], :math:`W_v`; the paper's network j.
       gate_bias: [o], :math:`b_g`, or None.
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      [..., o]; 0 for a fully masked row.
+      [..., o] pooled vectors; 0 for a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Li et al. 2016, equation 7, without its outer tanh.
@@ -234,7 +241,7 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
 
 
 def _sigmoid(x):
-    small = np.exp(-np.abs(x))  # of -x it would overflow
+    small = np.exp(-np.abs(x))  # exp(-x) would overflow
     return np.where(x < 0, small, 1) / (1 + small)
 
 
@@ -254,26 +261,28 @@ def vlad_pooling(
 
     .. math:: V_j = \sum_{l : k_l} a_{lj} (x_l - c_j), \qquad a_l = \mathrm{softmax}(x_l W + b)
 
-    :math:`j` counts the clusters; :math:`k_l` is 1 at real tokens, else 0. The softmax runs over the clusters of a token.
-    Clusters without a center are ghosts: each token has a weight in them, but they have no result. With ``normalize`` each
-    :math:`V_j` is divided by its norm, then all of :math:`V` by its norm; zero vectors stay 0. The weights of a cluster are
-    computed relative to its largest weight, because those of a distant cluster would underflow to 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`j` counts the clusters, over which the softmax of a token runs. Clusters
+    without a center are ghosts: each token has a weight in them, but they have no result. With ``normalize`` each
+    :math:`V_j` is divided by its norm, then all of :math:`V` by its norm; zero vectors stay 0. The weights of a cluster
+    are computed relative to its largest weight, because those of a distant cluster would underflow to 0.
 
     Args:
       x: [..., L, d] tokens; the source divides each by its norm (:func:`l2_normalize`) first.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      assign_kernel: [d, K+G], :math:`W`; the last G columns belong to the ghosts.
-      centers: [K, d], :math:`c`.
+      assign_kernel: [d, K+G], :math:`W`, for K clusters and G ghosts, which have the last columns.
+      centers: [K, d], :math:`c`, the centers of the clusters.
       assign_bias: [K+G], :math:`b`, or None.
       normalize: divide by the norms, as described above.
       return_weights: also return the weights :math:`a`, without the ghosts.
 
     Returns:
-      [..., K, d], and with ``return_weights`` the weights [..., L, K]; 0 in a fully masked row.
+      [..., K, d], :math:`V`; with ``return_weights`` a tuple of this and the weights [..., L, K]. Both
+      are 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Arandjelović et al. 2016, equation 4 (arandjelovic2016), and Zhong et al. 2018 (GhostVLAD) for the ghosts.
@@ -295,15 +304,15 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """Computes the sums of residuals.
+    """Computes the sums of residuals of each cluster, relative to its largest weight.
 
     Returns:
-      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to ``top``; the weights
-      [..., L, K]).
+      (top, sums, weights): ``top`` [..., K] is the logarithm of the largest weight in each cluster, ``sums``
+      [..., K, d] are the sums of residuals under weights divided by the largest one, and ``weights`` are [..., L, K].
     """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
-    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf gives NaN by definition
         below = scores - np.max(scores, -1, keepdims=True)
     logs = (below - np.log(np.sum(np.exp(below), -1, keepdims=True)))[..., : len(centers)]
     logs = np.where(mask[..., None], logs, -np.inf)
@@ -314,9 +323,9 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d] from sums of residuals under weights relative to ``top``, normalised or rescaled."""
+    """Returns [..., K, d] from sums of residuals under weights relative to exp(``top``), normalized or rescaled."""
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)
-    whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 is no size where nothing is
+    whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 cannot be inferred for an empty array
     return l2_normalize(whole).reshape(each.shape)

@@ -1,4 +1,4 @@
-"""Relations: attention between examples, between fields of one example, between labels."""
+"""Relations: losses and poolings that compare examples, fields of one example, or labels."""
 
 import numpy as np
 
@@ -11,28 +11,30 @@ from attnpool_ref.scores import scaled_dot_score
 
 @definition
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
-    r"""Computes a triplet loss: attention closer to a supporting exemplar's than to an opposing one's.
+    r"""Computes a triplet loss that draws attention toward that of a supporting exemplar and away from an opposing one.
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
-    Where the argument of the maximum is exactly 0, the gradient is half of that above 0. The losses are not averaged over
-    the batch.
+    An exemplar is another training example; supporting ones are similar to the anchor, opposing ones are not. Where the
+    argument of the maximum is exactly 0, the gradient is half of that above 0. The losses are not averaged over the
+    batch.
 
     Args:
-      anchor: [..., m] attention vectors, :math:`s`.
-      positive: [..., m], :math:`s^+`, of supporting exemplars.
-      negative: [..., m], :math:`s^-`, of opposing exemplars.
+      anchor: [..., m] attention over m regions, :math:`s`.
+      positive: [..., m], :math:`s^+`, the attention of supporting exemplars.
+      negative: [..., m], :math:`s^-`, the attention of opposing exemplars.
       margin: :math:`\alpha`, a number.
 
     Returns:
-      [...], at least 0.
+      [...] losses, at least 0.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
-      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, its only documented use. The paper does not print
-      the margin: 0.2 is the default of the authors' later code. Several exemplars: add or average the losses.
+      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, the only documented choice of t. The paper does not
+      print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or average the
+      losses.
 
     >>> float(attention_triplet_loss([0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]).round(6))
     0.74
@@ -41,13 +43,13 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
 
 
 def _triplet(to_positive, to_negative, margin):
-    """Computes the hinge loss of two differences [..., m]."""
+    """Computes the hinge loss of two differences [..., m], from a positive and from a negative vector."""
     return np.maximum(0, np.sum(to_positive**2, -1) + margin - np.sum(to_negative**2, -1))
 
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Adds to a vector the projections of two exemplars on it, and subtracts the residuals (differential attention).
+    r"""Adds the projections of two exemplars on an attention vector, minus the residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
@@ -55,14 +57,15 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
 
     .. math:: d = s + \lambda (r^+ - r^-) \text{ (add)}, \qquad d = s \circ \lambda (r^+ - r^-) \text{ (mul)}
 
-    As printed in the paper, the two exemplars are interchangeable. The result is no distribution, because it may have
-    negative entries. Projections on a zero attention vector are 0.
+    An exemplar is another training example, similar (supporting) or not (opposing); the formulas, which are those of
+    the paper, treat both alike. The result is not a distribution, because it may have negative entries. Projections on
+    a zero attention vector are 0.
 
     Args:
-      attention: [..., m], :math:`s`.
-      supporting: [..., m], :math:`s^+`.
-      opposing: [..., m], :math:`s^-`.
-      mask: bool, broadcastable to [..., m], True = a real region.
+      attention: [..., m] attention over m regions, :math:`s`.
+      supporting: [..., m], :math:`s^+`, the attention of a supporting exemplar.
+      opposing: [..., m], :math:`s^-`, the attention of an opposing exemplar.
+      mask: bool, broadcastable to [..., m]: True at real regions, False at padding; None if all are real.
       mode: "add" or "mul".
       weight: :math:`\lambda`, a number, fixed or learned.
 
@@ -70,7 +73,7 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
       [..., m]; 0 in padding.
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown mode.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the mode is unknown.
 
     Source:
       Patro and Namboodiri 2018 (DCN), equations 3 and 4. The value of the fixed weight is not in the paper; its
@@ -89,28 +92,29 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
 
 @definition
 def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
-    r"""Computes a vector that describes how two cases are related, by an MLP with one hidden layer.
+    r"""Computes a vector that describes the relation of two cases, by an MLP with one hidden layer.
 
     .. math:: a(r, r') = \sigma(r W_1 + r' W_2 + b)\, W_3
 
-    The source calls this vector attention, but it is no distribution.
+    :math:`\sigma` is the sigmoid. The source calls this vector attention, but it is not a distribution.
 
     Args:
-      x: [..., f] case vectors, :math:`r`.
-      y: [..., f] case vectors, :math:`r'`.
-      x_kernel: [f, h], :math:`W_1`.
+      x: [..., f] vectors of cases, :math:`r`.
+      y: [..., f] vectors of other cases, :math:`r'`.
+      x_kernel: [f, h], :math:`W_1`, for h hidden units.
       y_kernel: [f, h], :math:`W_2`.
       out_kernel: [h, o], :math:`W_3`; o = f in the source.
       bias: [h], :math:`b`.
 
     Returns:
-      [..., o]; no component beyond the sum of the absolute values of its column of ``out_kernel``.
+      [..., o] relation vectors. The magnitude of a component is at most the sum of the magnitudes in its
+      column of ``out_kernel``.
 
     Raises:
-      ValueError: shapes disagree.
+      ValueError: if shapes disagree.
 
     Source:
-      Liu et al. 2022 (CTM), the authors' code; the paper's text was not read.
+      Liu et al. 2022 (CTM), from the authors' code; it was not compared with the paper's text.
 
     >>> relation_vector([1.0], [-1.0], [[2.0]], [[2.0]], [[3.0]], [0.0])
     array([1.5])
@@ -121,7 +125,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
 
 @definition
 def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel, bias, *, margin):
-    r"""Computes a triplet loss of relation vectors: a similar case relates like the case itself, a dissimilar one does not.
+    r"""Computes a triplet loss: a case relates to a similar case as to itself, and to a dissimilar one otherwise.
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 
@@ -130,9 +134,9 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
     has its own loss.
 
     Args:
-      x: [..., f] case vectors, :math:`r`.
-      similar: [..., f], :math:`r^+`.
-      dissimilar: [..., f], :math:`r^-`.
+      x: [..., f] vectors of cases, :math:`r`.
+      similar: [..., f] vectors of similar cases, :math:`r^+`.
+      dissimilar: [..., f] vectors of dissimilar cases, :math:`r^-`.
       x_kernel: [f, h], :math:`W_1`.
       y_kernel: [f, h], :math:`W_2`.
       out_kernel: [h, o], :math:`W_3`.
@@ -140,13 +144,13 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
       margin: :math:`\delta`, a number; the source has 0.5 for law articles and 0.3 for accusations.
 
     Returns:
-      [...], at least 0.
+      [...] losses, at least 0.
 
     Raises:
-      ValueError: shapes disagree.
+      ValueError: if shapes disagree.
 
     Source:
-      Liu et al. 2022 (CTM), the authors' code; the paper's text was not read.
+      Liu et al. 2022 (CTM), from the authors' code; it was not compared with the paper's text.
 
     >>> relation_triplet_loss([1.0], [1.0], [1.0], [[2.0]], [[2.0]], [[3.0]], [0.0], margin=0.5)
     array(0.5)
@@ -160,31 +164,33 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
 
 @definition
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False):
-    r"""Averages the fields of an example by scores of each field concatenated with the target.
+    r"""Averages the fields of an example, each concatenated with a target, weighted by scores of the pairs.
 
     .. math:: V_j = [e ; f_j], \qquad \alpha = \mathrm{softmax}_j\big(\tanh(V_j \cdot W_j + b_j)\big), \qquad
               R = \sum_j \alpha_j V_j
 
-    The values are the concatenated vectors :math:`V_j`, so the first d numbers of the result are the target itself. Scores
-    are between -1 and 1, so no weight is more than :math:`e^2` times another.
+    :math:`V_j` is the target :math:`e` concatenated with field :math:`f_j`. The average is over :math:`V_j`, so the
+    first d numbers of the result are the target itself. Scores are between -1 and 1, so no weight is more than
+    :math:`\exp(2)` times another.
 
     Args:
-      target: [..., d] candidate items, :math:`e`; with d = 0 only the fields are scored.
-      fields: [..., J, e] behaviours, user or context fields, :math:`f`.
+      target: [..., d] candidate items of width d, :math:`e`; with d = 0 only the fields are scored.
+      fields: [..., J, e] J fields of width e: behaviors, or fields of the user or the context, :math:`f`.
       kernel: [J, d+e], :math:`W`, one for each field; or [d+e], shared.
       bias: [J] or (), :math:`b`.
-      mask: bool, broadcastable to [..., J], True = real.
+      mask: bool, broadcastable to [..., J]: True at real fields, False at padding; None if all are real.
       return_weights: also return the weights.
 
     Returns:
-      [..., d+e], and with ``return_weights`` the weights [..., J]; all 0, also the part of the target, if no field is real.
+      [..., d+e] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., J]. If no
+      field is real, both are 0, the part of the target too.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Zhang et al. 2021 (MIAN), equations 7 to 13, and 14 and 15 with a target of width 0. Whether the kernel of
-      behaviours is shared over time is uncertain, as are the equal widths that equation 15 needs.
+      Zhang et al. 2021 (MIAN), equations 7 to 13, and 14 and 15 with a target of width 0. The paper leaves open whether
+      the kernel of behaviors is shared over time, and whether the widths are equal, as equation 15 needs.
 
     >>> field_attention_pooling([1.0], [[0.0], [2.0]], [1.0, 0.0], 0.0)
     array([1., 1.])
@@ -203,25 +209,25 @@ def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel
 
     .. math:: O = \mathrm{softmax}\Big(\frac{(R W_q)(R W_k)^\top}{\sqrt c}\Big) R W_v
 
-    A padded label is neither query nor key, and its row is 0.
+    The softmax runs over the real labels. A padded label is neither query nor key, and its row is 0.
 
     Args:
-      labels: [..., M, d] vectors, one for each label, :math:`R`.
-      mask: bool, broadcastable to [..., M], True = real.
+      labels: [..., M, d] vectors of width d of M labels, :math:`R`.
+      mask: bool, broadcastable to [..., M]: True at real labels, False at padding; None if all are real.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       value_kernel: [d, v], :math:`W_v`.
       return_weights: also return the weights.
 
     Returns:
-      [..., M, v], and with ``return_weights`` the weights [..., M, M].
+      [..., M, v]; with ``return_weights`` a tuple of this and the weights [..., M, M].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, equation 1, with one head over label vectors. Zhong et al. 2020 (LEMM) describes such a
-      mechanism in its abstract; its formulas could not be read, and this does not claim to reproduce it.
+      mechanism in its abstract; its formulas were not available, so this does not claim to reproduce it.
 
     >>> label_attention([[0.0], [2.0]], query_kernel=[[0.0]], key_kernel=[[1.0]], value_kernel=[[3.0]])
     array([[3.],

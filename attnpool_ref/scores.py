@@ -1,4 +1,4 @@
-"""Scores of each query and key. Scores have no masks."""
+"""Scores of each pair of a query and a key. They take no mask; normalizers and attention functions do."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ def dot_score(query, key):
     .. math:: s_{ij} = q_i \cdot k_j
 
     Args:
-      query: [..., n, d] queries.
-      key: [..., m, d] keys.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      key: [..., m, d] m keys :math:`k_j` of width d.
 
     Returns:
       [..., n, m] scores.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Luong et al. 2015, equation 8, "dot".
@@ -38,15 +38,15 @@ def scaled_dot_score(query, key, *, scale=None):
     .. math:: s_{ij} = \frac{q_i \cdot k_j}{\sqrt d}
 
     Args:
-      query: [..., n, d] queries.
-      key: [..., m, d] keys.
-      scale: a number instead of :math:`1/\sqrt d`.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      key: [..., m, d] m keys :math:`k_j` of width d.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt d`.
 
     Returns:
       [..., n, m] scores.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Vaswani et al. 2017, section 3.2.1.
@@ -66,15 +66,15 @@ def bilinear_score(query, key, kernel):
     .. math:: s_{ij} = q_i^\top W k_j
 
     Args:
-      query: [..., n, d] queries, the paper's :math:`h_t`.
-      key: [..., m, e] keys, the paper's :math:`\bar h_s`.
+      query: [..., n, d] n queries :math:`q_i` of width d, the paper's :math:`h_t`.
+      key: [..., m, e] m keys :math:`k_j` of width e, the paper's :math:`\bar h_s`.
       kernel: [d, e], :math:`W`; the paper's :math:`W_a`.
 
     Returns:
       [..., n, m] scores.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Luong et al. 2015, equation 8, "general".
@@ -94,14 +94,14 @@ def cosine_score(query, key):
     The gradient at a zero vector is 0.
 
     Args:
-      query: [..., n, d] queries.
-      key: [..., m, d] keys.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      key: [..., m, d] m keys :math:`k_j` of width d.
 
     Returns:
       [..., n, m] scores from -1 to 1.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, section 3.1, the similarity matrix.
@@ -119,9 +119,9 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
     .. math:: s_{ij} = w^\top \tanh(W_q q_i + W_k k_j + b)
 
     Args:
-      query: [..., n, d] queries, the paper's :math:`s_{i-1}`.
-      key: [..., m, e] keys, the paper's :math:`h_j`.
-      query_kernel: [d, h], :math:`W_q` transposed; the paper's :math:`W_a`.
+      query: [..., n, d] n queries :math:`q_i` of width d, the paper's :math:`s_{i-1}`.
+      key: [..., m, e] m keys :math:`k_j` of width e, the paper's :math:`h_j`.
+      query_kernel: [d, h], :math:`W_q` transposed, for h hidden units; the paper's :math:`W_a`.
       key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
       out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
       bias: [h], :math:`b`, or None.
@@ -130,10 +130,10 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
       [..., n, m] scores.
 
     Raises:
-      ValueError: two arguments disagree on the size of an axis.
+      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
-      Bahdanau et al. 2015, section A.1.2; Zhang et al. (d2l) have no bias either.
+      Bahdanau et al. 2015, section A.1.2. That paper has no bias, and neither has the layer of Zhang et al. (d2l).
 
     >>> additive_score([[0.0, 0.0]], [[1.0, 1.0]], np.eye(2), np.eye(2), [1.0, 1.0]).round(6)
     array([[1.523188]])
@@ -150,10 +150,12 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
 
     .. math:: s_{ij} = w^\top \tanh(W [q_i; k_j] + b)
 
+    :math:`[q_i; k_j]` is query :math:`i` concatenated with key :math:`j`.
+
     Args:
-      query: [..., n, d] queries, the paper's :math:`h_t`.
-      key: [..., m, e] keys, the paper's :math:`\bar h_s`.
-      kernel: [d+e, h], :math:`W` transposed, the query's rows first; the paper's :math:`W_a`.
+      query: [..., n, d] n queries :math:`q_i` of width d, the paper's :math:`h_t`.
+      key: [..., m, e] m keys :math:`k_j` of width e, the paper's :math:`\bar h_s`.
+      kernel: [d+e, h], :math:`W` transposed, the query's rows first, for h hidden units; the paper's :math:`W_a`.
       out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
       bias: [h], :math:`b`, or None.
 
@@ -161,7 +163,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
       [..., n, m] scores.
 
     Raises:
-      ValueError: two arguments disagree on the size of an axis.
+      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
       Luong et al. 2015, equation 8, "concat".
@@ -181,22 +183,24 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
     .. math:: s_{ij} = \sum_h \tanh(W [q_i; k_j] + b)_h
 
-    No score is larger than the width of the hidden layer: :math:`|s_{ij}| \le h`.
+    :math:`[q_i; k_j]` is query :math:`i` concatenated with key :math:`j`. No score has a magnitude above the number h
+    of hidden units, over which the sum runs.
 
     Args:
-      query: [..., n, d] queries.
-      key: [..., m, e] keys.
-      kernel: [d+e, h], :math:`W` transposed, the query's rows first.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      key: [..., m, e] m keys :math:`k_j` of width e.
+      kernel: [d+e, h], :math:`W` transposed, the query's rows first, for h hidden units.
       bias: [h], :math:`b`, or None.
 
     Returns:
       [..., n, m] scores.
 
     Raises:
-      ValueError: two arguments disagree on the size of an axis.
+      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
-      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of docs/notebooks, 002.
+      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`; this is the second rule of notebook 002
+      (docs/notebooks).
 
     >>> tanh_sum_score([[1.0]], [[2.0], [-1.0]], [[1.0, 1.0], [1.0, 1.0]]).round(6)
     array([[1.99011, 0.     ]])
@@ -209,13 +213,15 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
 @definition
 def location_score(query, state, kernel, *, bias=None):
-    r"""Scores slots by a linear layer of a query and its state, without the slots' contents (Luong's location score).
+    r"""Scores m slots by a linear layer of a query and its state, without the slots' contents (Luong's location score).
 
     .. math:: s_{ij} = (W [q_i; k_i] + b)_j
 
+    :math:`[q_i; k_i]` is query :math:`i` concatenated with its state; slot :math:`j` has component :math:`j`.
+
     Args:
-      query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector per query, :math:`k`.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      state: [..., n, e] one state :math:`k_i` for each query.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`, or None.
 
@@ -223,11 +229,11 @@ def location_score(query, state, kernel, *, bias=None):
       [..., n, m] scores.
 
     Raises:
-      ValueError: two arguments disagree on the size of an axis.
+      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
-      Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 of docs/notebooks, 002, and PyTorch's
-      tutorial on sequence-to-sequence translation.
+      Luong, Pham, Manning 2015, equation 8, applied to query and state: the first rule of notebook 002
+      (docs/notebooks), and PyTorch's tutorial on sequence-to-sequence translation.
 
     >>> location_score([[1.0]], [[2.0]], [[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]])
     array([[ 1.,  2., 13.]])
@@ -242,16 +248,18 @@ def trilinear_score(query, key, kernel):
 
     .. math:: s_{ij} = w^\top [q_i; k_j; q_i \circ k_j]
 
+    [;] concatenates vectors, and :math:`\circ` is the elementwise product.
+
     Args:
-      query: [..., n, d] queries, the paper's context :math:`H`.
-      key: [..., m, d] keys, the paper's query :math:`U`.
+      query: [..., n, d] n queries :math:`q_i` of width d, the paper's context :math:`H`.
+      key: [..., m, d] m keys :math:`k_j` of width d, the paper's query :math:`U`.
       kernel: [3d], :math:`w`; the paper's :math:`w_{(S)}`.
 
     Returns:
       [..., n, m] scores.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Seo et al. 2017 (BiDAF), equation 1 with :math:`\alpha(h, u)`.
@@ -270,15 +278,15 @@ def gaussian_score(query, key, *, bandwidth=1.0):
     .. math:: s_{ij} = -\frac{\lVert q_i - k_j \rVert^2}{2 \sigma^2}
 
     Args:
-      query: [..., n, d] queries.
-      key: [..., m, d] keys.
-      bandwidth: :math:`\sigma`, a number.
+      query: [..., n, d] n queries :math:`q_i` of width d.
+      key: [..., m, d] m keys :math:`k_j` of width d.
+      bandwidth: :math:`\sigma`, a positive number.
 
     Returns:
       [..., n, m] scores, at most 0.
 
     Raises:
-      ValueError: widths or batch axes disagree.
+      ValueError: if widths or batch axes disagree.
 
     Source:
       Zhang et al. (d2l), chapter Attention Pooling by Similarity, the Gaussian kernel, in log space.
@@ -287,7 +295,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
     array([[-50.,  -2.]])
     """
     difference = query[..., :, None, :] - key[..., None, :, :]
-    return np.sum((difference / bandwidth) ** 2, -1) / -2  # the square of a small bandwidth would be 0
+    return np.sum((difference / bandwidth) ** 2, -1) / -2  # the square of a small bandwidth would underflow
 
 
 def _side_by_side(query, key):

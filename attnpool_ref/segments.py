@@ -1,8 +1,8 @@
 """Packed sequences: all tokens in one array [N, d], with the number of each token's segment.
 
-Each function applies the dense function to one segment after another, and is derived from the dense one for the table's
-rows whose ``layouts`` contain "segments". The function of two packed sequences is written out, because it does not
-support "max".
+Each function applies a dense function to one segment after another. It is derived from the dense function, for the rows
+of the table whose ``layouts`` contain "segments". Only the function of two packed sequences is written out, because it
+does not support the reduction "max".
 """
 
 from importlib import import_module
@@ -45,45 +45,47 @@ def segment_cross_attention_pooling(
     .. math:: o^x_s = \sum_{i \in I_s} w_i x_i, \qquad w = \mathrm{softmax}_{i \in I_s}\big(\mathrm{reduce}_{j \in J_s}\,
               \alpha\, (x_i W_x) \cdot (y_j W_y)\big)
 
-    :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y. :math:`o^y_s` is defined with x and
-    y exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean of the tokens of x in it, and vice
-    versa; an empty segment's own result is 0. ``reduction="max"`` raises an error, because it would compare every pair of
-    tokens.
+    :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y; reduce is the reduction.
+    :math:`o^y_s` is defined with x and y exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean
+    of the tokens of x in it, and vice versa; the result of an empty segment itself is 0. ``reduction="max"`` is an
+    error, because it would compare every pair of tokens.
 
     Args:
-      x: [N, d] tokens of all segments.
+      x: [N, d] tokens of all segments of x, N tokens of width d.
       x_segment_ids: int [N], the segment number of each token of x, from 0 to ``num_segments`` - 1, in any order.
-      y: [M, e] tokens of all segments; e = d without kernels.
-      y_segment_ids: int [M], the segment number of each token of y, likewise.
+      y: [M, e] tokens of all segments of y, M tokens of width e; e = d without kernels.
+      y_segment_ids: int [M], the segment number of each token of y, in the same range, in any order.
       num_segments: the number of segments, an integer.
-      x_mask: bool, broadcastable to [N], True = real.
-      y_mask: bool, broadcastable to [M], True = real.
+      x_mask: bool, broadcastable to [N]: True at real tokens, False at padding; None if all are real.
+      y_mask: bool, broadcastable to [M]: True at real tokens, False at padding; None if all are real.
       x_kernel: [d, c], :math:`W_x`, only for the scores.
       y_kernel: [e, c], :math:`W_y`, only for the scores.
-      reduction: "sum" or "mean" of the scores over the other side.
+      reduction: "sum" or "mean" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
-      indices_are_sorted: the caller guarantees that the segment numbers never decrease, on both sides.
+      indices_are_sorted: True if the segment numbers of x and of y never decrease, those of padding included; this is
+        not checked.
       return_weights: also return both weights.
 
     Returns:
-      (x_pooled [num_segments, d], y_pooled [num_segments, e]), and with ``return_weights``
+      (x_pooled [num_segments, d], y_pooled [num_segments, e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [N], y_weights [M])).
 
     Raises:
-      ValueError: shapes disagree, a float mask, segment numbers that are no integers or out of range, an unknown
-        reduction.
+      ValueError: if shapes disagree, if a mask has a float dtype, if a segment number is not an integer or is out of
+        range, or if the reduction is unknown.
 
     Source:
-      Notebook 000 (docs/notebooks), for SimKGC, with only real tokens, as the notebook says; a segment is a sequence.
+      Notebook 000 (docs/notebooks), for SimKGC; only real tokens count, as the notebook says. Each segment is a
+      sequence.
 
     >>> x_pooled, y_pooled = segment_cross_attention_pooling([[1.0], [2.0]], [0, 0], [[1.0]], [0], 1)
     >>> x_pooled.round(6), y_pooled
     (array([[1.731059]]), array([[1.]]))
     """
-    del indices_are_sorted  # nothing is read faster here
+    del indices_are_sorted  # NumPy sums in the same way without it
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
-    pool = pairs.cross_attention_pooling.__wrapped__  # the packed arguments are checked before
+    pool = pairs.cross_attention_pooling.__wrapped__  # without its checks: the packed arguments have been checked
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
         (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
@@ -104,23 +106,23 @@ def segment_cross_attention_pooling(
 def pack(sequences, *, length=None, num_segments=None):
     """Concatenates sequences of any lengths, with the segment number of each token.
 
-    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with segment
-    number ``num_segments`` fill up the tokens. That number is out of range, so these tokens are padding, and the numbers
-    stay sorted. Outside of ``jit``, functions check numbers that are in a NumPy array, and raise an error for this one.
+    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with the
+    segment number ``num_segments`` fill up the tokens; the numbers stay sorted. In JAX arrays this number, which is out
+    of range, marks padding. In NumPy arrays it is an error, except inside of ``jit``.
 
     Args:
-      sequences: a list of [L_i, d]; an empty sequence is an empty segment.
+      sequences: a list of arrays [L_i, d]: sequence i has L_i tokens of width d, or none, which makes an empty segment.
       length: N, the number of tokens to fill up to; None adds none.
       num_segments: the number of segments, of which the last ones may be empty; None is the number of sequences.
 
     Returns:
-      (x [N, d], segment_ids int [N], sorted, num_segments). x has the widest floating dtype of the
-      sequences.
+      (x [N, d], segment_ids int [N], sorted, num_segments). x has the widest floating dtype of the sequences, or
+      float64 if all hold integers.
 
     Raises:
-      ValueError: the list is empty, two sequences disagree on the width, there are more tokens than ``length`` or more
-        sequences than ``num_segments``.
-      TypeError: something that is no array of numbers.
+      ValueError: if the list is empty, if two sequences differ in width, or if there are more tokens than ``length`` or
+        more sequences than ``num_segments``.
+      TypeError: if an element of the list is not an array of numbers.
 
     >>> pack([[[1.0], [2.0]], [[3.0]]])
     (array([[1.],
@@ -141,16 +143,16 @@ def unpack(x, segment_ids, num_segments):
     """Splits packed tokens into a list, the tokens of each segment in their order: the inverse of :func:`pack`.
 
     Args:
-      x: [N, d] tokens.
+      x: [N, d] tokens, N of width d.
       segment_ids: int [N], the segment of each token, in any order.
       num_segments: the number of segments, an integer.
 
     Returns:
-      A list of [L_i, d], one for each segment, in the dtype of x.
+      A list of arrays [L_i, d], one for each segment, in the dtype of x.
 
     Raises:
-      ValueError: shapes disagree, or a number is out of range.
-      TypeError: something that is no array of numbers.
+      ValueError: if shapes disagree, or if a segment number is out of range.
+      TypeError: if an argument is not an array of numbers.
 
     >>> unpack([[1.0], [2.0], [3.0]], [0, 1, 0], 2)
     [array([[1.],

@@ -1,4 +1,4 @@
-"""Former path of the accumulator states, for old pickles; the classes live in :mod:`attnpool_ref.streaming.states`."""
+"""Former module of the accumulator states, kept for old pickles; now :mod:`attnpool_ref.streaming.states`."""
 
 from attnpool_ref.streaming.states import (
     AdditiveAttentionState,

@@ -1,4 +1,4 @@
-"""Statistics pooling: mean and standard deviation of the tokens, under weights that are given or learned."""
+"""Statistics pooling: mean and standard deviation of the tokens, with given or learned weights."""
 
 import numpy as np
 
@@ -15,25 +15,27 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     .. math:: \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \qquad
               \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    If the variance under the root is at most :math:`\epsilon`, the result is :math:`\sqrt\epsilon`, with gradient 0. The
-    variance is 0 for equal tokens, for a single token with any ``ddof``, and if the denominator is not positive.
+    If the fraction under the root, the variance, is at most :math:`\epsilon`, the result is :math:`\sqrt\epsilon`, with
+    gradient 0. The variance is 0 for equal tokens, for a single token with any ``ddof``, and if the denominator is not
+    positive.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0; the number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
-        [..., L, d], as many as x, for each feature. None is 1.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      weights: at least 0. The number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
+        [..., L, d], as many as x, with a weight for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights.
-      epsilon: :math:`\epsilon`, a number, the minimum of the variance.
+      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights and N real tokens.
+      epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:
-      [..., d]; 0 in a fully masked row, or if the weights sum to 0.
+      [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1, the second half of the statistics pooling layer.
@@ -42,7 +44,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     array([1.])
 
     Packed:
-      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [N], or [N, d] with a weight for each feature. None is 1.
 
     >>> segment_std_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
     array([[1.],
@@ -59,24 +61,23 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
               \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \quad
               W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
 
-    :math:`k_l` is 1 at real tokens, else 0.
-
-    :math:`\sigma` is the result of :func:`std_pooling`.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`\sigma` is the result of :func:`std_pooling`.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0; the number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
-        [..., L, d], as many as x, for each feature. None is 1.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      weights: at least 0. The number of axes decides: [L], shared by all examples; [..., L], one axis less than x;
+        [..., L, d], as many as x, with a weight for each feature. None is 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
-      epsilon: the minimum of the variance, a number.
+      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights and N real tokens.
+      epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:
-      [..., 2d]; 0 in a fully masked row, or if the weights sum to 0.
+      [..., 2d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1, the statistics pooling layer.
@@ -85,7 +86,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
     array([2., 1.])
 
     Packed:
-      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+      weights: at least 0: [N], or [N, d] with a weight for each feature. None is 1.
 
     >>> segment_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
     array([[2., 1.],
@@ -112,41 +113,46 @@ def attentive_statistics_pooling(
     epsilon=0.0,
     return_weights=False,
 ):
-    r"""Computes mean and standard deviation under the attention of a small network (ASP, ECAPA-TDNN).
+    r"""Computes mean and standard deviation, weighting tokens by the attention of a small network (ASP, ECAPA-TDNN).
 
     .. math:: o = [\mu; \sigma], \qquad w = \mathrm{softmax}_{l : k_l}(a(u_l W + b) V), \qquad
               \mu = \sum_l w_l x_l, \quad \sigma = \sqrt{\sum_l w_l (x_l - \mu)^2}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    :math:`u_l = x_l`, and with ``global_context`` the token, mean and standard deviation of its sequence, concatenated.
-    With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`, with a frozen batch
-    normalization. ``out_bias`` is ignored, because a constant added to all scores cancels.
+    :math:`u_l` is the token :math:`x_l`; with ``global_context`` it is the concatenation of the token and of mean and
+    standard deviation of its sequence. :math:`a` is the activation. With ``norm_scale`` the scores are
+    :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`, where :math:`\gamma` and :math:`\beta` are a frozen
+    batch normalization. ``out_bias`` is ignored, because a constant added to all scores cancels.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      kernel: [d, h], :math:`W`; [3d, h] with ``global_context``, for the token, the mean and the deviation.
-      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
+      kernel: [d, h], :math:`W`, for h hidden units; [3d, h] with ``global_context``, for token, mean and standard
+        deviation.
+      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per token and feature.
       bias: [h], :math:`b`, or None.
       out_bias: a number or [d], or None.
-      norm_scale: [h], :math:`\gamma`, or None; only with tanh.
+      norm_scale: [h], :math:`\gamma`, or None; only with the activation "tanh".
       norm_bias: [h], :math:`\beta`, or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
       global_context: score each token together with the statistics of its sequence.
-      context_ddof: the ``ddof`` of these statistics, a number.
-      epsilon: the minimum of both variances, a number.
+      context_ddof: the ``ddof`` of the statistics of ``global_context``, a number, as in :func:`std_pooling`.
+      epsilon: the minimum of both variances, that of the result and that of the context, a number.
       return_weights: also return the weights.
 
     Returns:
-      [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] for each feature; 0 in a fully masked row.
+      [..., 2d] pooled vectors; with ``return_weights`` a tuple of these and the weights, [..., L], or
+      [..., L, d] for each feature. Both are 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it.
+      ValueError: if shapes disagree, if the mask has a float dtype, if ``norm_scale`` is given with another activation
+        than "tanh", or if ``norm_bias`` is given without ``norm_scale``.
 
     Source:
-      Okabe et al. 2018, section 2.3; Desplanques et al. 2020, section 3.1 (a weight for each feature, the context).
+      Okabe et al. 2018, section 2.3; Desplanques et al. 2020, section 3.1, for a weight per feature and the context.
 
     >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
     >>> attentive_statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False], **kernels)
@@ -174,7 +180,7 @@ def attentive_statistics_pooling(
 
 
 def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
-    """Computes the network's scores [..., L] or [..., L, d] of tokens without padding values."""
+    """Computes the network's scores, [..., L] or [..., L, d]. The tokens must be 0 at padding."""
     hidden = tokens @ kernel + (0 if bias is None else bias)
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
@@ -182,14 +188,14 @@ def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kerne
 
 
 def _moments(x, mask, weights, ddof, epsilon):
-    """Returns (mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
+    """Returns (mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d]; None is 1."""
     mask = np.broadcast_to(mask[..., None], x.shape)
     if weights is None:
         weights = np.ones(x.shape)
     weights = np.where(mask, weights if weights.ndim == x.ndim else weights[..., None], 0)
     weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
-    origin = first_used(x, weights)  # exact for a constant: its differences are 0
+    origin = first_used(x, weights)  # distances from it are exactly 0 if all tokens are equal
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
         shifted = np.where(mask & counting(x, weights), x, origin) - origin
         size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
@@ -201,7 +207,10 @@ def _moments(x, mask, weights, ddof, epsilon):
 
 
 def deviation_of(total, squares, second, ddof, epsilon, size=1):
-    """Computes the deviation from the sums of weights, squared weights, and weighted squared distances in units of ``size``."""
+    """Computes the standard deviation from sums of weights, of their squares, and of weighted squared distances.
+
+    The distances are in units of ``size``; the minimum ``epsilon`` of the variance is not.
+    """
     whole = total - ddof * squares / np.where(total == 0, 1, total)
     variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
     deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
@@ -209,7 +218,7 @@ def deviation_of(total, squares, second, ddof, epsilon, size=1):
 
 
 def counting(x, weights):
-    """Returns a mask of tokens with a nonzero weight or a value that is not finite; all others have no effect."""
+    """Returns a mask of tokens that affect the result: those with a nonzero weight or a value that is not finite."""
     return (weights != 0) | ~np.isfinite(x)
 
 

@@ -1,7 +1,7 @@
-"""``python -m bench``: runs the suite and writes the page from what it found.
+"""Command ``python -m bench``, which runs the suite and writes the page from its results.
 
-A full run writes bench/results.json, docs/performance.md and its pictures; a quick or a tiny one writes the same into
-build/bench, which git ignores. ``--page`` writes the page again from the JSON files that are there.
+A full run writes bench/results.json, docs/performance.md and its pictures. A quick or a tiny run writes the same files
+into build/bench, which git ignores. ``--page`` only writes the page again, from the existing JSON files.
 """
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main():
-    """Runs pytest in a process of its own, so that threads are settled before NumPy is imported."""
+    """Runs pytest in a child process, because the numbers of threads must be set before NumPy is imported."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.split("\n")[0])
     scales = parser.add_mutually_exclusive_group()
     scales.add_argument("--quick", dest="scale", action="store_const", const="quick", default="full")
@@ -31,11 +31,11 @@ def main():
         results.parent.mkdir(parents=True, exist_ok=True)
         threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "KERAS_BACKEND": "jax"}
         if given.scale != "full":
-            threads["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # it says that it runs, not how fast it is
+            threads["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # such a run only tests that everything runs
         options = ["--scale", given.scale, "--benchmark-json", results, "--benchmark-disable-gc", "--benchmark-quiet"]
         command = [sys.executable, "-m", "pytest", "-c", ROOT / "bench" / "pytest.ini", ROOT / "bench"]
         status = subprocess.call([*map(str, command + options), *rest], env=os.environ | threads, cwd=ROOT)
-    page.write(results, document)  # of what was measured, even where something failed
+    page.write(results, document)  # also if some cases failed
     print(f"wrote {document}")
     sys.exit(status)
 

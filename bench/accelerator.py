@@ -1,10 +1,11 @@
-"""``python3 -m bench.accelerator``: judges and times attnpool_flax on the GPU or TPU that is here, in at most eight minutes.
+"""Command ``python3 -m bench.accelerator``: judges and times attnpool_flax on a GPU or TPU in at most eight minutes.
 
-Installs nothing: it needs NumPy, JAX and Flax, and PyTorch stands beside where it is installed and sees the device. First a row
-of each reduction is judged within the tolerances of the contract, in at most three minutes; then every implementation is timed.
-A child process holds the device, and is ended where a step takes too long. The JSON file has all that is found, and
-docs/performance.md its table. The exit status is 1 if a row fails or a timed implementation of ours is wrong, and 2 where JAX is
-missing or sees no accelerator; ``--tiny`` rehearses all of it on any device, the CPU too, with tiny sizes.
+It installs nothing: it needs NumPy, JAX and Flax, and also times PyTorch if it is installed and sees the device. First
+it judges one row for each reduction within the tolerances of the contract, in at most three minutes. Then it times
+every implementation. A child process uses the device, and is killed if a step takes too long. The JSON file gets all
+results, and docs/performance.md the table. The exit status is 1 if a row fails or a timed implementation of ours is
+wrong, and 2 if JAX is missing or sees no accelerator. ``--tiny`` tries all of it with tiny sizes on any device,
+including a CPU.
 """
 
 import argparse
@@ -20,16 +21,16 @@ from bench import accelerator_page, page
 from bench.child import Child
 
 BUDGET = 8 * 60
-"""Seconds that the whole command may take."""
+"""Seconds for the whole command."""
 
 JUDGING = 3 / 8
-"""The part of them that the judge may take."""
+"""The part of these seconds for the judge."""
 
 STEP = 75
-"""Seconds that one step may take: judging a row, compiling and verifying a program, the rounds of a race."""
+"""Seconds for one step: judging a row, compiling and verifying a program, or the rounds of a race."""
 
 LAST = 3
-"""Seconds before the end at which no step is begun."""
+"""Seconds before the end after which no new step begins."""
 
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # PyTorch needs memory, too
 REHEARSAL = {"ATTNPOOL_PALLAS_INTERPRET": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
@@ -39,7 +40,7 @@ NO_TIME = "no time left"
 
 
 def main(arguments=None):
-    """Runs it where it can run, and returns the exit status."""
+    """Runs everything if there is an accelerator, and returns the exit status."""
     missing = extras.missing("flax")
     if missing:
         print(missing)
@@ -65,7 +66,7 @@ def run(session, folder, only=""):
         results, document = page.paths(folder)
         results = results.with_name("accelerator.json")
         for _ in session.steps(only):
-            save(found, results)  # after each: a run that is cut short leaves what it has
+            save(found, results)  # after each step, so that an interrupted run keeps its results
     finally:
         session.child.stop()
     page.write(results.with_name("results.json"), document, redraw=False)  # matplotlib may not be there
@@ -75,13 +76,13 @@ def run(session, folder, only=""):
 
 
 def save(found, path):
-    """Writes the JSON."""
+    """Writes the JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 class Run:
-    """A run within its time: what it asks the child, and what it found."""
+    """A run within its time limit: questions for the child process, and results."""
 
     def __init__(self, child, budget=BUDGET, tiny=False):
         self.child, self.tiny, self.begun = child, tiny, time.monotonic()
@@ -89,7 +90,7 @@ class Run:
         self.judged_until = self.begun + JUDGING * budget
 
     def describe(self):
-        """Asks what is here; None where there is no accelerator."""
+        """Returns the description of the device; None if there is no accelerator."""
         asked = self.child.ask({"ask": "describe"}, self.judged_until)
         if "error" in asked:
             print(f"JAX finds no device: {asked['error']}")
@@ -120,7 +121,7 @@ class Run:
                 yield
 
     def judge(self, name):
-        """Judges a row while there is time for it; a row that ends its process has failed."""
+        """Judges a row if there is time left; a row whose process ends has failed."""
         if self.judged_until - time.monotonic() < LAST:
             self.found["not reached"].append(f"{name}: {NO_TIME}")
             return
@@ -134,14 +135,14 @@ class Run:
         self.say(f"judged {name}: {verdict.get('status', 'not reached')}")
 
     def race(self, label, which):
-        """Times a case in one direction; a way that cannot, is wrong or takes too long is left out and listed."""
+        """Times a case in one direction; lists ways that fail, are wrong or take too long, and continues without them."""
         left_out = set()
         while (again := self._race(label, which, left_out)) is not None:
             left_out.add(again)
         self.say(f"timed {label}")
 
     def _race(self, label, which, left_out):
-        """Returns the way with which the process ended, without which the race is begun again; None where it is over."""
+        """Returns the way whose process ended, so that the race can begin again without it; None if the race is over."""
         opened = self.ask({"ask": "open"} | which)
         if "error" in opened:
             self.found["not reached"].append(f"{label}: {opened['error']}")
@@ -167,13 +168,13 @@ class Run:
         return None
 
     def ask(self, question):
-        """The answer to a question of a race."""
+        """Returns the answer to a question of a race."""
         if self.end - time.monotonic() < LAST:
             return {"error": NO_TIME}
         return self.child.ask(question, self.end)
 
     def say(self, line):
-        """Prints a line with the time that is left."""
+        """Prints a line with the remaining time."""
         print(f"{line} ({max(0, math.floor(self.end - time.monotonic()))} s left)", flush=True)
 
 

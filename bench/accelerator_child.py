@@ -1,9 +1,9 @@
-"""The process of ``make accelerator`` that holds the device: it answers a question a line, and its parent may end it.
+"""Child process of ``make accelerator`` that uses the device and answers one question per line.
 
-A race is made from several questions, so that a program that takes too long to compile costs itself and not the race: one that
-opens it, one for each way that it compiles and verifies, and one that times all of them in rounds of shuffled order together
-with a copy of the tokens, whose bandwidth is the ceiling. Bytes are what no way can do without: tokens read, and in a step
-written too.
+Its parent may kill it. A race consists of several questions, so that a program that takes too long to compile ends only
+itself, not the race: one question opens the race, one for each way compiles and verifies it, and one times all ways in
+rounds of random order, together with a copy of the tokens, whose bandwidth is the upper limit. Bytes are those that no
+way can avoid: tokens are read, and in a step also written.
 """
 
 import hashlib
@@ -46,14 +46,17 @@ ROWS = (
     "attentive_statistics_pooling",
     "additive_attention_pooling",
 )
-"""A row for each reduction: sum, softmax under one query and several, packed, maximum, order statistics, blocks of queries,
-largest products, mapped tokens, pairs, moments, and hidden units; the slowest to judge last."""
+"""Judged rows, one for each reduction, the slowest last.
+
+The reductions are the sum, the softmax under one query and several, packed tokens, the maximum, order statistics, blocks
+of queries, largest products, mapped tokens, pairs, moments, and hidden units.
+"""
 
 SCOPE = conformance.QUICK | {"gradients": True, "strict": True, "contract": True}
-"""Each row is judged in float32 and bfloat16, forward and gradient."""
+"""Scope of the judging: float32 and bfloat16, forward and gradient."""
 
 CALLS, SPAN = 20, 0.1
-"""Calls of one measurement, which waits only for the last one, and the seconds after which fewer are enough."""
+"""Calls of one measurement, which waits only for the last call, and the seconds after which fewer calls are enough."""
 
 ROUNDS = 5
 
@@ -69,24 +72,24 @@ CASES = (
     Case("attention_pooling", dict(B=1, L=131072, d=4096), note="long document", **NARROW),
     Case("attention_pooling", dict(B=8, L=131072, d=4096), note="long documents", **NARROW),
 )
-"""The table of the page, in the order in which it is measured."""
+"""Cases of the page's table, in the order in which they are measured."""
 
 BESIDE = ("Flax Linen", "jax.nn", "PyTorch")
 ROOM = 6
-"""A step may hold as many arrays like the tokens at once, those of peers included."""
+"""Number of arrays like the tokens that a step may need at once, including steps of peers."""
 
 COPY = "copy"
 
 
 class Answers:
-    """The answers, and the race that is open."""
+    """Answers to questions, and the open race."""
 
     def __init__(self, tiny):
         self.tiny = tiny
         self.cases = [SCALES["tiny"].case(case) if tiny else case for case in CASES]
 
     def describe(self):
-        """What is measured with and on, the rows that are judged and the races."""
+        """Returns device and versions, the rows that are judged, and the races."""
         device = jax.devices()[0]
         races = [(i, direction) for i in range(len(self.cases)) for direction in DIRECTIONS]
         return {
@@ -104,7 +107,7 @@ class Answers:
         }
 
     def judge(self, name):
-        """The verdict on a row."""
+        """Returns the verdict on a row."""
         (report,) = conformance.judge(attnpool_flax, only=(name,), **SCOPE).rows
         errors = {
             f"{dtype} {what}": [measure.error, measure.allowed]
@@ -120,7 +123,7 @@ class Answers:
         }
 
     def open(self, index, direction):
-        """Draws the arrays of a race; names its ways, a copy first."""
+        """Draws the arrays of a race; returns the names of its ways, a copy first."""
         self.case, self.direction = self.cases[index], direction
         limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
         self.arrays = None  # frees the race before
@@ -141,7 +144,7 @@ class Answers:
         return {"compile_seconds": each.compile_seconds}
 
     def time(self):
-        """The times of the ways that were added, in seconds a call."""
+        """Returns the times of the ways that were added, in seconds per call."""
         calls = {}
         for name, each in self.programs.items():
             start = time.perf_counter()
@@ -164,19 +167,19 @@ class Answers:
 
 
 def token_bytes(case):
-    """Bytes of the arrays of tokens."""
+    """Returns the bytes of the arrays of tokens."""
     return case.tokens() * jnp.dtype(case.dtype).itemsize
 
 
 def drawn(case):
-    """A case's arrays, drawn on the device."""
+    """Returns a case's arrays, drawn on the device."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     arrays = case.arrays(lambda shape: jax.random.normal(next(keys), shape, case.dtype))
     return Arrays(arrays.floats, jax.tree.map(jnp.asarray, arrays.fixed), arrays.cotangents)
 
 
 def ways(case, direction, arguments):
-    """A copy, the default, every implementation that the function has, and peers."""
+    """Returns the ways: a copy, the default, every implementation of the function, and peers."""
     yield Way(COPY, FLOOR, lambda floats, fixed: [2 * floats[name] for name in case.data()])
     default, *others = case.ways(direction)
     yield default
@@ -187,7 +190,7 @@ def ways(case, direction, arguments):
 
 
 def has_kernel(name, arguments, kernel):
-    """Whether a function has a kernel, be it one that refuses these arguments or this device."""
+    """Returns whether a function has a kernel, even if the kernel does not take these arguments or this device."""
     try:
         chosen_implementation(name, **arguments, implementation=kernel)
     except ValueError as error:
@@ -196,7 +199,7 @@ def has_kernel(name, arguments, kernel):
 
 
 def commit():
-    """The commit of the repository; None where it has no history."""
+    """Returns the commit of the repository; None without a history."""
     command = ["git", "-C", str(ROOT), "rev-parse", "--show-toplevel", "HEAD"]
     try:
         top, found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
@@ -206,7 +209,7 @@ def commit():
 
 
 def digest():
-    """The SHA-256 of the sources of ``attnpool_flax``, which says what ran even without a history."""
+    """Returns the SHA-256 of the sources of ``attnpool_flax``, which identifies the code also without a history."""
     folder, found = Path(importlib.util.find_spec("attnpool_flax").origin).parent, hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -214,12 +217,12 @@ def digest():
 
 
 def first_line(error):
-    """The first line of a message, or the error's name."""
+    """Returns the first line of a message, or the error's name."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def answered(answers, question):
-    """The answer to {"ask": name of a method, other keys: its arguments}; {"error": ...} where it raised."""
+    """Returns the answer to {"ask": name of a method, other keys: its arguments}; {"error": ...} if it raised."""
     try:
         return getattr(answers, question.pop("ask"))(**question)
     except AssertionError as error:
@@ -229,7 +232,7 @@ def answered(answers, question):
 
 
 def main(arguments):
-    """Answers lines of JSON until there is no more."""
+    """Answers lines of JSON until the input ends."""
     answers = Answers(tiny="--tiny" in arguments)
     for line in sys.stdin:
         print(MARK + json.dumps(answered(answers, json.loads(line))), flush=True)

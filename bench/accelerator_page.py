@@ -1,56 +1,56 @@
-"""The table of an accelerator, and the defaults that its times speak for, from its JSON."""
+"""Table of an accelerator from its JSON, and the defaults that its times support."""
 
 import math
 import statistics
 
 HEAD = "## On an accelerator\n"
-UNMEASURED = "Not measured: no GPU and no TPU was at hand. `make accelerator` fills this table where there is one.\n"
+UNMEASURED = "Nothing was timed on a GPU or a TPU yet. On a machine with one, `make accelerator` fills this table.\n"
 
 OURS, COPY = "attnpool", "copy"
 
 WORTH = 0.95
-"""The part of the default's time that another implementation may take at most to become the default."""
+"""Largest ratio to the default's time with which another implementation becomes the default."""
 
 
 def failed(found):
-    """What is wrong: rows that failed, and ways of ours whose results were."""
+    """Returns the failures: rows that failed, and ways of ours with wrong results."""
     rows = [f"{name}: {verdict['status']}" for name, verdict in found["judged"].items() if verdict["status"] != "pass"]
     return rows + found["wrong"]
 
 
 def section(found):
-    """The text of the section."""
+    """Returns the text of the section."""
     if found is None:
         return HEAD + "\n" + UNMEASURED
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     passed = [name for name, verdict in found["judged"].items() if verdict["status"] == "pass"]
     lines = [HEAD]
     if found["scale"] != "full":
-        lines += ["**A tiny run: that it runs, not how fast it is.**\n"]
+        lines += ["**A tiny run: its times mean nothing.**\n"]
     lines += [
         f"* {found['date']}, {found['device']} ({found['devices']}), {found['host']['system']}, commit {found['commit']}",
         f"* {versions}; missing: {', '.join(found['missing']) or 'none'}",
         f"* judged in float32 and bfloat16, forward and gradient: {', '.join(passed) or 'no row'} passed\n",
         *listed("Wrong:", failed(found)),
-        "GB/s are the bytes that no way can do without (tokens read, in a step an array like them written) by the median time;",
-        "the share is of the bandwidth of a copy in the same rounds. Below 1× attnpool is slower.\n",
+        "GB/s are the bytes that no implementation can avoid (tokens are read, in a step an array like them is written) divided",
+        "by the median time. The share is that of the bandwidth of a copy in the same rounds. Below 1× attnpool is slower.\n",
         "| case | way | GB/s (share of a copy) | attnpool is faster by |",
         "| --- | --- | --- | --- |",
         *rows(found["cases"]),
         "",
-        *listed("Defaults that the mean of time ÷ that of the default speaks for:", defaults(found["cases"])),
+        *listed("Defaults that the times support (mean of time ÷ time of the default):", defaults(found["cases"])),
         *listed("Not reached:", found["not reached"]),
     ]
     return "\n".join(lines)
 
 
 def listed(head, lines):
-    """A list below a line, or nothing."""
+    """Returns a list below a line, or nothing."""
     return [f"{head}\n", *(f"* {line}" for line in lines), ""] if lines else []
 
 
 def rows(cases):
-    """A line for each way of each case."""
+    """Yields a line for each way of each case."""
     for case in cases:
         seconds, about = case["seconds"], f"{case['function']}, {case['title']}, {case['direction']}"
         for name, times in seconds.items():
@@ -67,12 +67,12 @@ def rows(cases):
 
 
 def ratio(times, others):
-    """The median over rounds of a time by another."""
+    """Returns the median over rounds of the ratio of two times."""
     return statistics.median(t / o for t, o in zip(times, others, strict=True))
 
 
 def defaults(cases):
-    """A line for each function: the implementation that its times speak for, beside the default."""
+    """Yields a line for each function: the implementation that its times support, and the default."""
     for function in dict.fromkeys(case["function"] for case in cases):
         own = [case for case in cases if case["function"] == function]
         found = {}

@@ -1,4 +1,4 @@
-"""What is measured: one row a case, its sizes by the letters of its function's shapes."""
+"""Cases of the benchmarks: one row each, with sizes by the letters of the function's shapes."""
 
 import inspect
 import math
@@ -18,15 +18,16 @@ from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way
 
 @dataclass(frozen=True)
 class Function:
-    """A function, its arguments and what stands beside it.
+    """A function, its arguments and the formulas that it is compared with.
 
     Attributes:
-      shapes: of its arguments, a letter an axis. B and C are batch axes, D is 3d, 1 is 1; masks end in "mask".
-      per: what temporaries are divided by: its name, and the shapes whose bytes it has.
-      largest: the largest array of one example that the oracle makes.
-      plain: the formula as one would write it, in JAX.
-      notebook: the notebook's NumPy.
-      spread: letters whose sizes' product the tokens are scaled by, so that scores are about 1.
+      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is 1; masks end in
+        "mask".
+      per: the unit of temporaries: its name, and the shapes whose bytes it has.
+      largest: the largest array that the oracle makes for one example.
+      plain: the usual formula in JAX.
+      notebook: the notebook's NumPy formula.
+      spread: letters of sizes; tokens are scaled by the product of these sizes, so that scores are about 1.
     """
 
     shapes: dict
@@ -111,19 +112,19 @@ FUNCTIONS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One row of what is measured.
+    """One case of the benchmarks.
 
     Attributes:
-      name: of the function.
-      sizes: by letter.
-      beside: kinds of ways beside ours: PLAIN, FLOOR, "peers" or names of peers.
-      note: what else is special about it.
+      name: the name of the function.
+      sizes: sizes by letter.
+      beside: the ways besides ours: PLAIN, FLOOR, "peers" or names of peers.
+      note: other properties of the case, as its title shows them.
       options: further arguments of the function.
       real: the fewest and the most real tokens of a sequence, as parts of its length.
-      dtype: of the floating arrays.
-      steps: whether a step is measured, too.
-      per: what temporaries are divided by, if not what the function says.
-      quick: whether a quick run measures it, too.
+      dtype: the dtype of the floating arrays.
+      steps: whether a step is also measured.
+      per: the unit of temporaries, if it is not the function's.
+      quick: whether a quick run also measures it.
     """
 
     name: str
@@ -142,23 +143,23 @@ class Case:
 
     @property
     def function(self):
-        """The row of FUNCTIONS."""
+        """The case's row of FUNCTIONS."""
         return FUNCTIONS[self.name]
 
     @property
     def title(self):
-        """Sizes and what is special."""
+        """Sizes and note, as text."""
         known = {letter: size for letter, size in self.sizes.items() if letter != "c"}
         sizes = " ".join(f"{letter}={size}" for letter, size in known.items())
         return ", ".join(filter(None, [sizes, self.note]))
 
     def shape(self, letters):
-        """A shape as numbers."""
+        """Returns a shape as numbers."""
         sizes = self.sizes | {"1": 1, "D": 3 * self.sizes["d"]}
         return tuple(sizes[letter] for letter in letters)
 
     def unit(self):
-        """(name, bytes) that temporaries are divided by."""
+        """Returns (name, bytes) of the unit of temporaries."""
         name, *shapes = self.per or self.function.per
         return name, sum(int(np.prod(self.shape(s))) for s in shapes) * jnp.dtype(self.dtype).itemsize
 
@@ -168,7 +169,7 @@ class Case:
         return [name for name, letters in shapes if letters[0] in "BCN" and not _is_fixed(name)]
 
     def masks(self, rng):
-        """Masks in NumPy: the first so many tokens are real, another number for each example; and segment numbers."""
+        """Returns masks in NumPy, with real tokens first and random lengths; and segment ids."""
         drawn = {}
         for name, letters in self.function.shapes.items():
             if name.endswith("mask"):
@@ -180,7 +181,7 @@ class Case:
         return drawn
 
     def floats(self, normal):
-        """Floating arrays from ``normal(shape)``: parameters by their fan-in, tokens so that scores are about 1."""
+        """Returns floating arrays from ``normal(shape)``, scaled by fan-in, or so that scores are about 1."""
         drawn, spread = {}, float(np.prod([self.sizes[a] for a in self.function.spread])) ** -0.25
         for name, letters in self.function.shapes.items():
             shape = self.shape(letters)
@@ -193,7 +194,7 @@ class Case:
         return drawn
 
     def arrays(self, normal=None):
-        """Arguments and the cotangents of the results; ``normal(shape)`` draws floats, NumPy's if it is None."""
+        """Returns arguments and cotangents of results; ``normal(shape)`` draws floats, with NumPy if it is None."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
         normal = normal or (lambda shape: rng.standard_normal(shape, np.float32))
         floats, fixed = self.floats(normal), self.masks(rng)
@@ -201,11 +202,11 @@ class Case:
         return Arrays(floats, fixed, [normal(part.shape).astype(np.float32) for part in results])
 
     def tokens(self):
-        """How many numbers the arrays of tokens hold."""
+        """Returns the number of elements of the arrays of tokens."""
         return sum(math.prod(self.shape(self.function.shapes[name])) for name in self.data())
 
     def ways(self, direction):
-        """What is measured, ours first."""
+        """Returns the ways, ours first."""
         found = list(self._ours())
         if FLOOR in self.beside:
             found += floors(self, direction)
@@ -231,18 +232,18 @@ class Case:
 
 
 def _is_fixed(name):
-    """Whether an argument is no floating array."""
+    """Returns whether an argument is not a floating array."""
     return name.endswith(("mask", "segment_ids"))
 
 
 def _numbers(rng, length, count):
-    """Sorted segment numbers of tokens; the segments are as long as texts are, log-normal."""
+    """Returns sorted segment ids of tokens; lengths of segments are log-normal, like those of texts."""
     parts = np.cumsum(rng.lognormal(0, 0.7, count))
     return np.searchsorted(parts / parts[-1], np.arange(length) / length).astype(np.int32)
 
 
 def calling(function, options):
-    """A way's function: one of ours with these options, from floats and fixed arrays to its results."""
+    """Returns one of our functions with options, as a function of floats and fixed arrays."""
 
     def call(floats, fixed):
         return jax.tree.leaves(function(**floats, **fixed, **options))

@@ -1,4 +1,4 @@
-"""Child processes that answer questions within time limits; one that takes too long or dies is replaced by the next question."""
+"""Child processes that answer questions within time limits, and are started again after a time-out or crash."""
 
 import json
 import math
@@ -12,20 +12,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 START = 120.0
-"""Seconds that a process may take beside, until it answers for the first time: it imports JAX and finds or describes a device."""
+"""Additional seconds for the first answer: the process imports JAX and finds or describes a device."""
 
 MARK = "\x1e"
-"""The first character of an answer, a line of JSON: other lines are what libraries print."""
+"""First character of an answer, a line of JSON; libraries print other lines."""
 
 
 class Child:
-    """A process that answers one question after another; it is started when it is needed.
+    """A process that answers one question after another; it starts with the first question.
 
     Attributes:
-      command: what is run.
-      limit: seconds that an answer may take.
-      environment: variables beside those of this process.
-      start: seconds that the first answer of a process may take beside.
+      command: the command.
+      limit: seconds for an answer.
+      environment: environment variables, in addition to those of this process.
+      start: additional seconds for the first answer of a process.
       process: the running process, or None.
     """
 
@@ -35,7 +35,7 @@ class Child:
         self.process, self.fresh = None, True
 
     def ask(self, question, end=math.inf):
-        """The answer to a question, or {"error": ...} where the process took too long, until ``end`` at most, or died."""
+        """Returns the answer, or {"error": ...} if the process died or took too long (``end`` is the latest time)."""
         if self.process is None:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             environment = os.environ | self.environment | {"PYTHONPATH": path}
@@ -60,7 +60,7 @@ class Child:
         return answer
 
     def _answer(self, deadline):
-        """The next answer, or None."""
+        """Returns the next answer, or None."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while True:
@@ -78,7 +78,7 @@ class Child:
                 self.buffer += more
 
     def stop(self):
-        """Ends the process; returns its status and the last line of what it wrote as errors."""
+        """Ends the process; returns its status and the last line of its standard error."""
         if self.process is None:
             return None
         self.process.kill()

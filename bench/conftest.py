@@ -1,4 +1,4 @@
-"""The suite's own option, and what its JSON says of the machine."""
+"""Option ``--scale`` of the suite, and information about the machine in its JSON."""
 
 import datetime
 import os
@@ -11,12 +11,12 @@ from bench.table import SCALES
 
 
 def pytest_addoption(parser):
-    """``--scale``: how large the run is."""
+    """Adds ``--scale``, the size of the run."""
     parser.addoption("--scale", choices=list(SCALES), default="full")
 
 
 def pytest_generate_tests(metafunc):
-    """The lengths of the pictures depend on the scale."""
+    """Sets the lengths of the pictures by the scale."""
     if "point" in metafunc.fixturenames:
         from bench.table import SWEEPS
 
@@ -27,12 +27,12 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="session")
 def scale(pytestconfig):
-    """The scale of this run."""
+    """Returns the scale of this run."""
     return SCALES[pytestconfig.getoption("--scale")]
 
 
 def pytest_benchmark_update_machine_info(config, machine_info):
-    """Replaces the machine's name and its many details by what the page says."""
+    """Replaces pytest-benchmark's details of the machine by those on the page."""
     brand = machine_info.get("cpu", {}).get("brand_raw", machine_info.get("machine", ""))
     machine_info.clear()
     machine_info.update(
@@ -48,7 +48,7 @@ def pytest_benchmark_update_machine_info(config, machine_info):
 
 
 def pytest_benchmark_update_json(config, benchmarks, output_json):
-    """Keeps what the page needs: pytest-benchmark's own statistics are of whole rounds."""
+    """Removes pytest-benchmark's own statistics, which are those of whole rounds."""
     output_json["commit_info"] = {key: output_json["commit_info"].get(key) for key in ("id", "dirty")}
     for benchmark in output_json["benchmarks"]:
         benchmark["stats"] = {key: benchmark["stats"][key] for key in ("rounds", "median")}

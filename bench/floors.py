@@ -1,4 +1,4 @@
-"""What no way of computing something can do without, measured in the same rounds."""
+"""Floors: computations that no implementation can avoid, measured in the same rounds."""
 
 from functools import partial
 
@@ -8,18 +8,18 @@ import jax.numpy as jnp
 from bench.programs import FLOOR, FORWARD, Way
 
 BLOCK = 2**20
-"""Products that stay in the cache together."""
+"""Number of products that fit into the cache together."""
 
 PRODUCTS = {
     "code_wise_attention": ("context", "query", False),
     "mask_attention": ("context", "query", True),
     "bidaf_attention": ("context", "query", True),
 }
-"""Functions of all pairs of tokens: whose rows meet whose columns, and whether the columns are averaged for each row."""
+"""Functions of all pairs of tokens: (arrays of rows and columns, whether columns are averaged for each row)."""
 
 
 def floors(case, direction):
-    """The products of all pairs where a function needs them, the writing of what is much larger than x, else reading x."""
+    """Returns the floor of a case: products of all pairs, writing a result much larger than x, or reading x."""
     pairs = PRODUCTS.get(case.name)
     if case.options.get("reduction") == "max":
         pairs = "x", "y", False
@@ -47,7 +47,7 @@ def _written(floats, fixed):
 
 
 def _products(own, other, averaged, floats, fixed):
-    """The largest product of each row, or the columns summed under its products; a step computes a block once more."""
+    """Returns the largest products of rows, or sums of columns weighted by products; a step recomputes blocks."""
     rows, columns = floats[own], floats[other]
 
     @partial(jax.checkpoint, prevent_cse=False)

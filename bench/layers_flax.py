@@ -1,7 +1,7 @@
 """Flax's attention layers with the parameters of ``attnpool_flax.multi_head_attention``.
 
-Each takes a dict of arrays by that function's names, and a boolean mask [B, m]. tests/peers holds their results and gradients
-against ours.
+Each function takes a dict of arrays by that function's argument names, and a boolean mask [B, m]. tests/peers compares
+their results and gradients with ours.
 """
 
 import flax.linen as nn
@@ -9,22 +9,22 @@ from flax import nnx
 
 
 def heads_of(arrays):
-    """The number of heads and the width of each."""
+    """Returns the number of heads and the width of each."""
     return arrays["query_kernel"].shape[1:]
 
 
 def parameters_of(arrays):
-    """[(part, kernel, bias or None)] of the four affine maps."""
+    """Returns [(part, kernel, bias or None)] of the four affine maps."""
     return [(part, arrays[f"{part}_kernel"], arrays.get(f"{part}_bias")) for part in ("query", "key", "value", "out")]
 
 
 def inputs_of(arrays):
-    """Queries, keys and values."""
+    """Returns queries, keys and values."""
     return tuple(arrays[part] for part in ("query", "key", "value"))
 
 
 def _maps(arrays):
-    """The parameters as Flax names them."""
+    """Returns the parameters by Flax's names."""
     return {
         part: {"kernel": kernel} if bias is None else {"kernel": kernel, "bias": bias}
         for part, kernel, bias in parameters_of(arrays)
@@ -32,7 +32,7 @@ def _maps(arrays):
 
 
 def linen_layer(arrays, mask, need_weights=False):
-    """Linen's MultiHeadDotProductAttention: the result, and the weights that it sows if they are asked for."""
+    """Computes Linen's ``MultiHeadDotProductAttention``: the result, and the sown weights if requested."""
     heads, width = heads_of(arrays)
     module = nn.MultiHeadDotProductAttention(
         heads,
@@ -49,7 +49,7 @@ def linen_layer(arrays, mask, need_weights=False):
 
 
 def nnx_layer(arrays, mask):
-    """NNX's MultiHeadAttention."""
+    """Computes NNX's ``MultiHeadAttention``."""
     heads, width = heads_of(arrays)
     module = nnx.MultiHeadAttention(
         heads,

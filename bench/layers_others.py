@@ -1,4 +1,4 @@
-"""jax.nn, Keras (on JAX) and Equinox, with our parameters."""
+"""Attention of jax.nn, Keras (on JAX) and Equinox, with attnpool's parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -7,13 +7,13 @@ from bench.layers_flax import heads_of, inputs_of, parameters_of
 
 
 def affine(x, kernel, bias, axes):
-    """A dense map over the last axis, or the last two."""
+    """Applies a dense map over the last axis, or the last two."""
     product = jnp.einsum(axes, x, kernel)
     return product if bias is None else product + bias.reshape((1,) * (product.ndim - bias.ndim) + bias.shape)
 
 
 def jax_layer(arrays, mask):
-    """jax.nn.dot_product_attention between dense maps."""
+    """Computes multi-head attention by ``jax.nn.dot_product_attention`` between dense maps."""
     maps = {part: (kernel, bias) for part, kernel, bias in parameters_of(arrays)}
     query, key, value = (
         affine(x, *maps[part], "bld,dhc->blhc")
@@ -24,7 +24,7 @@ def jax_layer(arrays, mask):
 
 
 def jax_pooling(floats, fixed):
-    """attention_pooling by jax.nn.dot_product_attention with one head."""
+    """Computes ``attention_pooling`` by ``jax.nn.dot_product_attention`` with one head."""
     x, query = floats["x"], floats["query"]
     key = (x @ floats["key_kernel"])[:, :, None]
     query = jnp.broadcast_to(query, (len(x), 1, 1, len(query)))
@@ -33,7 +33,7 @@ def jax_pooling(floats, fixed):
 
 
 def jax_mask_attention(floats, fixed):
-    """mask_attention by jax.nn.dot_product_attention with one head."""
+    """Computes ``mask_attention`` by ``jax.nn.dot_product_attention`` with one head."""
     query, context = floats["query"][:, :, None], floats["context"][:, :, None]
     mask = fixed["query_mask"][:, None, None]
     result = jax.nn.dot_product_attention(context, query, query, mask=mask, scale=1.0)
@@ -41,7 +41,7 @@ def jax_mask_attention(floats, fixed):
 
 
 def equinox_layer(arrays, mask):
-    """equinox.nn.MultiheadAttention, an example at a time under vmap, as its documentation has it."""
+    """Computes ``equinox.nn.MultiheadAttention`` for one example at a time under vmap, as in its documentation."""
     import equinox
 
     heads, width = heads_of(arrays)
@@ -73,13 +73,13 @@ def equinox_layer(arrays, mask):
 
 
 def _keras_call(layer, variables, *inputs, **options):
-    """The result of a Keras layer with these arrays for its variables; it was built outside of any trace."""
+    """Returns the result of a Keras layer with these arrays as variables; the layer was built outside of any trace."""
     result, _ = layer.stateless_call(variables, [], *inputs, **options)
     return [result]
 
 
 def keras_layer(arrays, mask):
-    """keras.layers.MultiHeadAttention."""
+    """Computes ``keras.layers.MultiHeadAttention``."""
     import keras
 
     heads, width = heads_of(arrays)
@@ -92,7 +92,7 @@ def keras_layer(arrays, mask):
 
 
 def keras_mask_attention(floats, fixed):
-    """mask_attention by keras.layers.Attention."""
+    """Computes ``mask_attention`` by ``keras.layers.Attention``."""
     import keras
 
     query, context = floats["query"], floats["context"]
@@ -102,7 +102,7 @@ def keras_mask_attention(floats, fixed):
 
 
 def keras_additive(floats, fixed):
-    """Additive attention by keras.layers.AdditiveAttention, whose scale is our out_kernel, between dense maps."""
+    """Computes additive attention by ``keras.layers.AdditiveAttention``, whose scale is our out_kernel."""
     import keras
 
     query, key, value = floats["query"], floats["key"], floats["value"]
@@ -114,7 +114,7 @@ def keras_additive(floats, fixed):
 
 
 def pooling_by(layer):
-    """multi_head_attention_pooling by a layer: every example has the same queries."""
+    """Computes ``multi_head_attention_pooling`` by a layer, with the same queries for every example."""
 
     def pool(floats, fixed):
         x, query = floats["x"], floats["query"]

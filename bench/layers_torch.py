@@ -1,6 +1,6 @@
-"""PyTorch's attention, and the notebooks' formulas written anew in PyTorch, their masks mended.
+"""PyTorch's attention, and the notebooks' formulas in PyTorch with corrected masks.
 
-tests/peers holds the first two against ours, results and gradients.
+tests/peers compares the results and gradients of the first two with ours.
 """
 
 import torch
@@ -10,11 +10,11 @@ from bench.layers_flax import heads_of, inputs_of, parameters_of
 NO_WEIGHT = -torch.inf
 
 DOCUMENTS = 64
-"""Documents whose products with all queries exist at once."""
+"""Number of documents per block."""
 
 
 def torch_layer(arrays, mask, need_weights=False):
-    """nn.MultiheadAttention; its parameters are ours, turned and flattened, and True in its mask means padding."""
+    """Computes ``nn.MultiheadAttention`` with our parameters, transposed and flattened; True in its mask is padding."""
     heads, width = heads_of(arrays)
     embed, biased = heads * width, "out_bias" in arrays
     widths = [part.shape[-1] for part in inputs_of(arrays)]
@@ -48,7 +48,7 @@ def torch_layer(arrays, mask, need_weights=False):
 
 
 def torch_function(arrays, mask, scale=None):
-    """F.scaled_dot_product_attention: one argument for either the mask or the bias, which then says both."""
+    """Computes ``F.scaled_dot_product_attention``, whose one argument for a mask or a bias gets both combined."""
     bias = arrays.get("bias")
     seen = mask[:, None]
     given = seen if bias is None else torch.where(seen, bias, NO_WEIGHT)
@@ -56,14 +56,14 @@ def torch_function(arrays, mask, scale=None):
 
 
 def pooling_layer(floats, fixed):
-    """multi_head_attention_pooling by nn.MultiheadAttention: every example has the same queries."""
+    """Computes ``multi_head_attention_pooling`` by ``nn.MultiheadAttention``; all examples have the same queries."""
     x, query = floats["x"], floats["query"]
     arrays = floats | {"query": query.expand(len(x), *query.shape), "key": x, "value": x}
     return torch_layer(arrays, fixed["mask"])
 
 
 def pooling_function(floats, fixed):
-    """attention_pooling by F.scaled_dot_product_attention."""
+    """Computes ``attention_pooling`` by ``F.scaled_dot_product_attention``."""
     x = floats["x"]
     query = floats["query"].expand(len(x), 1, 1, -1)
     key = (x @ floats["key_kernel"])[:, None]
@@ -72,7 +72,7 @@ def pooling_function(floats, fixed):
 
 
 def mask_attention_function(floats, fixed):
-    """mask_attention by F.scaled_dot_product_attention."""
+    """Computes ``mask_attention`` by ``F.scaled_dot_product_attention``."""
     query, context = floats["query"], floats["context"]
     arrays = {"query": context[:, None], "key": query[:, None], "value": query[:, None]}
     (result,) = torch_function(arrays, fixed["query_mask"][:, None], scale=1.0)
@@ -80,7 +80,7 @@ def mask_attention_function(floats, fixed):
 
 
 def cross_pooling(floats, fixed):
-    """cross_attention_pooling as the notebook writes it, by the full score matrix, scores of padding masked."""
+    """Computes ``cross_attention_pooling`` by the notebook's full score matrix, with masked scores of padding."""
     x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]
     x = x * x_mask[..., None]
     y = y * y_mask[..., None]
@@ -94,7 +94,7 @@ def cross_pooling(floats, fixed):
 
 
 def additive_attention(floats, fixed):
-    """Additive attention as d2l writes it."""
+    """Computes additive attention as d2l does."""
     query = (floats["query"] @ floats["query_kernel"])[:, :, None]
     key = (floats["key"] @ floats["key_kernel"])[:, None]
     scores = torch.tanh(query + key) @ floats["out_kernel"]
@@ -103,21 +103,21 @@ def additive_attention(floats, fixed):
 
 
 def _gated_scores(x, floats):
-    """[..., L] as Ilse, Tomczak and Welling's code has them."""
+    """Returns scores [..., L] as in the code of Ilse, Tomczak and Welling."""
     hidden = torch.tanh(x @ floats["kernel"] + floats["bias"])
     gate = torch.sigmoid(x @ floats["gate_kernel"] + floats["gate_bias"])
     return (hidden * gate) @ floats["out_kernel"]
 
 
 def gated_pooling(floats, fixed):
-    """Gated attention pooling by the formula."""
+    """Computes gated attention pooling by the formula."""
     x = floats["x"]
     weights = torch.softmax(_gated_scores(x, floats), dim=-1)
     return [torch.bmm(weights[:, None], x)[:, 0]]
 
 
 def gated_aggregation(floats, fixed):
-    """torch_geometric.nn.AttentionalAggregation, whose bags stand in one row, with the same gate."""
+    """Computes ``torch_geometric.nn.AttentionalAggregation`` with the same gate; all bags are one packed array."""
     from torch_geometric.nn import AttentionalAggregation
 
     bags, length, width = floats["x"].shape
@@ -127,7 +127,7 @@ def gated_aggregation(floats, fixed):
 
 
 def maxsim_in_blocks(floats, fixed):
-    """ColBERT's scores by einsum, of so many documents at a time that their products fit."""
+    """Computes ColBERT's scores by einsum, for blocks of documents whose products fit into memory."""
     x, x_mask, found = floats["x"], fixed["x_mask"], []
     for y, y_mask in zip(floats["y"].split(DOCUMENTS), fixed["y_mask"].split(DOCUMENTS), strict=True):
         products = torch.einsum("bld,ctd->bclt", x, y).masked_fill(~y_mask[None, :, None], NO_WEIGHT)

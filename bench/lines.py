@@ -1,6 +1,6 @@
-"""A line for every function of the table: ours beside one read of its inputs, and beside the oracle.
+"""Timing of every function of the table against one read of its inputs, and against the oracle.
 
-The arguments are the conformance kit's, drawn from the row, so that a new row has its line at once.
+The arguments are the cases of the conformance tests, drawn from the function's row, so a new row has its line at once.
 """
 
 from functools import partial
@@ -24,15 +24,15 @@ BATCHES = {"full": 32, "quick": 8}
 ROWS = table.VARIANTS
 
 CHOOSES = {"semantic_match": "the largest of many cosines may be another one once they are rounded"}
-"""Functions that are verified on the kit's own few tokens, and why."""
+"""Functions that are verified on the few tokens of the conformance cases, each with the reason."""
 
 
 class Line:
-    """One row of the table as something to measure."""
+    """One row of the table as a benchmark."""
 
     def __init__(self, row, scale):
-        _, names, options = next(iter(drawing.configurations(row)))  # what is required, and masks
-        batch, sizes = drawing.BATCH, {}  # the kit's own are tiny
+        _, names, options = next(iter(drawing.configurations(row)))  # required arguments and masks
+        batch, sizes = drawing.BATCH, {}  # those of the conformance cases are tiny
         if scale in BATCHES:
             batch, sizes = (BATCHES[scale],), SIZES | {"B": BATCHES[scale]}
         self.row, self.scale = row, scale
@@ -47,7 +47,7 @@ class Line:
         return self.row.name
 
     def arrays(self):
-        """Floating arguments and the others; no cotangents, for a line is forward alone."""
+        """Returns floating arguments and the others; there are no cotangents, because a line is forward only."""
         floats = {name: value for name, value in self.values.items() if value.dtype == np.float32}
         return Arrays(floats, {name: value for name, value in self.values.items() if name not in floats}, [])
 
@@ -57,17 +57,17 @@ class Line:
         return jax.tree.leaves(getattr(namespace, self.row.name)(*args, **kwargs))
 
     def ways(self):
-        """Ours, one read where there is a floating array, the oracle."""
+        """Returns the ways: ours, one read if there is a floating array, the oracle."""
         yield Way(OURS, OURS, partial(self._call, attnpool_flax))
         if self.arrays().floats:
             yield Way("one read", FLOOR, lambda floats, fixed: [jnp.sum(x) for x in floats.values()])
         yield Way("attnpool_ref", PLAIN, partial(self._call, attnpool_ref), library="numpy")
 
     def programs(self):
-        """The program of each way, by name: verified ones.
+        """Returns the verified program of each way, by name.
 
         Raises:
-          AssertionError: ours is further from the oracle's than rounding explains.
+          AssertionError: our result differs from the oracle's by more than rounding.
         """
         ways, arrays = list(self.ways()), self.arrays()
         programs = {way.name: program(way, FORWARD, arrays) for way in ways}

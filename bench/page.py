@@ -1,4 +1,4 @@
-"""docs/performance.md from the JSON of a run: the same JSON gives the same page, byte for byte."""
+"""Text of docs/performance.md from the JSON of a run: the same JSON gives the same page, byte for byte."""
 
 import json
 from itertools import groupby
@@ -12,44 +12,46 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HEAD = """# Performance
 
-Written by `make bench` from `bench/results.json`. The page has ratios, because times differ between machines, and
-between the hours of one. All ways of doing one thing run in one process, in rounds of shuffled order, with the caches
-swept between. Before they are timed, the results of each are compared with the oracle, and its gradients with those of
-attnpool.
+This page compares the speed of attnpool's functions with that of other libraries. `make bench` measures it and writes the
+page from `bench/results.json`. The page has ratios of times, because times differ between machines and, on one machine,
+between hours. All implementations of a case run in one process, in rounds of random order, and the CPU's caches are
+overwritten between two calls. Before the timing, all results are compared with the oracle (the definition in
+`attnpool_ref`), and the gradients of the others with those of attnpool.
 
 * **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
-* **1.5× the floor**: attnpool takes 1.5 times as long as what no implementation can do without. This floor is measured
-  in the same rounds:
+* **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid,
+  timed in the same rounds. If attnpool skips padding, it can take less than this floor. The floors are:
   * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
-  * **the products alone**: where every pair of tokens has a product, the matrix products, in blocks.
-* A number is the median over the rounds; the lowest and the highest round are in parentheses.
+  * **the products alone**: for functions with a product for every pair of tokens, the matrix products, in blocks.
+* A number is the median over the rounds. The lowest and the highest round are in parentheses.
 * **forward** computes the result, **step** the result and the gradients of all floating arrays.
 
-The libraries and formulas, all with the same parameters:
+These libraries and formulas are compared, all with the same parameters:
 
-* **plain**: the formula as one would write it in JAX, with the full matrix of scores. For `attention_pooling` it
-  computes a key for each token.
-* **einsum**: attnpool with `implementation="einsum"`. The other rows use the default, which was "tiles" here.
-* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the notebook's formula with its masks
-  corrected; for MaxSim `torch.einsum` in blocks of 64 documents.
-* **PyG**: `AttentionalAggregation`. **jax.nn**: `jax.nn.dot_product_attention`.
+* **plain**: the usual formula in JAX, with the full matrix of scores. For `attention_pooling` it computes a key for each
+  token.
+* **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. The default, which is
+  compared with all of these, was "tiles" here: one block of tokens after another.
+* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the formula of a
+  [notebook](notebooks/README.md) with corrected masks; for MaxSim `torch.einsum` in blocks of 64 documents.
+* **PyG**: `AttentionalAggregation` of PyTorch Geometric. **jax.nn**: `jax.nn.dot_product_attention`.
 
-The letters of the sizes: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
+Sizes have these letters: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
 candidates, N packed tokens.
 """
 
-UNMEASURED = "Not measured yet: `make bench` writes its figures here.\n"
+UNMEASURED = "Not measured yet. `make bench` writes its figures here.\n"
 
 
 def paths(folder=None):
-    """(JSON, page) in a folder, or where the repository has them."""
+    """Returns the paths of (JSON, page) in a folder, or in the repository."""
     if folder is None:
         return ROOT / "bench" / "results.json", ROOT / "docs" / "performance.md"
     return Path(folder) / "results.json", Path(folder) / "performance.md"
 
 
 def write(results, document, redraw=True):
-    """Writes the page, and its pictures if they are to be drawn anew, from the JSON files that are there."""
+    """Writes the page from the existing JSON files, and its pictures if ``redraw``."""
     files = [results, results.with_name("accelerator.json"), results.with_name("aot.json")]
     found, measured, compiled = (json.loads(file.read_text()) if file.exists() else None for file in files)
     document.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +61,7 @@ def write(results, document, redraw=True):
 
 
 def page(found, accelerator=None, compiled=None):
-    """The text."""
+    """Returns the text of the page."""
     parts = [HEAD]
     if found is None:
         parts.append(UNMEASURED)
@@ -73,18 +75,18 @@ def page(found, accelerator=None, compiled=None):
 
 
 def benchmarks_of(found, part):
-    """The races of one part, in the order of the table."""
+    """Returns the races of one part, in the order of the table."""
     return [b["extra_info"] for b in found["benchmarks"] if b["extra_info"]["part"] == part]
 
 
 def table(head, rows):
-    """A Markdown table."""
+    """Returns a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
 
 
 def about(machine):
-    """What it was measured with."""
+    """Returns the lines about hardware, versions and threads."""
     threads = ", ".join(f"{name} {count}" for name, count in machine["threads"].items())
     lines = [
         f"* {machine['date']}, {machine['cpu']} ({machine['device']}), {machine['cores']} cores",
@@ -93,54 +95,52 @@ def about(machine):
         f"* missing peers: {', '.join(machine['missing']) or 'none'}",
     ]
     if machine["scale"] != "full":
-        lines.insert(
-            0, f"**A {machine['scale']} run, of small sizes and few rounds: that it runs, not how fast it is.**\n"
-        )
+        lines.insert(0, f"**A {machine['scale']} run, with small sizes and few rounds: its times mean nothing.**\n")
     return "\n".join(lines) + "\n"
 
 
 def number(value):
-    """A ratio with three digits at most."""
+    """Returns a ratio with at most three digits."""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def spread(numbers):
-    """The lowest and the highest round in parentheses."""
+    """Returns the lowest and the highest round in parentheses."""
     return f"({number(numbers[1])} to {number(numbers[2])})"
 
 
 def faster(theirs, ours):
-    """How much faster ours is, from times by round."""
+    """Returns how many times faster ours is, from times by round."""
     numbers = ratio(theirs, ours)
     words = "faster" if numbers[0] >= 1 else "as fast"
     return f"{number(numbers[0])}× {words} {spread(numbers)}"
 
 
 def times(ours, floor, name):
-    """How many times as long as a floor ours takes, from times by round."""
+    """Returns how many times as long as a floor ours takes, from times by round."""
     numbers = ratio(ours, floor)
     return f"{number(numbers[0])}× {name} {spread(numbers)}"
 
 
 def is_other(name, race):
-    """Whether a way is another program than the default of attnpool: only einsum is, where tiles are the default."""
+    """Returns whether an implementation is not attnpool's default; with the same program as the default it is."""
     way, ours = race["ways"][name], race["ways"]["attnpool"]
     return name != "attnpool" and (way["kind"] != ours["kind"] or way["temporaries"] != ours["temporaries"])
 
 
 def where(found):
-    """The hardware of the run, as the beginning of a sentence."""
+    """Returns the hardware of the run, as the beginning of a sentence."""
     machine = found["machine_info"]
     return f"On {machine['cores']} cores of an {machine['cpu']} ({machine['device']})"
 
 
 def cards(found, head, cells):
-    """A section for each case, with a row for each way and a column for each direction.
+    """Returns a section for each case, with a row for each implementation and a column for each direction.
 
     Args:
       found: the JSON of a run.
-      head: title of the column of ways.
-      cells: from a race to (way, cell) pairs.
+      head: title of the column of implementations.
+      cells: a function from a race to (implementation, cell) pairs.
     """
     races = [race for race in benchmarks_of(found, "case") if "attnpool_ref" not in race["ways"]]
     parts = []
@@ -165,13 +165,13 @@ def _compared(race):
 
 
 def cases(found):
-    """Times of the cases, forward and step."""
-    text = f"{where(found)}, a call with attnpool's default takes:\n\n"
+    """Returns the section of times, forward and step."""
+    text = f"{where(found)}, attnpool's default compares with the others as follows.\n\n"
     return "## Time\n\n" + text + cards(found, "compared with", _compared)
 
 
 def oracle(found):
-    """The oracle beside the notebook's NumPy."""
+    """Returns the section that compares the oracle with the notebooks' NumPy."""
     rows = []
     for race in benchmarks_of(found, "case"):
         if "attnpool_ref" in race["ways"]:
@@ -181,17 +181,17 @@ def oracle(found):
             )
             rows.append([race["function"], race["title"].partition(", ")[0], cell])
     text = (
-        f"{where(found)}, compared with the NumPy code of the notebooks that attnpool began with, which computes in\n"
-        "float32. The definition computes in float64 and checks its arguments.\n\n"
+        f"{where(found)}, the definitions in `attnpool_ref` are compared with the NumPy code of the notebooks that\n"
+        "attnpool began with. That code computes in float32. The definitions compute in float64 and check their arguments.\n\n"
     )
     return "## The oracle\n\n" + text + table(["function", "sizes", "the oracle takes"], rows)
 
 
 def memory(found):
-    """Temporaries and compile times of every compiled way."""
+    """Returns the section of temporaries and compile times of all compiled programs."""
     text = (
-        "Bytes that the compiled program needs besides its inputs and outputs, as XLA reports them, and the time to compile it. Bytes are\n"
-        "divided by those of an array that the row names, such as x or the scores [n, k].\n\n"
+        "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
+        "to compile it. The memory is given as a multiple of an array that the cell names, such as x or the scores [n, k].\n\n"
     )
     return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
 
@@ -208,7 +208,7 @@ def _compiled(race):
 
 
 def growth(found):
-    """The power of the length with which the time grows."""
+    """Returns the section of exponents with which times grow with the length."""
     lines = []
     for name, points in groupby(benchmarks_of(found, "sweep"), key=lambda race: race["function"]):
         points = list(points)
@@ -221,12 +221,12 @@ def growth(found):
         fixed = " ".join(p for p in points[0]["title"].split() if p[0] not in points[0]["letters"])
         said = ", ".join(f"{way} {power:.1f}" for way, power in powers.items())
         lines.append(f"* `{name}`, {fixed}, {letters} from {lengths[-2]} to {lengths[-1]}: {said}\n")
-    text = "The time grows as the length to the power of (1 is linear, 2 is quadratic):\n\n"
+    text = "The time grows as a power of the length. These are the exponents: 1 is linear, 2 is quadratic.\n\n"
     return "## Growth with the length\n\n" + text + "".join(lines)
 
 
 def eager(found):
-    """Eager calls on small arrays."""
+    """Returns the section of eager calls on small arrays."""
     rows = []
     for race in benchmarks_of(found, "eager"):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
@@ -238,7 +238,7 @@ def eager(found):
 
 
 def lines(found):
-    """One line for every function of the table."""
+    """Returns the section with a line for every function of the table."""
     rows = []
     for race in benchmarks_of(found, "line"):
         ours, ways = race["ways"]["attnpool"]["seconds"], race["ways"]
@@ -246,8 +246,8 @@ def lines(found):
         speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        f"{where(found)}, forward, on small arrays (a few MB, with padding). One read is a sum of all floating\n"
-        "inputs, compiled as attnpool's function is. Below 1× in the last column the oracle is faster.\n\n"
+        f"{where(found)}, each function was timed on small arrays (a few MB, with padding), forward only. One read\n"
+        "is a compiled sum of all floating inputs. If the last column is below 1×, the oracle is faster.\n\n"
     )
     head = ["function", "times as long as one read", "times faster than the oracle"]
     return "## Every function\n\n" + text + table(head, rows)

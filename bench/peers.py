@@ -1,4 +1,4 @@
-"""Which peers stand beside which function, and which of them are not installed here."""
+"""Peers of each function, and the peers that are not installed."""
 
 from importlib.util import find_spec
 
@@ -7,11 +7,11 @@ from bench.layers_others import pooling_by
 from bench.programs import PEER, Way
 
 PACKAGES = {"PyTorch": "torch", "PyG": "torch_geometric", "Keras": "keras", "Equinox": "equinox"}
-"""The peers that the extra `bench` brings, by the package that each needs; JAX and Flax are always there."""
+"""Peers of the extra `bench`, by the package that each needs; JAX and Flax are always installed."""
 
 
 def missing(find=find_spec):
-    """The peers that are not installed."""
+    """Returns the peers that are not installed."""
     return [peer for peer, package in PACKAGES.items() if find(package) is None]
 
 
@@ -52,7 +52,7 @@ def _pyg_peers():
 
 
 def ways(function, absent=None):
-    """The peers of a function that are installed."""
+    """Returns the installed peers of a function."""
     absent = missing() if absent is None else absent
     found = [Way(name, PEER, call) for name, call in _jax_peers().get(function, {}).items() if name not in absent]
     for name, calls in (("PyTorch", _torch_peers), ("PyG", _pyg_peers)):

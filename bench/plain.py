@@ -1,6 +1,6 @@
-"""The formulas as one would write them, whole matrices and all: in JAX, and in NumPy as the notebooks have them.
+"""Usual formulas with whole score matrices, in JAX, and in NumPy as in the notebooks.
 
-Padding is masked as it should be, so that the results are those of attnpool; what stands in padding is taken to be finite.
+Padding is masked correctly, so the results equal those of attnpool. Values at padding must be finite.
 """
 
 import jax
@@ -9,19 +9,19 @@ import numpy as np
 
 
 def softmax(scores, mask, axis=-1):
-    """Over the real positions."""
+    """Computes the softmax over the real positions."""
     return jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=axis)
 
 
 def attention_pooling(floats, fixed):
-    """Keys for every token, then their scores."""
+    """Pools by scores of a key for every token."""
     x, query = floats["x"], floats["query"]
     weights = softmax((x @ floats["key_kernel"]) @ query / len(query) ** 0.5, fixed["mask"])
     return [jnp.einsum("bl,bld->bd", weights, x)]
 
 
 def gated_attention_pooling(floats, fixed):
-    """Both hidden layers of every token, then their scores."""
+    """Pools by scores from both hidden layers of every token."""
     x = floats["x"]
     hidden, gate = (x @ floats[f"{part}kernel"] + floats[f"{part}bias"].reshape(1, 1, -1) for part in ("", "gate_"))
     weights = jax.nn.softmax((jnp.tanh(hidden) * jax.nn.sigmoid(gate)) @ floats["out_kernel"], axis=-1)
@@ -29,7 +29,7 @@ def gated_attention_pooling(floats, fixed):
 
 
 def segment_attention_pooling(floats, fixed, num_segments, indices_are_sorted):
-    """By sums and maxima of segments."""
+    """Pools packed tokens by sums and maxima of segments."""
     x, query, ids = floats["x"], floats["query"], fixed["segment_ids"]
     reduce = {"num_segments": num_segments, "indices_are_sorted": indices_are_sorted}
     scores = x @ query / len(query) ** 0.5
@@ -39,11 +39,11 @@ def segment_attention_pooling(floats, fixed, num_segments, indices_are_sorted):
 
 
 def cross_attention_pooling(floats, fixed, reduction="sum"):
-    """By the score matrix."""
+    """Pools two sequences by the score matrix."""
     x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]
     scores, pairs = jnp.einsum("bld,btd->blt", x, y), x_mask[:, :, None] & y_mask[:, None]
     if reduction == "max":
-        # A token of padding sees nothing; its own score counts nowhere, and -inf would make NaN of its gradient.
+        # A padded token sees no other token. Its scores are not used, and -inf would make their gradient NaN.
         lowest = jnp.finfo(scores.dtype).min
         totals = [jnp.where(pairs, scores, lowest).max(axis) for axis in (2, 1)]
     else:
@@ -53,7 +53,7 @@ def cross_attention_pooling(floats, fixed, reduction="sum"):
 
 
 def maxsim_score_all_pairs(floats, fixed):
-    """One document after another: all products at once would not fit."""
+    """Computes MaxSim one document after another, because all products at once would not fit into memory."""
     x, x_mask = floats["x"], fixed["x_mask"]
 
     def of_document(document):
@@ -65,7 +65,7 @@ def maxsim_score_all_pairs(floats, fixed):
 
 
 def code_wise_attention(floats, fixed):
-    """By the score matrix and its maximum over the labels."""
+    """Pools by the score matrix and its maximum over the labels."""
     query, context = floats["query"], floats["context"]
     scores = jnp.einsum("bnd,bkd->bnk", context, query)
     best = jnp.where(fixed["query_mask"][:, None], scores, -jnp.inf).max(-1)
@@ -73,14 +73,14 @@ def code_wise_attention(floats, fixed):
 
 
 def mask_attention(floats, fixed):
-    """By the score matrix and its softmax."""
+    """Attends by the softmax of the score matrix."""
     query, context = floats["query"], floats["context"]
     weights = softmax(jnp.einsum("bnd,bkd->bnk", context, query), fixed["query_mask"][:, None])
     return [jnp.where(fixed["context_mask"][..., None], jnp.einsum("bnk,bkd->bnd", weights, query), 0)]
 
 
 def bidaf_attention(floats, fixed):
-    """By the score matrix, in both directions."""
+    """Attends by the score matrix in both directions."""
     context, query, kernel = floats["context"], floats["query"], floats["kernel"]
     of_context, of_query, of_both = kernel.reshape(3, -1)
     scores = (context @ of_context)[:, :, None] + (query @ of_query)[:, None]
@@ -93,7 +93,7 @@ def bidaf_attention(floats, fixed):
 
 
 def additive_attention(floats, fixed):
-    """By a hidden vector for each pair."""
+    """Attends by a hidden vector for each pair."""
     query = (floats["query"] @ floats["query_kernel"])[:, :, None]
     key = (floats["key"] @ floats["key_kernel"])[:, None]
     weights = softmax(jnp.tanh(query + key) @ floats["out_kernel"], fixed["mask"])

@@ -1,4 +1,4 @@
-"""Pictures of time against length, one for each function that has them."""
+"""Pictures of time against length, one for each swept function."""
 
 from itertools import groupby
 
@@ -6,10 +6,10 @@ from attnpool_ref.plot import REAL
 
 COLOURS = {"attnpool": REAL, "plain": "#444444", "PyTorch": "#8a5a00", "Keras": "#e08a1e", "Equinox": "#7b4fa3"}
 COLOURS |= {"Flax Linen": "#1b7f5c", "Flax NNX": "#5bb894", "jax.nn": "#111111"}
-"""Red is for weight on padding, in every picture of the project."""
+"""Colors of the ways; red is reserved for weight on padding, in all pictures of the project."""
 
 MARKERS = dict(zip(COLOURS, "osD^vPX*", strict=True))
-"""What tells the lines apart in grey."""
+"""Markers that distinguish the lines also in gray."""
 
 OF_FLOORS = {"color": "#888888", "linestyle": "--"}
 

@@ -1,7 +1,7 @@
-"""A way of computing something as a program: compiled, run to its end, forward or as a step.
+"""Implementations of a case as programs: compiled, run until finished, forward or as a step.
 
-A step is the value and the gradients of all floating arrays, for a cotangent that is drawn: a sum of the results would let a
-compiler leave half of the work away.
+A step computes the value and the gradients of all floating arrays, for a random cotangent. For a sum of the results, a
+compiler could skip half of the work.
 """
 
 import time
@@ -23,14 +23,14 @@ OURS, PLAIN, PEER, FLOOR = "attnpool", "plain", "peer", "floor"
 
 @dataclass(frozen=True)
 class Way:
-    """One way of computing the results of a case.
+    """One implementation of a case.
 
     Attributes:
-      name: what the page calls it.
+      name: its name on the page.
       kind: OURS, PLAIN, PEER or FLOOR.
-      forward: from a dict of floating arrays and a dict of masks to a list of results.
-      step: what a step is, where it is not the gradient of ``forward``.
-      library: whose arrays it takes: "jax", "torch" or "numpy".
+      forward: a function from a dict of floating arrays and a dict of masks to a list of results.
+      step: the step, if it is not the gradient of ``forward``.
+      library: the library of its arrays: "jax", "torch" or "numpy".
     """
 
     name: str
@@ -45,10 +45,10 @@ class Program:
     """A way in one direction, ready to run.
 
     Attributes:
-      start: computes once and returns the results, which may still be under way.
+      start: computes once and returns the results, which may still be in progress.
       wait: waits for such results.
-      temporaries: bytes that the compiled program needs beside its inputs and outputs; None where nobody says.
-      compile_seconds: tracing and compiling; None where nothing is compiled.
+      temporaries: bytes that the compiled program needs besides its inputs and outputs; None if unknown.
+      compile_seconds: seconds for tracing and compiling; None if nothing is compiled.
     """
 
     start: Callable[[], Any]
@@ -57,7 +57,7 @@ class Program:
     compile_seconds: float | None = None
 
     def run(self, calls=1):
-        """Starts some calls and waits for the last; an accelerator works on one while the next is handed over."""
+        """Starts some calls and waits for the last; an accelerator runs one call while the next is prepared."""
         for _ in range(calls):
             results = self.start()
         self.wait(results)
@@ -66,7 +66,7 @@ class Program:
 
 @dataclass
 class Arrays:
-    """The arguments of a case and the cotangents of its results, of NumPy or JAX; placed for each library at most once."""
+    """Arguments of a case and cotangents of its results; each array is placed at most once per library."""
 
     floats: dict
     fixed: dict
@@ -76,20 +76,20 @@ class Arrays:
         self._placed = {}
 
     def placed(self, place):
-        """(floats, fixed, cotangents), each array given to ``place``."""
+        """Returns (floats, fixed, cotangents), each array passed through ``place``."""
         if place not in self._placed:
             self._placed[place] = jax.tree.map(place, (self.floats, self.fixed, self.cotangents))
         return self._placed[place]
 
 
 def program(way, direction, arrays):
-    """The program of a way."""
+    """Returns the program of a way."""
     build = {"jax": _jax_program, "torch": _torch_program, "numpy": _numpy_program}[way.library]
     return build(way, direction, arrays)
 
 
 def compiled(function, *given):
-    """A JAX function as a program on these arguments."""
+    """Returns a JAX function as a program on these arguments."""
     start = time.perf_counter()
     executable = jax.jit(function).lower(*given).compile()
     seconds = time.perf_counter() - start
@@ -99,13 +99,13 @@ def compiled(function, *given):
 
 
 def loss(forward, floats, fixed, cotangents):
-    """What a step differentiates."""
+    """Returns the function that a step differentiates."""
     results = forward(floats, fixed)
     return sum((part.astype(jnp.float32) * c).sum() for part, c in zip(results, cotangents, strict=True))
 
 
 def step_of(way):
-    """A JAX way's step: from floats, fixed and cotangents to a value and gradients."""
+    """Returns the step of a JAX way: a function from floats, fixed arrays and cotangents to a value and gradients."""
     if way.step is not None:
         return lambda floats, fixed, cotangents: way.step(floats, fixed)
     return jax.value_and_grad(partial(loss, way.forward))
@@ -149,7 +149,7 @@ def _numpy_program(way, direction, arrays):
 
 
 def as_numpy(results):
-    """Results of any library as a list of float64 arrays."""
+    """Returns results of any library as a list of float64 arrays."""
     return [_as_float64(part) for part in jax.tree.leaves(results)]
 
 

@@ -1,4 +1,4 @@
-"""The cases of the page, the lengths of its pictures, and how both shrink for quick runs."""
+"""Cases of the page, lengths of its pictures, and their reduction for quick runs."""
 
 from dataclasses import dataclass, replace
 
@@ -54,7 +54,7 @@ CASES = (
         steps=False,
     ),
 )
-"""In the order of the page."""
+"""Cases, in the order of the page."""
 
 SMALL = {"B": 4, "L": 16, "T": 12, "d": 32, "n": 1, "H": 4, "c": 8}
 EAGER = tuple(
@@ -65,12 +65,12 @@ EAGER = tuple(
         ("cross_attention_pooling", "BLTd"),
     )
 )
-"""Small arrays, on which an eager call is compared with one under the caller's own jit; both have the same results."""
+"""Small arrays for eager calls, which are compared with calls under the caller's own jit."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A picture: time against length."""
+    """One picture of time against length."""
 
     name: str
     sizes: dict
@@ -78,7 +78,7 @@ class Sweep:
     lengths: tuple
 
     def case(self, length):
-        """The case of one length."""
+        """Returns the case of one length."""
         sizes = self.sizes | dict.fromkeys(self.letters, length)
         return Case(self.name, sizes, (FLOOR, PLAIN, "peers"), steps=False)
 
@@ -95,13 +95,13 @@ SWEEPS = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a run is.
+    """Size of a run.
 
     Attributes:
       name: "full", "quick" or "tiny".
-      budget: seconds that the rounds of a case's race are to take; those of a line or of a point of a curve take a quarter.
-      rounds: the fewest and the most.
-      lengths: how many of a picture's lengths.
+      budget: seconds for the rounds of a case's race; a line or a point of a curve gets a quarter of them.
+      rounds: the fewest and the most rounds.
+      lengths: the number of a picture's lengths.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Scale:
     lengths: int
 
     def sizes(self, sizes):
-        """Sizes by letter for a run of this scale."""
+        """Returns sizes by letter for a run of this scale."""
         if self.name == "full":
             return sizes
         if self.name == "tiny":
@@ -118,7 +118,7 @@ class Scale:
         return {letter: max(1, size // QUICK.get(letter, 1)) for letter, size in sizes.items()}
 
     def case(self, case):
-        """A case of the table for a run of this scale; only a full one tells our implementations from each other."""
+        """Returns a case of the table for a run of this scale; only a full run compares our implementations."""
         beside = (
             case.beside if self.name == "full" else tuple(kind for kind in case.beside if kind != "implementations")
         )

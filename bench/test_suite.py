@@ -1,6 +1,6 @@
-"""The suite as pytest-benchmark runs it: one benchmark is one race, its rounds are the race's (decision 0008).
+"""Suite for pytest-benchmark: one benchmark is one race, and its rounds are the race's rounds (decision 0008).
 
-Results are verified before anything is timed. Times, temporaries and compile times go into ``extra_info``.
+Results are verified before the timing. Times, temporaries and compile times are stored in ``extra_info``.
 """
 
 import gc
@@ -16,7 +16,7 @@ from bench.verification import Verifier
 
 
 def run(benchmark, scale, programs, kinds, info):
-    """Times programs against one another and hands all that is known of them to the benchmark."""
+    """Times programs against one another, and stores their data in the benchmark."""
     shortest = SHORTEST_EAGER if info["part"] == "eager" else SHORTEST
     race = Race({name: each.run for name, each in programs.items()}, shortest=shortest)
     budget = scale.budget if info["part"] == "case" else scale.budget / 4
@@ -35,7 +35,7 @@ def run(benchmark, scale, programs, kinds, info):
 
 
 def measure(benchmark, scale, case, direction, info):
-    """A case in one direction: builds and verifies every way, then times them all."""
+    """Measures a case in one direction: builds and verifies every way, then times all of them."""
     arrays, programs, kinds = case.arrays(), {}, {}
     verifier = Verifier(case, direction, arrays)
     for way in case.ways(direction):
@@ -51,7 +51,7 @@ def measure(benchmark, scale, case, direction, info):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(benchmark, scale, case, direction):
-    """A row of the table of cases."""
+    """Measures a row of the table of cases."""
     if direction == STEP and not case.steps:
         pytest.skip("forward alone")
     if scale.name == "quick" and not case.quick:
@@ -60,7 +60,7 @@ def test_case(benchmark, scale, case, direction):
 
 
 def test_length(benchmark, scale, point):
-    """A point of each curve of a picture."""
+    """Measures a point of each curve of a picture."""
     sweep, length = point
     case = scale.case(sweep.case(length)) if scale.name == "tiny" else sweep.case(length)
     info = {"part": "sweep", "length": length, "letters": sweep.letters}
@@ -69,7 +69,7 @@ def test_length(benchmark, scale, point):
 
 @pytest.mark.parametrize("case", EAGER, ids=str)
 def test_eager(benchmark, scale, case):
-    """An eager call on small arrays beside the same call under the caller's own jit."""
+    """Measures an eager call on small arrays against the same call under the caller's own jit."""
     arrays, (way,) = case.arrays(), case.ways(FORWARD)
     floats, fixed, _ = arrays.placed(jax.numpy.asarray)
     jitted = jax.jit(way.forward)
@@ -86,7 +86,7 @@ def test_eager(benchmark, scale, case):
 
 @pytest.mark.parametrize("row", lines.ROWS, ids=lambda row: row.name)
 def test_line(benchmark, scale, row):
-    """A function of the table."""
+    """Measures a function of the table."""
     line = lines.Line(row, scale.name)
     programs = line.programs()
     about = {"part": "line", "function": row.name, "title": "", "direction": FORWARD}

@@ -1,4 +1,4 @@
-"""Fair times: every way of doing one thing takes its turn in each round, in an order drawn anew for each round."""
+"""Fair timing: every way of a case is timed once in each round, in an order that is random in each round."""
 
 import math
 import random
@@ -8,13 +8,13 @@ import time
 import numpy as np
 
 SHORTEST, SHORTEST_EAGER = 0.002, 0.02
-"""Seconds that one measurement lasts at least; a shorter call is repeated within it. A ratio of calls of 50 µs needs more."""
+"""Least seconds of one measurement; shorter calls are repeated within it, as ratios of calls of 50 µs need."""
 
 _SWEEP = np.ones(2**24, np.float32)
 
 
 def seconds_of(call, number=1):
-    """Mean time of ``number`` calls, each to its end."""
+    """Returns the mean time of ``number`` calls, each until it is finished."""
     start = time.perf_counter()
     for _ in range(number):
         call()
@@ -22,7 +22,7 @@ def seconds_of(call, number=1):
 
 
 def _first_guess(call):
-    """About how long a call takes; the first one of a short call warms up."""
+    """Returns an estimate of a call's seconds; short calls are warmed up by a first one."""
     seconds = seconds_of(call)
     return seconds if seconds > 100 * SHORTEST else seconds_of(call)
 
@@ -31,9 +31,9 @@ class Race:
     """Calls that are timed against one another.
 
     Attributes:
-      calls: by name, functions without arguments that return when the work is done.
-      numbers: how often each is repeated in one measurement.
-      seconds: the times of each, one a round.
+      calls: functions without arguments, by name, which return when the work is done.
+      numbers: for each the number of repetitions in one measurement.
+      seconds: for each its times, one per round.
     """
 
     def __init__(self, calls, seed=0, shortest=SHORTEST):
@@ -45,29 +45,29 @@ class Race:
         self._one_round = sum(first[name] * self.numbers[name] for name in calls)
 
     def rounds_within(self, budget, fewest, most):
-        """How many rounds take about ``budget`` seconds."""
+        """Returns the number of rounds that take about ``budget`` seconds."""
         return int(min(most, max(fewest, budget / self._one_round)))
 
     def shuffled(self):
-        """The order of one round, as arguments of :meth:`round`."""
+        """Returns the order of one round, as arguments of :meth:`round`."""
         order = list(self.calls)
         self._random.shuffle(order)
         return (order,), {}
 
     def round(self, order):
-        """Times each call once; caches are swept between, so that none finds the data that another one left there."""
+        """Times each call once; caches are overwritten in between, so that no call finds another's data there."""
         for name in order:
             _SWEEP.sum()
             self.seconds[name].append(seconds_of(self.calls[name], self.numbers[name]))
 
 
 def ratio(numerator, denominator):
-    """Median, lowest and highest ratio of two lists of times, round by round, and the ratio of their best times."""
+    """Returns median, lowest and highest ratio of two lists of times by round, and the ratio of their best times."""
     each = [a / b for a, b in zip(numerator, denominator, strict=True)]
     return statistics.median(each), min(each), max(each), min(numerator) / min(denominator)
 
 
 def exponent(lengths, times):
-    """The power of the length with which the best times grow, by the longest two lengths."""
+    """Returns the exponent with which the best times grow with the length, from the longest two lengths."""
     (a, b), (s, t) = lengths[-2:], (min(times[-2]), min(times[-1]))
     return math.log(t / s) / math.log(b / a)

@@ -1,7 +1,7 @@
-"""What is timed is right: results against the oracle, gradients against ours, before the first round.
+"""Verification before the timing: results against the oracle, gradients against ours.
 
-The bound is derived: as many roundings of float32 as a sum has terms, of the largest number; narrow inputs add a few of
-their own dtype (of the scores, the weights, their products, the result).
+The bound is derived: as many float32 roundings of the largest number as a sum has terms. Narrow inputs add a few
+roundings of their own dtype (of the scores, the weights, their products, the result).
 """
 
 from dataclasses import replace
@@ -16,18 +16,19 @@ EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 NARROW_ROUNDINGS = 4
 
 EXAMPLES = 2
-"""Examples whose results the oracle gives; every example of a batch is computed alike."""
+"""Number of examples that the oracle computes; all examples of a batch are computed alike."""
 
 LARGEST = 2**30
-"""Bytes of the largest array that the oracle may make; beyond that a case is verified on shorter sequences."""
+"""Bytes of the largest array that the oracle may make; larger cases are verified on shorter sequences."""
 
 SEQUENCES = "LTnkm"
 
 
 def agree(got, want, terms, what, dtype="float32"):
-    """Raises an AssertionError where two lists of float64 arrays are further apart than rounding explains.
+    """Raises an AssertionError if two lists of float64 arrays differ by more than rounding.
 
-    The size is that of all parts: one that cancels to 0, such as a gradient of a bias of keys, is off by what cancelled.
+    The size is that of all parts, because a part that cancels to 0, such as the gradient of a bias of keys, has errors
+    as large as the terms that cancelled.
     """
     narrow = 0 if dtype == "float32" else NARROW_ROUNDINGS * EPSILON[dtype]
     size = max(float(np.abs(part).max(initial=0)) for part in want)
@@ -38,7 +39,7 @@ def agree(got, want, terms, what, dtype="float32"):
 
 
 def oracle(case, arrays):
-    """The definition's results for the first examples."""
+    """Returns the definition's results for the first examples."""
     first = {
         name: np.asarray(array[:EXAMPLES] if case.function.shapes[name][0] in "BC" else array)
         for name, array in (arrays.floats | arrays.fixed).items()
@@ -47,7 +48,7 @@ def oracle(case, arrays):
 
 
 def shortened(case):
-    """The case itself, or with sequences that are short enough for the oracle."""
+    """Returns the case, with sequences that are short enough for the oracle."""
     sizes = dict(case.sizes)
     while EXAMPLES * 8 * np.prod(replace(case, sizes=sizes).shape(case.function.largest)) > LARGEST:
         sizes |= {letter: sizes[letter] // 2 for letter in SEQUENCES if sizes.get(letter, 1) > 1}
@@ -55,7 +56,7 @@ def shortened(case):
 
 
 class Verifier:
-    """Holds one way of a case after another against the oracle, or their steps against the first one's."""
+    """Compares the ways of a case with the oracle, or their steps with the step of the first way."""
 
     def __init__(self, case, direction, arrays):
         self.case, self.direction, self.first = case, direction, None
@@ -65,7 +66,7 @@ class Verifier:
             self.want = oracle(self.short, self.arrays)
 
     def check(self, way, each):
-        """Raises an AssertionError where the program ``each`` of a way is wrong; floors compute something else."""
+        """Raises an AssertionError if the program ``each`` of a way is wrong; floors are not checked."""
         what = f"{self.case}: {way.name}"
         if way.kind == FLOOR:
             return

@@ -1,4 +1,4 @@
-"""What was measured with: versions and threads."""
+"""Versions and threads of a measurement."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "torch-geometric", "keras
 
 
 def installed():
-    """Python's version and those of the packages that are there."""
+    """Returns the version of Python and those of the installed packages."""
     found = {"python": platform.python_version(), "attnpool": attnpool_ref.__version__}
     for name in PACKAGES:
         try:
@@ -22,7 +22,7 @@ def installed():
 
 
 def threads():
-    """How many threads NumPy's products and PyTorch use; XLA has one for each core."""
+    """Returns the numbers of threads of NumPy's products and of PyTorch; XLA has one for each core."""
     found = {"NumPy's BLAS": os.environ.get("OPENBLAS_NUM_THREADS", "not pinned")}
     if "torch" in sys.modules:
         found["PyTorch"] = sys.modules["torch"].get_num_threads()

@@ -1,11 +1,12 @@
-"""Learns from bags of handwritten digits whether a 9 is among them, and shows which digit the weights find.
+"""Multiple-instance learning from bags of handwritten digits: is a 9 in the bag, and which digit is it?
 
-A bag holds 6 to 20 digits of scikit-learn's set, and one label for all: attention-based multiple instance learning, the
-experiment of Ilse, Tomczak and Welling 2018 in small. Four heads pool what a perceptron makes of each digit: the mean, the
-maximum, additive and gated attention. No digit of a test bag stands in a bag for training. Nobody tells a head which digit
-is the 9: the weights of attention say what it found.
+A bag has 6 to 20 digits of scikit-learn's data set, and one label for all digits: does it contain a 9? This is a small
+version of the experiment of Ilse, Tomczak and Welling 2018 on attention-based multiple instance learning. A perceptron
+maps each digit to features, and four heads pool these: the mean, the maximum, additive attention and gated attention.
+No digit of a test bag is in a bag for training. The labels do not say which digit is the 9, but the weights of
+attention find it.
 
-Run it: ``python examples/learn_bags.py`` (two minutes on two cores), ``--small`` for a look.
+Run it: ``python examples/learn_bags.py`` (two minutes on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -30,7 +31,7 @@ FOUND = "AUC of bags", "bags right", "largest weight on a 9", "AUC of digits"
 
 
 class Bags(NamedTuple):
-    """Bags of digits: x [B, L, 64] with padding, lengths [B], what each digit is [B, L] (-1 for padding), label [B]."""
+    """Bags of digits: x [B, L, 64] with padding, lengths [B], digits [B, L] (-1 for padding), label [B]."""
 
     x: Any
     lengths: Any
@@ -39,7 +40,7 @@ class Bags(NamedTuple):
 
 
 class Classifier(nnx.Module):
-    """From a bag to a logit; ``head`` is one of :data:`HEADS`."""
+    """Classifier of bags; ``head`` is one of :data:`HEADS`."""
 
     def __init__(self, head, rngs):
         self.head = head
@@ -50,7 +51,7 @@ class Classifier(nnx.Module):
             self.pool = AdditiveAttentionPool(FEATURES, HIDDEN, gated=head == "gated", rngs=rngs)
 
     def __call__(self, x, lengths):
-        """(logit [B], weights [B, L] of attention, or None)."""
+        """Returns (logit [B], weights [B, L] of attention, or None)."""
         x = self.features(x)
         if self.pool is not None:
             pooled, weights = self.pool(x, lengths=lengths, return_weights=True)
@@ -60,7 +61,7 @@ class Classifier(nnx.Module):
 
 
 def main(arguments=None):
-    """Trains every head from every seed, prints the figures, writes the picture; returns the figures by head."""
+    """Trains every head with every seed, prints the figures, writes the picture; returns the figures by head."""
     options = parser().parse_args(arguments)
     seeds, steps = options.seeds or (1 if options.small else 5), options.steps or (60 if options.small else 600)
     rows = {head: [] for head in HEADS}
@@ -81,7 +82,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="one seed, few steps")
     parser.add_argument("--seeds", type=int, help="how many seeds (5)")
@@ -92,20 +93,18 @@ def parser():
 
 
 def drawn(seed, count):
-    """(bags to learn from, bags to test), each of digits of its own; half of the bags hold a 9, one to three."""
+    """Returns (bags for training, bags for testing) without common digits; half of the bags have one to three 9s."""
     digits, rng = load_digits(), np.random.default_rng(seed)
     order = rng.permutation(len(digits.target))
     return [bags_of(digits.data[own] / 16, digits.target[own], rng, count) for own in np.array_split(order, 2)]
 
 
 def bags_of(images, targets, rng, count):
-    """Bags of these digits."""
+    """Returns bags of these digits."""
     lengths = rng.integers(SHORTEST, LONGEST + 1, count)
     label = np.arange(count) % 2
     digits = np.full((count, LONGEST), -1)
-    x = np.zeros(
-        (count, LONGEST, 64), np.float32
-    )  # the perceptron before the pooling sees the padding, so that it is no NaN
+    x = np.zeros((count, LONGEST, 64), np.float32)  # 0, not NaN: the perceptron also computes padding
     with_target, others = np.flatnonzero(targets == TARGET), np.flatnonzero(targets != TARGET)
     for bag, length in enumerate(lengths):
         few = rng.integers(1, 4) * label[bag]
@@ -115,12 +114,12 @@ def bags_of(images, targets, rng, count):
 
 
 OPTIMIZER = optax.adam(3e-3)
-"""One object, so that every seed runs the program that the first one compiled."""
+"""One optimizer for all seeds, so that all of them run the program that the first one compiled."""
 
 
 @nnx.jit
 def step(model, optimizer, few):
-    """One step of training on a few bags."""
+    """Takes one training step on a few bags."""
 
     def loss_of(model):
         logit, _ = model(few.x, few.lengths)
@@ -131,12 +130,12 @@ def step(model, optimizer, few):
 
 @nnx.jit
 def answers(model, x, lengths):
-    """(logit, weights or None) of bags."""
+    """Returns (logit, weights or None) of bags."""
     return model(x, lengths)
 
 
 def learned(head, train, test, seed, steps):
-    """(logit, weights or None) of the bags to test, after training on the others."""
+    """Returns (logit, weights or None) of the test bags, after training on the others."""
     model = Classifier(head, nnx.Rngs(seed))
     optimizer = nnx.Optimizer(model, OPTIMIZER, wrt=nnx.Param)
     train, rng = jax.tree.map(jnp.asarray, train), np.random.default_rng(seed)
@@ -147,7 +146,7 @@ def learned(head, train, test, seed, steps):
 
 
 def figures(test, logit, weights):
-    """What stands in the table of one head and seed: :data:`FOUND`; NaN where there are no weights."""
+    """Returns the figures of one head and seed, named in :data:`FOUND`; NaN if the head has no weights."""
     bags = roc_auc_score(test.label, logit), np.mean((logit > 0) == test.label)
     if weights is None:
         return *bags, np.nan, np.nan
@@ -162,7 +161,7 @@ def figures(test, logit, weights):
 
 
 def picture(test, weights, count=5):
-    """The first bags that hold a 9: each digit, and its weight below it."""
+    """Draws the first bags with a 9: each digit, and its weight below it."""
     figure = new_figure((LONGEST * 0.55, count * 1.1))
     panels = figure.subplots(2 * count, LONGEST, squeeze=False, gridspec_kw={"height_ratios": [2, 1] * count})
     for row, bag in enumerate(np.flatnonzero(test.label)[:count]):

@@ -1,11 +1,12 @@
-"""Learns who speaks from signals of different lengths: the mean, statistics, and attentive statistics side by side.
+"""Speaker recognition from signals of different lengths, by the mean, by statistics, and by attentive statistics.
 
-A signal has 40 to 200 frames of eight channels, made up as speech is: parts where somebody speaks, and parts of noise that
-is as loud. While a speaker speaks, each channel swings as far as is usual for the speaker, around 0 for all of them: the
-mean of the frames says nothing, their deviation does (Snyder et al. 2018), and it says more where the frames of noise have
-little weight (Okabe, Koshinaka and Shinoda 2018). One channel tells speech from noise, but no label does.
+A signal has 40 to 200 frames of eight channels. The signals are artificial: parts in which a speaker speaks, and parts
+of noise that is as loud. While a speaker speaks, each channel has a standard deviation that depends on the speaker,
+around a mean of 0. So the mean of the frames has no information, but their deviation has (Snyder et al. 2018). It has
+more if frames of noise have little weight (Okabe, Koshinaka and Shinoda 2018). One channel tells speech from noise, but
+no label does.
 
-Run it: ``python examples/learn_signals.py`` (two minutes on two cores), ``--small`` for a look.
+Run it: ``python examples/learn_signals.py`` (two minutes on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -26,7 +27,7 @@ HEADS = "mean", "statistics", "attentive statistics"
 
 
 class Signals(NamedTuple):
-    """Signals x [B, L, c] with padding, lengths [B], whether somebody speaks [B, L], and who [B]."""
+    """Signals x [B, L, c] with padding, lengths [B], whether a frame is speech [B, L], and the speaker [B]."""
 
     x: Any
     lengths: Any
@@ -35,7 +36,7 @@ class Signals(NamedTuple):
 
 
 class Classifier(nnx.Module):
-    """From a signal to a logit for each speaker; ``head`` is one of :data:`HEADS`."""
+    """Classifier of signals with a logit for each speaker; ``head`` is one of :data:`HEADS`."""
 
     def __init__(self, head, rngs):
         self.head = head
@@ -45,7 +46,7 @@ class Classifier(nnx.Module):
         self.logits = nnx.Linear(CHANNELS if head == "mean" else 2 * CHANNELS, SPEAKERS, rngs=rngs)
 
     def __call__(self, x, lengths):
-        """(logits [B, speakers], weights [B, L] of attention, or None)."""
+        """Returns (logits [B, speakers], weights [B, L] of attention, or None)."""
         weights = None
         if self.pool is not None:
             pooled, weights = self.pool(x, lengths=lengths, return_weights=True)
@@ -55,7 +56,7 @@ class Classifier(nnx.Module):
 
 
 def main(arguments=None):
-    """Trains every head from every seed, prints the figures, writes the picture; returns the figures by head."""
+    """Trains every head with every seed, prints the figures, writes the picture; returns the figures by head."""
     options = parser().parse_args(arguments)
     seeds, steps = options.seeds or (1 if options.small else 5), options.steps or (100 if options.small else 1000)
     right, shares = {head: [] for head in HEADS}, []
@@ -81,7 +82,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="one seed, few steps")
     parser.add_argument("--seeds", type=int, help="how many seeds (5)")
@@ -92,12 +93,12 @@ def parser():
 
 
 def signals(spread, rng, count):
-    """Signals of speakers whose channels swing as far as ``spread`` [speakers, channels - 1] says."""
+    """Returns signals of speakers; ``spread`` [speakers, channels - 1] are the standard deviations of their channels."""
     lengths, speaker = rng.integers(SHORTEST, LONGEST + 1, count), rng.integers(SPEAKERS, size=count)
-    x = np.full((count, LONGEST, CHANNELS), np.nan, np.float32)  # whoever reads the padding shows it
+    x = np.full((count, LONGEST, CHANNELS), np.nan, np.float32)  # NaN would show that a head reads padding
     speaks = np.zeros((count, LONGEST), bool)
     for i, length in enumerate(lengths):
-        turns = np.cumsum(rng.random(length) < 0.08)  # who began with noise speaks after an odd number of turns
+        turns = np.cumsum(rng.random(length) < 0.08)  # an odd number of turns exchanges noise and speech
         speaks[i, :length] = (turns + rng.integers(2)) % 2
         voice = np.where(speaks[i, :length, None], spread[speaker[i]], np.exp(rng.normal(0, 0.5, CHANNELS - 1)))
         x[i, :length, 1:] = voice * rng.standard_normal((length, CHANNELS - 1))
@@ -106,12 +107,12 @@ def signals(spread, rng, count):
 
 
 OPTIMIZER = optax.adam(1e-2)
-"""One object, so that every seed runs the program that the first one compiled."""
+"""One optimizer for all seeds, so that all of them run the program that the first one compiled."""
 
 
 @nnx.jit
 def step(model, optimizer, few):
-    """One step of training on a few signals."""
+    """Takes one training step on a few signals."""
 
     def loss_of(model):
         logits, _ = model(few.x, few.lengths)
@@ -122,12 +123,12 @@ def step(model, optimizer, few):
 
 @nnx.jit
 def answers(model, x, lengths):
-    """(logits, weights or None) of signals."""
+    """Returns (logits, weights or None) of signals."""
     return model(x, lengths)
 
 
 def learned(head, train, test, seed, steps):
-    """(logits, weights or None) of the signals to test, after training on the others."""
+    """Returns (logits, weights or None) of the test signals, after training on the others."""
     model = Classifier(head, nnx.Rngs(seed))
     optimizer = nnx.Optimizer(model, OPTIMIZER, wrt=nnx.Param)
     train, rng = jax.tree.map(jnp.asarray, train), np.random.default_rng(seed)
@@ -138,7 +139,7 @@ def learned(head, train, test, seed, steps):
 
 
 def picture(test, weights, count=4):
-    """The longest signals: one channel, and the weight of each frame; frames of speech are shaded."""
+    """Draws the longest signals: one channel, and the weight of each frame; frames of speech are shaded."""
     figure = new_figure((9, 2 * count))
     panels = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     for panel, i in zip(panels, np.argsort(-test.lengths)[:count], strict=True):

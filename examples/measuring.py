@@ -1,4 +1,4 @@
-"""What the examples say of themselves: seconds, and the memory that a part of a program adds."""
+"""Measurement of the examples: seconds, and the memory that a part of a program adds."""
 
 import contextlib
 import threading
@@ -10,11 +10,11 @@ import psutil
 
 @dataclass
 class Measured:
-    """What a part of a program took.
+    """Time and memory of a part of a program.
 
     Attributes:
-      seconds: of wall time.
-      peak: bytes of resident memory beyond those at its beginning, pages of mapped files aside.
+      seconds: seconds of wall time.
+      peak: bytes of resident memory beyond those at the beginning, without pages of mapped files.
     """
 
     seconds: float = 0.0
@@ -22,14 +22,14 @@ class Measured:
 
 
 def resident(process=None):
-    """Bytes of a process in memory that are no pages of a file."""
+    """Returns the resident bytes of a process, without pages of mapped files."""
     memory = (process or psutil.Process()).memory_info()
     return memory.rss - getattr(memory, "shared", 0)
 
 
 @contextlib.contextmanager
 def measured(every=0.01):
-    """Measures what is run inside; memory is looked at ``every`` so many seconds, in a thread."""
+    """Measures the code inside of the ``with`` block; a thread reads the memory every ``every`` seconds."""
     found, ended, process = Measured(), threading.Event(), psutil.Process()
     began, first = time.perf_counter(), resident(process)
 

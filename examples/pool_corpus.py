@@ -1,10 +1,10 @@
-"""Pools a corpus of ragged token embeddings in Parquet to one vector a document, on a local cluster of processes.
+"""Pooling of ragged token embeddings in Parquet to one vector per document, on a local cluster of processes.
 
-Each partition is read as one packed row of tokens with segment numbers, so no token is padding. A partition whose result
-is there is not computed again: stop the program and start it anew. A worker that dies loses nothing: its partition goes to
-another one (``--kill`` shows it).
+Each partition is read as one packed row of tokens with segment ids, so there is no padding. A partition whose result
+exists is not computed again, so you can stop the program and start it again. If a worker dies, another one computes its
+partition (``--kill`` shows this).
 
-Run it: ``python examples/pool_corpus.py FOLDER`` (a minute on two cores), ``--small`` for a look.
+Run it: ``python examples/pool_corpus.py FOLDER`` (a minute on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -25,11 +25,11 @@ import attnpool_ref
 from attnpool_ref.data import minilm_pairs
 
 TOKENS_TOGETHER = 2**14
-"""Packed rows are filled up to a multiple of this, so that few shapes are compiled."""
+"""Packed rows are padded to a multiple of this number, so that few shapes are compiled."""
 
 
 def main(arguments=None):
-    """Writes a corpus if there is none, pools it, and holds a partition to the oracle."""
+    """Writes a corpus if there is none, pools it, and compares a partition with the oracle (`attnpool_ref`)."""
     options = parser().parse_args(arguments)
     folder = Path(options.folder or tempfile.mkdtemp(prefix="corpus"))
     parts = write_corpus(folder / "tokens", options.documents, options.partitions)
@@ -47,7 +47,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", nargs="?", help="where the corpus is or will be (a new temporary folder)")
     parser.add_argument("--small", dest="documents", action="store_const", const=2_000, help="2,000 documents")
@@ -60,7 +60,7 @@ def parser():
 
 
 def write_corpus(folder, documents, partitions, seed=0):
-    """The files of the corpus; those that are missing are made of real tokens, in documents as long as texts are."""
+    """Returns the files of the corpus; writes missing ones from real tokens, in documents as long as texts are."""
     folder.mkdir(parents=True, exist_ok=True)
     pairs = minilm_pairs()
     tokens = np.concatenate([pairs[key][pairs[f"{key}_mask"]] for key in ("hr", "tail")])
@@ -78,20 +78,20 @@ def write_corpus(folder, documents, partitions, seed=0):
 
 
 def ragged(lengths, values):
-    """Vectors [N, d], so many of them a document, as a column of lists."""
+    """Returns vectors [N, d] as a column of lists, with the given number of vectors for each document."""
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), vectors)
 
 
 def replaced(path, table):
-    """Writes a file that is whole or not there."""
+    """Writes a file atomically: it is complete or does not exist."""
     unfinished = path.with_suffix(f".{os.getpid()}")
     pq.write_table(table, unfinished)
     unfinished.replace(path)
 
 
 def pool_corpus(parts, folder, workers, kill=False):
-    """(how many partitions had to be computed, their tokens in all)."""
+    """Returns (the number of partitions that were computed, the number of their tokens)."""
     folder.mkdir(parents=True, exist_ok=True)
     left = [part for part in parts if not (folder / part.name).exists()]
     if not left:
@@ -111,8 +111,8 @@ def pool_corpus(parts, folder, workers, kill=False):
 
 
 def pool_partition(path, folder):
-    """Pools the documents of a file; the process that did it and how many tokens there were."""
-    import attnpool_flax  # in the worker: JAX starts its threads in the process that uses it
+    """Pools the documents of a file; returns the id of the process and the number of tokens."""
+    import attnpool_flax  # imported in the worker, because JAX starts threads in the process that imports it
 
     table = pq.read_table(path)
     x, segment_ids, documents = packed(table["tokens"])
@@ -128,7 +128,7 @@ def pool_partition(path, folder):
 
 
 def packed(column):
-    """(x [N, d], segment numbers [N], how many documents) of a column of lists."""
+    """Returns (x [N, d], segment ids [N], the number of documents) of a column of lists."""
     lists = column.combine_chunks()
     vectors = lists.flatten()
     x = np.asarray(vectors.flatten()).reshape(len(vectors), -1)
@@ -137,7 +137,7 @@ def packed(column):
 
 
 def checked(tokens, vectors):
-    """The largest difference of a file of vectors from the oracle, document by document."""
+    """Returns the largest difference of a file of vectors from the oracle, computed document by document."""
     x, segment_ids, documents = packed(pq.read_table(tokens)["tokens"])
     got = np.stack(pq.read_table(vectors)["vector"].to_numpy())
     starts = np.searchsorted(segment_ids, np.arange(documents + 1))

@@ -1,10 +1,11 @@
-"""Pools ten million tokens from a file, chunk by chunk, in bounded memory; and learns a query by a loop over chunks.
+"""Pooling of ten million tokens from a file in bounded memory, and the gradient of a query by a loop over chunks.
 
-The file is a ``numpy.memmap`` of float16 (7.2 GiB; it is made of real token embeddings if it is not there). One attention
-pooling over all of it takes the state of each chunk, merges them and finalizes the last one. The gradient of the query
-through a ``lax.scan`` over the chunks of an array in memory needs room for one chunk, not for all.
+The file is a ``numpy.memmap`` of float16 (7.2 GiB); if it does not exist, it is made of real token embeddings.
+Attention pooling over the whole file computes the state of each chunk, merges the states and finalizes the result. The
+gradient of the query through a ``lax.scan`` over the chunks of an array in memory needs memory for one chunk, not for
+all chunks.
 
-Run it: ``python examples/pool_memmap.py FILE`` (a few minutes on two cores), ``--small`` for a look.
+Run it: ``python examples/pool_memmap.py FILE`` (a few minutes on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -23,11 +24,11 @@ from attnpool_ref.data import minilm_pairs
 
 WIDTH = 384
 IN_MEMORY = 2**17
-"""Tokens of the array in memory, and of the part that is held to the oracle."""
+"""Tokens of the array in memory, and of the part that is compared with the oracle."""
 
 
 def main(arguments=None):
-    """Pools a file, holds a part of it to the oracle, and takes the gradient of a query."""
+    """Pools a file, compares a part of it with the oracle (`attnpool_ref`), and computes the gradient of a query."""
     options = parser().parse_args(arguments)
     path = Path(options.file or Path(tempfile.mkdtemp(prefix="tokens")) / "tokens.float16")
     tokens = opened(path, options.tokens)
@@ -55,7 +56,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", nargs="?", help="where the tokens are or will be (a new temporary file)")
     parser.add_argument("--small", dest="tokens", action="store_const", const=200_000, help="200,000 tokens")
@@ -66,7 +67,7 @@ def parser():
 
 
 def opened(path, tokens):
-    """The file as an array [tokens, WIDTH] of float16; it is written if it is not there."""
+    """Returns the file as an array [tokens, WIDTH] of float16; writes it if it does not exist."""
     if not path.exists():
         pairs, rng = minilm_pairs(), np.random.default_rng(0)
         real = np.concatenate([pairs[key][pairs[f"{key}_mask"]] for key in ("hr", "tail")]).astype(np.float16)
@@ -79,7 +80,7 @@ def opened(path, tokens):
 
 
 def pool_file(tokens, query, chunk):
-    """The attention pooling [WIDTH] of all tokens, of which so many are read at a time."""
+    """Returns the attention pooling [WIDTH] of all tokens, and reads a given number of them at a time."""
     whole = None
     for start in track(range(0, len(tokens), chunk), "chunks"):
         few = tokens[start : start + chunk]
@@ -89,7 +90,7 @@ def pool_file(tokens, query, chunk):
 
 
 def loss(query, chunks):
-    """A number that depends on the pooling of all chunks [n, L, WIDTH]."""
+    """Returns a number that depends on the pooling of all chunks [n, L, WIDTH]."""
 
     def step(whole, few):
         return attnpool_flax.merge_states(whole, attnpool_flax.attention_state(few, None, query)), None
@@ -99,7 +100,7 @@ def loss(query, chunks):
 
 
 def temporaries(length, query):
-    """Bytes that the gradient of the query needs beside its arguments, through a loop over 8 chunks in float32."""
+    """Returns the bytes of temporaries of the query's gradient, through a loop over 8 chunks in float32."""
     chunks = jax.ShapeDtypeStruct((8, length, WIDTH), query.dtype)
     program = jax.jit(jax.grad(loss)).lower(jnp.asarray(query), chunks).compile()
     return program.memory_analysis().temp_size_in_bytes

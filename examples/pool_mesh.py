@@ -1,11 +1,12 @@
-"""Pools one long sequence that is split over a mesh: each device reads its own part, and only states meet.
+"""Pooling of one long sequence that is split over a mesh; the devices exchange only states, no tokens.
 
-The score of a token is its product with a query, of which the gradient is taken as well. In one process the mesh is made of
-its devices (here four that the CPU plays); in several, as a cluster starts them, of all. Where Slurm, Kubernetes or a TPU pod
-starts them, JAX finds the rest by itself and ``--cluster`` alone is enough.
+Each device reads only its own part of the sequence. The score of a token is its product with a query, whose gradient is
+computed, too. With one process, the mesh has the devices of this process (here the CPU acts as four devices). With
+several processes, as a cluster starts them, it has the devices of all. If Slurm, Kubernetes or a TPU pod starts the
+processes, give only ``--cluster``: JAX then finds the other settings itself.
 
-Run it: ``XLA_FLAGS=--xla_force_host_platform_device_count=4 python examples/pool_mesh.py`` (half a minute on two cores),
-``--small`` for a look. In two processes:
+Run it: ``XLA_FLAGS=--xla_force_host_platform_device_count=4 python examples/pool_mesh.py`` (half a minute on two
+cores), or with ``--small`` for a quick run. In two processes:
 
     python examples/pool_mesh.py --small --coordinator 127.0.0.1:4321 --processes 2 --process 0 &
     python examples/pool_mesh.py --small --coordinator 127.0.0.1:4321 --processes 2 --process 1
@@ -26,7 +27,7 @@ WIDTH = 64
 
 
 def main(arguments=None):
-    """Pools, takes a gradient, says what it took, and compares both with one device where the whole is small enough."""
+    """Pools, computes a gradient, prints times, and compares both with one device if the sequence is small."""
     options = parser().parse_args(arguments)
     if options.coordinator:
         jax.distributed.initialize(options.coordinator, options.processes, options.process)
@@ -39,7 +40,7 @@ def main(arguments=None):
     query = np.random.default_rng(0).standard_normal(WIDTH, np.float32)
     program = jax.jit(jax.grad(over(mesh), has_aux=True)).lower(query, x).compile()
     collectives = len(re.findall(r" all-(?:reduce|gather)(?:-start)?\(", program.as_text()))
-    jax.block_until_ready(program(query, x))  # the first call takes longer
+    jax.block_until_ready(program(query, x))  # the first call compiles
     with measured() as took:
         gradient, pooled = jax.block_until_ready(program(query, x))
     off = compared(part_of(length)(np.index_exp[:, :]), query, pooled, gradient) if length <= options.whole else None
@@ -55,7 +56,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", dest="tokens", action="store_const", const=40_000, help="40,000 tokens")
     parser.add_argument("--tokens", type=int, help="how many tokens (4,000,000)")
@@ -69,7 +70,7 @@ def parser():
 
 
 def over(mesh):
-    """From the query and tokens that are split over the mesh to (what is differentiated, the pooled vector)."""
+    """Returns a function of the query and of tokens that are split over the mesh; it returns (loss, pooled vector)."""
 
     def pooled(x, query):
         return attention_pooling(x, None, query, axis_name="tokens")
@@ -80,12 +81,12 @@ def over(mesh):
 
 
 def with_square(pooled):
-    """(the squared norm, the vector)."""
+    """Returns (the squared norm of a vector, the vector)."""
     return jnp.sum(pooled * pooled), pooled
 
 
 def part_of(length):
-    """From the index of a part of x to the part: made on the device's own process, never as a whole."""
+    """Returns a function from the index of a part of x to this part, so that no process makes the whole x."""
 
     def part(index):
         first, last, _ = index[0].indices(length)
@@ -96,7 +97,7 @@ def part_of(length):
 
 
 def compared(x, query, pooled, gradient):
-    """How far the pooled vector and the gradient are from those of the whole sequence on one device, at most."""
+    """Returns the largest differences of vector and gradient from those of the whole sequence on one device."""
     whole = jax.grad(lambda query: with_square(attention_pooling(x, None, query)), has_aux=True)(query)
     pairs = (pooled, whole[1]), (gradient, whole[0])
     return [float(np.max(np.abs(np.asarray(found) - np.asarray(want)))) for found, want in pairs]

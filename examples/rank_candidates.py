@@ -1,10 +1,11 @@
-"""Ranks 20,000 candidate entities for 64 queries by cross pooling, candidates in blocks, in bounded memory.
+"""Ranking of 20,000 candidate entities for 64 queries by cross pooling, in blocks of candidates and bounded memory.
 
-The queries are the 64 texts "entity, relation" of the demonstration's pairs, and their tails stand among the candidates.
-The other candidates are made up of the tails' real tokens, in sets as long as real ones. The score of a query and a
-candidate is the cosine of what :func:`attnpool_flax.cross_attention_pooling` makes of the two.
+The queries are the 64 texts "entity, relation" of the pairs that come with attnpool (`attnpool demo`), and their tails
+are among the candidates. The other candidates are random sets of the tails' real tokens, as large as real tails. The
+score of a query and a candidate is the cosine of the two vectors that :func:`attnpool_flax.cross_attention_pooling`
+returns for them.
 
-Run it: ``python examples/rank_candidates.py`` (a minute on two cores), ``--small`` for a look.
+Run it: ``python examples/rank_candidates.py`` (a minute on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -24,7 +25,7 @@ SCALE = 10.0
 
 
 def main(arguments=None):
-    """Ranks, checks a sample against the oracle, and says what it took."""
+    """Ranks, compares a sample with the oracle (`attnpool_ref`), and prints time and memory."""
     options = parser().parse_args(arguments)
     x, x_mask, y, y_mask, truth = drawn(options.candidates)
     with measured() as took:
@@ -46,7 +47,7 @@ def main(arguments=None):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", dest="candidates", action="store_const", const=500, help="500 candidates")
     parser.add_argument("--candidates", type=int, help="how many candidates (20,000)")
@@ -58,7 +59,7 @@ def parser():
 
 
 def drawn(candidates, seed=0):
-    """(queries [Q, L, d], mask, candidates [C, T, d], mask, the place of each query's own tail)."""
+    """Returns (queries [Q, L, d], mask, candidates [C, T, d], mask, the index of each query's own tail)."""
     pairs, rng = minilm_pairs(), np.random.default_rng(seed)
     queries, tails = (attnpool_ref.l2_normalize(pairs[key]) for key in ("hr", "tail"))
     mask = pairs["tail_mask"]
@@ -73,7 +74,7 @@ def drawn(candidates, seed=0):
 
 
 def rank(x, x_mask, y, y_mask, top, block):
-    """(scores [Q, top], places [Q, top]) of the best candidates of each query, the best first."""
+    """Returns (scores [Q, top], indices [Q, top]) of the best candidates of each query, the best first."""
     x, x_mask = jnp.asarray(x), jnp.asarray(x_mask)
     best = jnp.full((len(x), top), -jnp.inf), jnp.full((len(x), top), -1)
     for start in track(range(0, len(y), block), "candidates"):
@@ -83,13 +84,13 @@ def rank(x, x_mask, y, y_mask, top, block):
 
 
 def padded(part, length):
-    """A block of full size, so that one program serves them all."""
+    """Returns a block that is padded to the full size, so that all blocks use one program."""
     return np.pad(part, [(0, length - len(part))] + [(0, 0)] * (part.ndim - 1))
 
 
 @functools.partial(jax.jit, donate_argnums=0)
 def better(best, x, x_mask, y, y_mask, places, count):
-    """The best of those so far and of a block of candidates; places from ``count`` on are none."""
+    """Returns the best of the previous candidates and of a block; indices from ``count`` on are padding."""
     scores = jnp.where(places < count, cosines(attnpool_flax, x, y, x_mask, y_mask), -jnp.inf)
     scores = jnp.concatenate([best[0], scores], 1)
     places = jnp.concatenate([best[1], jnp.broadcast_to(places, (len(x), len(places)))], 1)
@@ -98,14 +99,14 @@ def better(best, x, x_mask, y, y_mask, places, count):
 
 
 def cosines(package, x, y, x_mask, y_mask):
-    """[Q, C]: how alike the two pooled vectors of each pair are."""
+    """Returns the cosines [Q, C] of the two pooled vectors of each pair."""
     pooled = package.cross_attention_pooling_all_pairs(x, y, x_mask, y_mask, reduction="mean", scale=SCALE)
     x_pooled, y_pooled = (package.l2_normalize(part) for part in pooled)
     return (x_pooled * y_pooled).sum(-1)
 
 
 def checked(x, x_mask, y, y_mask, scores, places, sample):
-    """The largest difference from what the oracle says of a sample of pairs, one by one."""
+    """Returns the largest difference from the oracle on a sample of pairs, computed one by one."""
     rng, off = np.random.default_rng(1), 0.0
     for _ in range(sample):
         query, rank = rng.integers(len(x)), rng.integers(places.shape[1])

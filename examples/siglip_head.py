@@ -1,9 +1,10 @@
-"""Puts a trained SigLIP head on Flax tokens: the same vectors, in a fraction of the time, and padding that stays outside.
+"""A trained SigLIP head in attnpool: the same vectors as Flax's own layers, in less time, and unaffected by padding.
 
-The weights are random, of the sizes of SigLIP B/16; they are saved as big_vision saves them and loaded from that file. Beside
-the loaded head stands big_vision's own head, put together from Flax's layers as ``big_vision/models/vit.py`` does.
+The weights are random, with the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file.
+The loaded head is compared with big_vision's own head, which is built from Flax's layers as in
+``big_vision/models/vit.py``.
 
-Run it: ``python examples/siglip_head.py`` (about a minute on two cores), ``--small`` for a look.
+Run it: ``python examples/siglip_head.py`` (about a minute on two cores), or with ``--small`` for a quick run.
 """
 
 import argparse
@@ -25,7 +26,7 @@ PREFIX = "params/img/MAPHead_0/"
 
 
 class Original(nn.Module):
-    """big_vision's MAPHead, with the names of its parameters; NaFlex gives it a mask."""
+    """big_vision's ``MAPHead`` with the names of its parameters; its NaFlex models also pass a mask."""
 
     heads: int
     hidden: int
@@ -44,7 +45,7 @@ class Original(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """big_vision's MlpBlock."""
+    """big_vision's ``MlpBlock``."""
 
     hidden: int
 
@@ -56,7 +57,7 @@ class Perceptron(nn.Module):
 
 
 def main(arguments=None):
-    """Compares and times both heads, and prints what was found; returns the two largest differences."""
+    """Compares and times both heads, and prints the results; returns the two largest differences."""
     options = parser().parse_args(arguments)
     if options.small:
         options.batch, options.length, options.width = 8, 49, 128
@@ -65,14 +66,14 @@ def main(arguments=None):
     x = jax.random.normal(keys[0], (options.batch, options.length, width))
     variables = original.init(keys[1], x[:1])
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "siglip.npz")  # names with slashes, as big_vision has them
+        file = Path(folder, "siglip.npz")  # names with slashes, as in big_vision
         flat = {f"{PREFIX}{name}": array for name, array in flatten_dict(variables["params"], sep="/").items()}
         np.savez(file, **flat)
         head = attnpool_flax.load(file, "siglip_bv")
     lengths = np.linspace(options.length // 4, options.length, options.batch).astype(np.int32)
     mask = attnpool_flax.lengths_to_mask(lengths, options.length)
     theirs = jax.jit(original.apply)
-    pooled = nnx.jit(lambda head, x, mask: head(x, mask)[:, 0])  # parameters are arguments here and there
+    pooled = nnx.jit(lambda head, x, mask: head(x, mask)[:, 0])  # the parameters are arguments in both programs
     ours = partial(pooled, head)
 
     print(f"{options.batch} images of {options.length} tokens of {width}, {heads} heads, a perceptron of {hidden}")
@@ -100,7 +101,7 @@ def main(arguments=None):
 
 
 def fastest(call, repeats=7):
-    """The fastest of some calls, in seconds; the first, which compiles, is not counted."""
+    """Returns the seconds of the fastest of some calls, without the first call, which compiles."""
     jax.block_until_ready(call())
     times = []
     for _ in range(repeats):
@@ -111,7 +112,7 @@ def fastest(call, repeats=7):
 
 
 def parser():
-    """The command line."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="8 images of 49 tokens of 128")
     for name, size in {"batch": 64, "length": 196, "width": 768}.items():

@@ -1,1 +1,1 @@
-"""The call frame: checks, preparation of arguments, compiled functions, sharding, composed docstrings."""
+"""Calls of public functions: checks, preparation of arguments, compiled functions, sharding, composed docstrings."""

@@ -1,8 +1,8 @@
-"""The `@compiled` decorator: checked arguments, one compiled function for each specialization, results in their dtype.
+"""The `@compiled` decorator, which turns the body of a function into the public function.
 
-The checks run in Python, before tracing, and raise the same errors as the oracle. Shapes and dtypes are checked once for
-each specialization, the values of host arrays at each call. Compiled functions compute in float32, or in float64 if an
-argument is float64, and round once, at the end.
+A call checks its arguments in Python, before tracing, and raises the errors of the oracle (:mod:`attnpool_ref`). Shapes
+and dtypes are checked once for each specialization (shapes, dtypes, options), values of host arrays in each call. The
+compiled function computes in float32, or in float64 if an argument is float64, and rounds once, at the end.
 """
 
 import functools
@@ -35,7 +35,7 @@ from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
 
 CACHE_SIZE = 4096
-"""Specializations of a function that are kept."""
+"""The largest number of specializations of a function; at this number, both of its caches are cleared."""
 
 _SETTINGS: Any = jax.config
 """JAX's configuration at this moment, context managers included."""
@@ -47,20 +47,19 @@ _PYTHON_NUMBERS = (float, int)
 def compiled(
     function=None, *, tokens=(), as_they_come=(), weights_apart=False, kernel=for_tokens
 ) -> Any:  # typed in __init__.pyi
-    """Turns the body of an implementation into the public function.
-
-    The body sees the arrays as :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and
-    a ``precision`` that is resolved.
+    """Turns the body of a function into the public function.
 
     Args:
-      function: the body; its name is that of its row.
+      function: the body, named as its row in :mod:`attnpool_ref.table`. It gets the arrays as
+        :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and a resolved
+        ``precision``.
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
-        :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function. They hold
-        masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
-      as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of 1 stay.
-      weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
-        others always compute both, so that asking for the weights cannot change a bit of the result.
-      kernel: the rule by which the body takes "einsum" or "tiles", as
+        :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function.
+        They hold masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
+      as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of size 1 stay.
+      weights_apart: whether the weights cost more than the pooled result and have a program of their own. Other
+        functions always compute both, so that asking for the weights cannot change a bit of the result.
+      kernel: a function that returns the implementation of a call, like
         :func:`~attnpool_flax.reductions.dispatch.for_tokens`; only for functions that take ``implementation``.
     """
     options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart, "kernel": kernel}
@@ -71,7 +70,7 @@ def compiled(
 
 
 def packed(dense, without=()):
-    """Derives the public function of packed tokens from the dense one: the same body, on other tokens objects.
+    """Derives the public function of packed tokens from that of dense tokens: the same body, with other tokens objects.
 
     Args:
       dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
@@ -84,7 +83,7 @@ def packed(dense, without=()):
 
 
 def _public(own, body=None):
-    """Makes the public function; of a body with its own signature, it is a wrapper."""
+    """Returns the public function. For a body with the same signature it is a wrapper of the body."""
 
     def checked_implementation(*args, **kwargs):
         try:
@@ -124,16 +123,16 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 
     Args:
       name: the function's name, such as "attention_pooling".
-      *args: the call's arguments; arrays, or what only has ``shape`` and ``dtype`` (:class:`jax.ShapeDtypeStruct`).
+      *args: the call's arguments; arrays, or objects with only ``shape`` and ``dtype`` (:class:`jax.ShapeDtypeStruct`).
       platform: "cpu", "cuda" or "tpu"; None is the default backend.
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles"; "pallas" and "cudnn" only where the call asks for them.
+      "einsum" or "tiles"; "pallas" and "cudnn" only if the call asks for them.
 
     Raises:
-      ValueError: there is no such function or platform, the function does not walk over tokens, or the call is refused.
-      TypeError: the call is refused.
+      ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
+      TypeError: an argument is invalid.
 
     >>> import jax.numpy as jnp
     >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")
@@ -162,18 +161,17 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 
 @dataclass
 class Specialization:
-    """Compiled functions and resolved signature for all calls of a function whose arguments have one signature.
-
-    Specializations that differ in the defaults of numbers share their jitted programs.
+    """Compiled functions and resolved signature for all calls of a function with the same shapes, dtypes and options.
 
     Attributes:
       call: the resolved signature.
       names: the arrays that are given, in the order in which the programs take them.
-      programs: the compiled function, and where the weights are apart that of the weights.
+      programs: the jitted function, and with ``weights_apart`` that of the weights.
       wants_weights: whether the caller asked for the weights.
-      numbers: the defaults among the numbers, with their places among the names.
+      numbers: for numbers at their defaults, (index in ``names``, value).
       dtype: the computing dtype.
-      without_weights: whether the program leaves out the weights: a kernel computes them apart, which changes no bit.
+      without_weights: whether the program leaves the weights out, because a kernel computes them separately, to the
+        same bits.
       placed: the default numbers, as arrays on the devices that were used.
     """
 
@@ -188,7 +186,10 @@ class Specialization:
 
 
 class CompiledFunction:
-    """A public function: its row, its body, its signature, and the cache of its specializations."""
+    """A public function: its row, its body, its signature and two caches.
+
+    ``specializations`` has an entry for each kind of call; ``programs`` has the jitted functions, which entries share.
+    """
 
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
@@ -199,7 +200,7 @@ class CompiledFunction:
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.static = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
-        # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
+        # tokens in the caller's dtype go through tiles, whose gradient rule does not support forward mode
         self.has_tiles = "implementation" in self.static and "x" in self.as_they_come
         self.specializations, self.programs = {}, {}
 
@@ -208,7 +209,7 @@ class CompiledFunction:
 
         Raises:
           TypeError: an argument is no array of numbers, or there is no such argument.
-          ValueError: the call is refused for any other reason.
+          ValueError: the call is invalid for another reason.
         """
         values = self.defaults | kwargs
         if len(values) > len(self.defaults) or len(args) > len(self.positional):
@@ -241,7 +242,7 @@ class CompiledFunction:
         return specialization, arrays, values
 
     def _key(self, values):
-        """Returns (the key of the specialization, whether an array is on the host); host arrays become NumPy arrays."""
+        """Returns (the specialization's key, whether an array is on the host); turns host arrays into NumPy's."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -303,7 +304,7 @@ class CompiledFunction:
         return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """Returns the compiled function; one for all values of a number, its default included."""
+        """Returns the jitted function from the cache ``programs``: one for all values of a number, defaults too."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -321,7 +322,7 @@ class CompiledFunction:
         return self.programs[key]
 
     def run(self, given, call, dtype, static):
-        """Runs the body, with the conversions before and after it that all bodies share."""
+        """Runs the body, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
         requested = static.get("implementation")
@@ -332,7 +333,7 @@ class CompiledFunction:
         return finish(result, batch, dtype)
 
     def _with_kernel(self, kernel, values, dtype):
-        """Runs the body, and refuses in its name what the kernel does not take."""
+        """Runs the body with a requested kernel; raises in the function's name if it does not support the call."""
         try:
             with logged_dispatches() as log, with_inputs_of(dtype):
                 result = self.body(**values)
@@ -345,7 +346,7 @@ class CompiledFunction:
         return result
 
     def check_kernel(self, values, call):
-        """Traces a call, which raises what no kernel takes."""
+        """Traces a call, which raises an error if no kernel supports it."""
         static = {name: values[name] for name in self.static}
         given = {name: values[name] for name in self.row.arguments if values[name] is not None}
         jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
@@ -361,7 +362,7 @@ class CompiledFunction:
 
 
 _JAX_TYPES, _TRACERS = set(), set()
-"""The classes of JAX's arrays that were met, and the tracers among them: asking each time would cost more than the rest."""
+"""Classes of JAX arrays met so far, and the tracers among them: a check in each call would cost more than the rest."""
 
 
 def _place_defaults(arrays, specialization):
@@ -376,7 +377,7 @@ def _place_defaults(arrays, specialization):
 
 
 def _sharding_of(arrays):
-    """Returns the sharding of the first JAX array; None while JAX traces, and for NumPy arrays."""
+    """Returns the sharding of the first JAX array; None if there is none, or during tracing."""
     for array in arrays:
         if type(array) in _JAX_TYPES:
             return None if isinstance(array, Tracer) else array.sharding
@@ -384,7 +385,7 @@ def _sharding_of(arrays):
 
 
 def _on(sharding, number):
-    """Puts a number on the arrays' devices, uncommitted: a call with only device arrays then transfers nothing."""
+    """Puts a number on the arrays' device, uncommitted, so that a call with only device arrays transfers nothing."""
     if not isinstance(sharding, jax.sharding.SingleDeviceSharding):
         return number  # while JAX traces, for NumPy arrays and for several devices
     (device,) = sharding.device_set
@@ -393,7 +394,7 @@ def _on(sharding, number):
 
 
 def check_implementation(name, requested):
-    """Refuses what is no implementation, in the name of a function or a module."""
+    """Raises a ValueError, in the name of a function or a module, if ``requested`` is no implementation."""
     if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
         names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
         raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

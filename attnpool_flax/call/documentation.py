@@ -1,4 +1,4 @@
-"""Help for the JAX functions: the definition's docstring, then the differences of the implementation."""
+"""Docstrings of the JAX functions: the definition's docstring, then the differences of the implementation in JAX."""
 
 import importlib
 import inspect
@@ -6,33 +6,35 @@ import inspect
 from attnpool_ref.contract import docstrings
 
 NOTES = {
-    "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slower one first, inside of "
-    "``jax.shard_map`` with its checks on. Every device gets the result of the whole sequences; arguments and weights "
-    "with an axis of tokens are the device's shard.",
+    "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside "
+    "of ``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
+    "weights with an axis of tokens are the device's shard.",
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
-    '(``jax.jvp``) under a ``jit`` of its own needs "einsum". The block size depends on the batch axes, which ``vmap`` '
-    'hides: give batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only and where the tokens are dense and '
-    'their weights a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request '
-    "only, in dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
+    '(``jax.jvp``) of a function that you jit yourself needs "einsum". Blocks are sized by the batch axes, which '
+    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, for dense '
+    'tokens whose weights are a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s '
+    "flash attention, on request only, in dot_product_attention and multi_head_attention of bfloat16 or float16 "
+    "(docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``.",
 }
 """Descriptions of the arguments that only the JAX functions have."""
 
 OF_PACKED = "Segment numbers on a device that are out of range are padding."
-"""Difference of every packed function: the definition checks all segment numbers."""
+"""Difference of every packed function from its definition, which raises an error for such segment numbers."""
 
 
 def composed(body, name, family, parameters):
-    """Composes the oracle's docstring, the differences that the body's docstring names, and its example on JAX arrays.
+    """Composes a docstring: the oracle's, the differences in the body's docstring, and its example with JAX arrays.
 
     Args:
-      body: the function with the docstring; of a packed function that of the dense one, whose section ``Packed`` counts.
+      body: the function with the docstring. A packed function has the body of the dense one, and uses its section
+        ``Packed``.
       name: the public function's name.
-      family: the oracle's file.
+      family: the name of the oracle's module.
       parameters: the names of the public function's arguments.
     """
-    if family == "heads":  # no definition
+    if family == "heads":  # heads have no definition in the oracle
         return inspect.getdoc(body)
     definition = docstrings.of(getattr(importlib.import_module(f"attnpool_ref.{family}"), name))
     if not definition.paragraphs:  # Python strips docstrings (``-OO``)
@@ -47,6 +49,6 @@ def composed(body, name, family, parameters):
 
 
 def _difference(own, name):
-    """Returns what a body's docstring adds to the sentence that names the definition."""
+    """Returns the part of a body's docstring after the sentence that names the definition."""
     text = "\n\n".join(own.paragraphs).removeprefix(f"Twin of :func:`attnpool_ref.{name}`").lstrip(".:; \n")
     return text[:1].upper() + text[1:]

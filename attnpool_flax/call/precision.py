@@ -5,21 +5,24 @@ from typing import Any
 import jax
 
 NARROW = ("float16", "bfloat16")
-"""Dtypes whose products are exact in one pass."""
+"""Dtypes whose products are exact in one pass of a matrix unit."""
 
 _SETTINGS: Any = jax.config
 
 
 def resolve_precision(name, precision, dtype):
-    """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass.
+    """Returns the precision of matrix products: the requested one, or full float32.
+
+    Products of float16 and bfloat16 are exact at the default precision. None leaves the choice to JAX's setting
+    ``jax_default_matmul_precision``, if it is set.
 
     Args:
       name: the function or module whose argument it is.
-      precision: what the caller gave, or None.
+      precision: the caller's argument, or None.
       dtype: the result's dtype.
 
     Raises:
-      ValueError: it is no precision.
+      ValueError: ``precision`` is not a precision.
     """
     if precision is not None:
         return _checked_precision(name, precision)

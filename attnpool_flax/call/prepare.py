@@ -1,4 +1,4 @@
-"""Arguments as bodies take them: arrays, dtypes, batch axes, masks; and results as callers get them."""
+"""Conversion of a call's arguments for the body (arrays, dtypes, batch axes, masks), and of results for the caller."""
 
 from typing import Any
 
@@ -16,7 +16,12 @@ _SETTINGS: Any = jax.config
 
 
 def as_array(name, key, value):
-    """Converts Python numbers to NumPy arrays, unwraps modules' parameters, and refuses other classes."""
+    """Returns an argument as an array: converts Python numbers to NumPy, and unwraps parameters of modules.
+
+    Raises:
+      TypeError: the argument is of another class.
+      ValueError: it is one of NumPy's masked arrays.
+    """
     if value is None or isinstance(value, jax.Array):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
@@ -27,12 +32,12 @@ def as_array(name, key, value):
         return jnp.asarray(value)
     elif type(value) is not np.ndarray:
         refuse_masked(name, key, value)
-    value = np.asarray(value)  # of a memmap too
+    value = np.asarray(value)  # a memmap becomes an array
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
 
 def result_dtype(promoted):
-    """Returns the dtype of a result, from the arguments' promoted dtype (or None) and JAX's settings."""
+    """Returns the dtype of a result, from the promoted dtype of the arguments (or None) and JAX's settings."""
     if promoted is None:
         return np.dtype(jnp.result_type(float))
     if promoted == np.float64 and not _SETTINGS.jax_enable_x64:
@@ -41,14 +46,14 @@ def result_dtype(promoted):
 
 
 def computing_dtype(dtype):
-    """Returns the dtype in which a result of this dtype is computed: float64, or else float32."""
+    """Returns the dtype in which a result of this dtype is computed: float64 for float64, else float32."""
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
 def convert_host_array(value, argument, computing):
-    """Converts a NumPy array for JAX: without x64, JAX would keep the lower half of a 64-bit integer."""
+    """Converts a NumPy array for JAX; without x64 it clips 64-bit integers, of which JAX would keep the lower half."""
     if argument.kind in ("data", "parameter", "stretch", "number"):
-        if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
+        if value.dtype.kind in "ui" or not value.ndim:  # so that 2 and 2.0 share a program
             return value.astype(computing)
     elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
@@ -57,18 +62,18 @@ def convert_host_array(value, argument, computing):
 
 
 def prepare(given, call, dtype, static, as_they_come):
-    """Prepares the arrays of a call for its body, while JAX traces.
+    """Prepares the arrays of a call for its body, during tracing.
 
     Args:
       given: the arrays by name, without those that are None.
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
       dtype: the result's dtype.
       static: the static arguments by name.
-      as_they_come: the names of arrays that stay in the caller's dtype, and of masks whose axes of 1 stay.
+      as_they_come: the names of arrays that stay in the caller's dtype, and of masks whose axes of size 1 stay.
 
     Returns:
-      Every argument by name: arrays of the computing dtype with all batch axes (1 where an array is shared), masks that are
-      None or boolean of their full shape, segment numbers and indices as int32, and None in place of lengths.
+      Every argument by name: arrays of the computing dtype with all batch axes (size 1 where an array is shared), masks
+      that are None or boolean of their full shape, segment ids and indices as int32, and None in place of lengths.
     """
     return {
         key: _prepared(_with_lengths(given, argument, call), argument, call, dtype, static, key in as_they_come)
@@ -77,7 +82,7 @@ def prepare(given, call, dtype, static, as_they_come):
 
 
 def _with_lengths(given, argument, call):
-    """Returns the given value of an argument; for a mask whose lengths are given, that mask."""
+    """Returns the given value of an argument; for a mask whose lengths are given, the mask of these lengths."""
     lengths = given.get(argument.lengths) if argument.kind == "mask" else None
     if lengths is None or argument.lengths not in call.targets:
         return given.get(argument.name)
@@ -97,7 +102,7 @@ def _prepared(value, argument, call, dtype, static, as_it_comes):
     elif not argument.integers:
         computing = computing_dtype(dtype)
         own = as_it_comes and contract.kind_of(value.dtype) == "f"
-        # beside a float64 array a narrower one is widened before it is summed, not after
+        # if another array is float64, a narrower one is widened before it is summed, not after
         value = jnp.asarray(value, None if own and computing == np.float32 else computing)
     if argument.kind in ("mask", "stretch"):
         target = call.targets[argument.name]
@@ -111,7 +116,7 @@ def _prepared(value, argument, call, dtype, static, as_it_comes):
 
 
 def _in_32_bits(numbers, count):
-    """Converts segment numbers and indices to int32; keeps their order, and numbers out of range out of range."""
+    """Converts segment numbers and indices to int32; keeps their order, and keeps numbers out of range out of range."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
 

@@ -1,4 +1,4 @@
-"""Calls over several devices: checks of ``axis_name``, and arrays over Explicit mesh axes."""
+"""Calls over several devices: checks of ``axis_name``, and arrays that are sharded over Explicit mesh axes."""
 
 import contextlib
 from typing import Any
@@ -11,11 +11,11 @@ from attnpool_flax.reductions import axis_names, varying_axes
 from attnpool_ref.table.language import present
 
 _SPLIT = ("L", "T")
-"""Axes of tokens."""
+"""Axes of tokens, by their names in the table."""
 
 
 def check_axis_name(name, axis_name):
-    """Refuses what names no mesh axes, for a function or a module."""
+    """Raises a ValueError, in the name of a function or a module, if ``axis_name`` does not name mesh axes."""
     names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
     if axis_name is None or (names and all(isinstance(own, str) for own in names) and len(set(names)) == len(names)):
         return
@@ -25,11 +25,11 @@ def check_axis_name(name, axis_name):
 
 
 def check_split(row, values):
-    """Refuses a call that cannot be split over the axes that ``axis_name`` names, here and now.
+    """Raises an error if a call cannot be split over the mesh axes that ``axis_name`` names.
 
     Raises:
-      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction or the normaliser
-        is no sum.
+      ValueError: a name is not a string, or not an axis of the surrounding ``shard_map``, or tokens are not split over
+        it; lengths are given; or the reduction or the normalizer needs all tokens at once.
     """
     axis_name = values["axis_name"]
     if axis_name is None:
@@ -71,15 +71,15 @@ def check_split(row, values):
 
 
 def over_explicit_axes(body, given, row, call, both, apart):
-    """Computes ``body(given)``; over Explicit mesh axes as Auto inside, and shards the results as the arguments.
+    """Computes ``body(given)``. Explicit mesh axes are Auto inside, and the results are sharded like the arguments.
 
     Args:
       body: from arrays by name to a result, or to (a result or None, the weights).
       given: the arrays.
-      row: says the axes of both.
+      row: the function's row of the table, which has the axes of arguments and results.
       call: the resolved signature.
       both: whether the weights are returned with the result.
-      apart: whether they are returned with None.
+      apart: whether the weights are returned with None in place of the result.
     """
     meshes = {jax.typeof(array).sharding.mesh for array in given.values()}
     mesh = next((own for own in meshes if own.explicit_axes), None)
@@ -97,7 +97,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
 
 
 def _places(given, arguments, rank):
-    """Returns the sharding of each axis: mesh axes by the name of the axis, or by the number of a batch axis."""
+    """Returns the mesh axes of each array axis by its name, or, for a batch axis, by its number."""
     places = {}
     for key, array in given.items():
         argument = arguments[key]
@@ -115,7 +115,7 @@ def _places(given, arguments, rank):
 
 
 def _specs(results, places, rank):
-    """Returns a partition spec for each array; a mesh axis is used once."""
+    """Returns a partition spec for each array, or one for a single array; no spec uses a mesh axis twice."""
     found = tuple(_spec([*range(rank), *axes[1:]] if axes[:1] == ("...",) else axes, places) for axes in results)
     return found[0] if len(found) == 1 else found
 

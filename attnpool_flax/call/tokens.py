@@ -1,17 +1,18 @@
-"""Tokens objects: the frame makes them of the arrays of a call, dense or packed, and the body reads its tokens from them."""
+"""Tokens objects, dense or packed, which a body gets in place of arrays."""
 
 from attnpool_flax.reductions import Dense, Packed
 
 HELD = ("axis_name", "implementation", "num_segments", "indices_are_sorted")
-"""Arguments that only the tokens objects hold; a body does not get them."""
+"""Arguments that only the tokens objects hold. The body does not get them."""
 
 
 def with_tokens(values, names, packed):
-    """Replaces arrays of tokens by tokens objects, which hold their mask, their layout and the requested implementation.
+    """Replaces arrays of tokens by tokens objects, which have their mask, layout and requested implementation.
 
     Args:
       values: the prepared arrays and the static arguments by name.
-      names: the arguments that hold tokens: "x", or "x" and "y", whose masks and segment numbers are then named after them.
+      names: the arguments that hold tokens: "x", or "x" and "y". With two, masks and segment ids are named
+        after them, such as "x_mask".
       packed: whether the tokens are packed.
 
     Returns:

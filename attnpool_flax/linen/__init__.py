@@ -1,7 +1,8 @@
-"""The modules of :mod:`attnpool_flax.modules` for Flax Linen models: same parameters, same names, same layouts.
+"""The modules of :mod:`attnpool_flax.modules` for Flax Linen: same names, same parameters, same layouts.
 
-Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same. Each class is derived
-from the NNX class of its name (:mod:`attnpool_flax.linen.deriving`); the lines below say which sizes are read.
+Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same. Each class is
+derived from the NNX class of the same name (:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived``
+lists the sizes that are read.
 """
 
 import sys
@@ -65,5 +66,5 @@ SentencePool = derived(sentences.SentencePool)
 __all__ = [*modules.__all__, "load", "save"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 for _family in {sentences.SentencePool.__module__, *(getattr(modules, name).__module__ for name in modules.__all__)}:
-    # pickles of earlier releases name the file of a family, such as attnpool_flax.linen.pooling
+    # pickles of earlier releases name modules such as attnpool_flax.linen.pooling
     sys.modules[f"{__name__}.{_family.rpartition('.')[2]}"] = sys.modules[__name__]

@@ -57,7 +57,7 @@ class BilinearScore(nn.Module):
     Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -94,7 +94,7 @@ class AdditiveScore(nn.Module):
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -141,7 +141,7 @@ class ConcatScore(nn.Module):
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -188,7 +188,7 @@ class TanhSumScore(nn.Module):
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -235,7 +235,7 @@ class LocationScore(nn.Module):
     Attributes:
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -273,10 +273,11 @@ class LocationScore(nn.Module):
 class TrilinearScore(nn.Module):
     """Trilinear attention score of query, key and their elementwise product (BiDAF).
 
-    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], over the query, the key and their product.
+    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], which multiplies the concatenated query,
+    key and their product.
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -315,7 +316,7 @@ class AdditiveAttention(nn.Module):
       use_bias: whether there is a bias.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -401,7 +402,7 @@ class TanhSumAttention(nn.Module):
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -480,7 +481,7 @@ class LocationAttention(nn.Module):
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases; if not, zeros take their place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -558,7 +559,7 @@ class MultiHeadAttention(nn.Module):
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -642,10 +643,10 @@ class MultiHeadAttention(nn.Module):
 class WeightedPool(nn.Module):
     """Weighted mean of the tokens with one learned weight for each position.
 
-    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at 1.
 
     Attributes:
-      dtype: the dtype to which tokens and weights are cast first; None promotes them.
+      dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -688,7 +689,7 @@ class AttentionPool(nn.Module):
       normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -793,7 +794,7 @@ class MultiHeadAttentionPool(nn.Module):
         :func:`attnpool_flax.attend`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -901,7 +902,7 @@ class MAPHead(nn.Module):
       epsilon: the epsilon of the layer normalization.
       activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -985,7 +986,7 @@ class AttentionalPooler(nn.Module):
       out_features: o, the width of the result; None is the queries' width.
       epsilon: the epsilon of the layer normalizations.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1072,7 +1073,7 @@ class AttentionPool2d(nn.Module):
       out_features: o, the width of the result; None is the tokens' width.
       use_class_token: whether a learned token replaces the mean, an option of timm.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1155,11 +1156,11 @@ class PMA(nn.Module):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of
-        all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output,
-        projected, to the raw query, and divides scores by the root of one head's width.
+        all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected attention
+        output to the raw query, and divides scores by the root of one head's width.
       normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1240,11 +1241,11 @@ class AttentiveProbe(nn.Module):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, only for "vjepa".
-      variant: "vjepa" adds the attention output to the query, followed by a residual MLP; "aim" normalizes the tokens
+      variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
         by batch statistics, and averages the attention output over the queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1324,7 +1325,7 @@ class PowerMeanPool(nn.Module):
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -1373,8 +1374,8 @@ class LogSumExpPool(nn.Module):
     Attributes:
       scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      mean: divide by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      mean: whether to divide the sum by the number of real tokens.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -1423,7 +1424,7 @@ class SoftmaxPool(nn.Module):
     Attributes:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -1500,7 +1501,7 @@ class AttentiveStatisticsPool(nn.Module):
       activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of both variances.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1594,7 +1595,7 @@ class AdditiveAttentionPool(nn.Module):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1692,7 +1693,7 @@ class LatentAttentionPool(nn.Module):
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1756,7 +1757,7 @@ class Set2SetPool(nn.Module):
 
     Attributes:
       num_steps: the number of LSTM steps.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -1838,7 +1839,7 @@ class VLADPool(nn.Module):
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center, which have weights but no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1923,7 +1924,7 @@ class GatedSumPool(nn.Module):
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
@@ -1980,9 +1981,9 @@ class CrossAttentionPool(nn.Module):
       x_features: d; needed only to project x and not y: give it without ``y_features``.
       y_features: e; needed only to project y and not x: give it without ``x_features``.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
-      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
-      dtype: the dtype to which tokens and kernels are cast first; None promotes them.
+      dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -2078,7 +2079,7 @@ class CodeWiseAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None promotes them.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
@@ -2147,7 +2148,7 @@ class MaskAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None promotes them.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
@@ -2212,11 +2213,11 @@ class MaskAttention(nn.Module):
 class BiDAFAttention(nn.Module):
     """Bidirectional attention flow between context and query (BiDAF).
 
-    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], over the context, the query and their
-    product.
+    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], which multiplies the concatenated context,
+    query and their product.
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -2293,7 +2294,7 @@ class RelationVector(nn.Module):
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -2333,13 +2334,14 @@ class RelationVector(nn.Module):
 class FieldAttentionPool(nn.Module):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
-    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], with a row for each field; without ``num_fields`` one row for all fields: ``kernel`` [d+e],
+    ``bias`` [].
 
     Attributes:
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -2399,7 +2401,7 @@ class LabelAttention(nn.Module):
     Attributes:
       qk_features: c, the width of queries and keys; None is the labels' width.
       out_features: v, the width of the result; None is the labels' width.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.

@@ -1,8 +1,8 @@
 """Derivation of a Linen class from the NNX class of the same name.
 
-The constructor's arguments become fields, without the sizes that are read off the data at the first call. The call is the
-text of the NNX class: what it uses of ``self`` besides the fields is ``_values``, ``_multiplier`` and ``_mesh_axes``, and
-:class:`PoolingModule` has the same three for Linen. Docstrings are the NNX ones, with Linen's own example.
+The constructor's arguments become fields, except the sizes that are read from the data at the first call. The code of
+the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier`` and ``_mesh_axes``, and
+:class:`PoolingModule` has these three for Linen. Docstrings are those of the NNX class, with an example for Linen.
 """
 
 import ast
@@ -24,20 +24,20 @@ from attnpool_flax.modules.parameters import cast, check_rate, initialize, initi
 NOTES = {
     "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call.',
 }
-"""Fields that no NNX constructor has, with their descriptions."""
+"""Descriptions of fields that no NNX constructor has."""
 
 NOTES_OF_CALL = {
     "deterministic": 'True drops no weights, False draws with the key "dropout"; needed, here or in the constructor, if there '
     "is dropout.",
 }
-"""Arguments of a call that mean another thing in Linen."""
+"""Descriptions of arguments of a call that mean something else in Linen."""
 
 LINEN_ONLY = ("deterministic", bool | None, None)
-"""The field that comes after ``dropout_rate``."""
+"""(name, annotation, default) of the field that Linen classes have after ``dropout_rate``."""
 
 
 class PoolingModule(nn.Module):
-    """Base of the Linen modules: creates the parameters at the first call, and hands their values to the function."""
+    """Base of the Linen modules: creates the parameters at the first call, and passes their values to the function."""
 
     _nnx: ClassVar[Any] = None
     _reads: ClassVar[Any] = ()
@@ -52,7 +52,7 @@ class PoolingModule(nn.Module):
 
     @nn.nowrap
     def _values(self: Any, **data):
-        """Returns the parameters by name, created on the first call, as the function takes them."""
+        """Returns the parameters by name, as the function takes them; the first call creates them."""
         given = _fields(self)
         reads: Any = self._reads(self) if callable(self._reads) else self._reads
         if reads:
@@ -77,12 +77,13 @@ class PoolingModule(nn.Module):
 
     @nn.nowrap
     def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier with :class:`flax.linen.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout.
+        """Draws the dropout multiplier, 0 or 1 / (1 - rate), by :class:`flax.linen.Dropout`; None without dropout.
 
-        ``init`` drops nothing by default, and then needs no key for dropout. Keys come from ``apply``, never from ``rngs``.
+        By default ``init`` drops nothing, and then needs no key for dropout. Keys come from ``apply``, never from
+        ``rngs``.
         """
         check_rate(self._nnx._pooling, self.dropout_rate)
-        if self.deterministic is not None:  # Flax refuses, in its words, that both say it
+        if self.deterministic is not None:  # Flax raises an error if both are given
             deterministic = nn.merge_param("deterministic", self.deterministic, deterministic)
         if not self.dropout_rate or deterministic or (deterministic is None and self.is_initializing()):
             return None
@@ -91,7 +92,7 @@ class PoolingModule(nn.Module):
 
     @nn.nowrap
     def _mesh_axes(self: Any):
-        """Returns the mesh axes over which sequences are split: none while ``init`` runs, outside of ``jax.shard_map``."""
+        """Returns the mesh axes over which sequences are split; None in ``init``, outside of ``jax.shard_map``."""
         return None if self.is_initializing() else self.axis_name
 
 
@@ -104,9 +105,10 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
 
     Args:
       kind: the NNX class.
-      reads: the sizes that are read off the data, which the Linen class does not have; or a function of the Linen module
-        that returns those to read in its calls, of fields that it has.
-      **notes: descriptions of fields that mean another thing than in the NNX class; the example goes without them.
+      reads: the sizes that are read from the data, which the Linen class does not have as fields; or a function from a
+        Linen module to those of its fields that its calls read from the data.
+      **notes: descriptions of fields that mean something else than in the NNX class; the example leaves these fields
+        out.
     """
     omitted = {"rngs", *(() if callable(reads) else reads)}
     parameters = [each for each in inspect.signature(kind.__init__).parameters.values() if each.name != "self"]
@@ -148,7 +150,7 @@ def _post_init(kind):
 
 
 def _call(kind):
-    """Returns the call of the NNX class, without ``rngs``: in Linen, keys are given to ``apply``."""
+    """Returns the call of the NNX class without ``rngs``: in Linen, keys are passed to ``apply``."""
     body = inspect.unwrap(kind.__call__)
     shown = inspect.signature(body)
 
@@ -179,24 +181,24 @@ def _documentation(kind, omitted, fields, notes):
 
 
 def _parts(text):
-    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after them."""
+    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after."""
     before, _, rest = text.partition("\n\nArgs:\n")
     listed, _, after = rest.partition("\n\n")
     arguments = {}
-    for entry in listed.replace("\n    ", " ").splitlines():  # lines that go on stand deeper
+    for entry in listed.replace("\n    ", " ").splitlines():  # continued lines are indented further
         name, _, description = entry.strip().partition(": ")
         arguments[name] = description
     return before, arguments, after
 
 
 def _listed(arguments):
-    """Returns arguments with their descriptions as lines of a docstring."""
+    """Returns arguments with their descriptions, as the lines of a docstring."""
     options = {"width": 116, "initial_indent": "  ", "subsequent_indent": "    ", "break_on_hyphens": False}
     return "\n".join(textwrap.fill(f"{name}: {text}", **options) for name, text in arguments.items())
 
 
 def _example(kind, omitted, text):
-    """Returns the NNX class's example in Linen: without the sizes that are read, with ``init`` and ``apply``."""
+    """Returns the NNX class's example for Linen: with ``init`` and ``apply``, without the sizes that are read."""
     *before, last = doctest.DocTestParser().get_examples(text)
     lines, instance = ["import jax"], ""
     for example in before:
@@ -217,7 +219,7 @@ def _example(kind, omitted, text):
 
 
 def _constructed(kind, call, omitted):
-    """Returns the text of a constructor's call without the arguments that Linen does not have."""
+    """Returns the code of a constructor's call, without the arguments that the Linen class does not have."""
     names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
     by_position = {name: value for name, value in zip(names, call.args, strict=False)}
     given = by_position | {keyword.arg: keyword.value for keyword in call.keywords}

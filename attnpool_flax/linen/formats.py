@@ -1,4 +1,4 @@
-"""Loading of trained heads into Linen modules, and saving. Twin of :mod:`attnpool_flax.modules.formats`."""
+"""Loading of trained heads into Linen modules, and saving them. Twin of :mod:`attnpool_flax.modules.formats`."""
 
 import dataclasses
 import os
@@ -32,14 +32,14 @@ def load(
       source: as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
-      num_heads: the number of heads, where neither the tensors nor a configuration say it.
+      num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
       epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
-      The module, and its variables: "params", "batch_stats" where it has statistics, and "extras", NumPy arrays that
-      belong to no module, which :func:`save` writes back.
+      The module, and its variables: "params"; "batch_stats" if it has statistics; and "extras" if the file has arrays
+      that are not parameters, as NumPy arrays that :func:`save` writes back.
 
     Raises:
       ValueError: as :func:`attnpool_flax.load`.
@@ -75,20 +75,20 @@ def save(
     *,
     prefix: str = "",
 ) -> None:
-    """Writes a head as another library has it.
+    """Saves a trained head in another library's format.
 
     Args:
-      module: a Linen module of the class that the format's row names.
+      module: a Linen module of the format's class.
       variables: its variables, as ``module.init`` or :func:`load` returns them.
-      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after
-        the encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
+        parts after the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
-      ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
-      TypeError: the argument is not a Linen module.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module.
+      TypeError: ``module`` is not a Linen module.
     """
     check_module(module, nn.Module, "a Linen module")
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}

@@ -1,7 +1,7 @@
-"""Flax NNX modules: parameters and configuration, no arithmetic.
+"""Flax NNX modules: parameters and configuration, without arithmetic.
 
-Each module calls one function of this package; :mod:`attnpool_flax.modules.specs` lists its parameters. The same modules for
-Linen are in :mod:`attnpool_flax.linen`.
+Each module calls one function of this package with its parameters; :mod:`attnpool_flax.modules.specs` lists them. The
+same modules for Linen are in :mod:`attnpool_flax.linen`.
 """
 
 from attnpool_flax.modules import (
@@ -21,7 +21,7 @@ from attnpool_flax.modules.specs import SPECS
 
 _FILES = (scores, attention, pooling, means, statistics, heads, probes, additive, readouts, pairs, relations)
 
-for _name in SPECS:  # each from the file that defines it; the types stand in __init__.pyi
+for _name in SPECS:  # each from the file that defines it; the types are in __init__.pyi
     globals()[_name] = next(getattr(file, _name) for file in _FILES if hasattr(file, _name))
 
 __all__ = [*SPECS]  # pyright: ignore[reportUnsupportedDunderAll]

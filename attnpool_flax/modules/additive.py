@@ -28,7 +28,7 @@ class AdditiveAttentionPool(PoolingModule):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -70,8 +70,8 @@ class AdditiveAttentionPool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average; None averages the tokens.
           return_weights: also return the weights.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].

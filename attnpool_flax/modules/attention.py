@@ -24,13 +24,14 @@ class AdditiveAttention(PoolingModule):
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
+        there is dropout.
 
     >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -98,7 +99,7 @@ class TanhSumAttention(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -167,7 +168,7 @@ class LocationAttention(PoolingModule):
       num_slots: m, the number of slots.
       out_features: o, the width of the result.
       use_bias: whether there are biases; if not, zeros take their place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -235,13 +236,14 @@ class MultiHeadAttention(PoolingModule):
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
+        there is dropout.
 
     >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))

@@ -1,4 +1,4 @@
-"""Constructors of the modules of both kinds: shown signatures, refusals by position, short tracebacks."""
+"""Constructors of NNX and Linen modules: signatures in ``help``, errors for sizes by position, short tracebacks."""
 
 import functools
 import inspect
@@ -8,14 +8,14 @@ from attnpool_ref import contract
 
 
 def show_signature(kind: type):
-    """Gives a module's class the signature of its constructor for ``help``: without annotations and Linen's ``parent``."""
+    """Sets the signature that ``help`` shows for a module's class, without annotations and Linen's ``parent``."""
     parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
     parameters = [each for each in parameters if each.name not in ("self", "parent")]
     kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
 
 
 def refuse_in_own_name(kind: type, *methods: str):
-    """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
+    """Shortens the tracebacks of a module's errors; subclasses outside of this package keep all their frames."""
     if kind.__module__.partition(".")[0] == "attnpool_flax":
         for name in vars(kind).keys() & set(methods):
             method: Any = contract.with_short_traceback(getattr(kind, name))
@@ -24,9 +24,10 @@ def refuse_in_own_name(kind: type, *methods: str):
 
 
 def keyword_only(kind: type):
-    """Makes the constructor refuse sizes by position with the call to write instead, where it takes them by keyword only.
+    """Makes the constructor raise an error for sizes by position, if it takes them only by keyword.
 
-    Two sizes that no data can tell apart, such as ``num_heads`` and ``num_queries``, would otherwise be swapped silently.
+    The message has the call to write instead. Two sizes that no data can tell apart, such as ``num_heads`` and
+    ``num_queries``, would otherwise be swapped silently.
     """
     init = vars(kind)["__init__"]
     parameters = [each for each in inspect.signature(init).parameters.values() if each.name not in ("self", "parent")]
@@ -46,10 +47,10 @@ def keyword_only(kind: type):
 
 
 def _shown(name, value):
-    """Returns a short value as text, and of any other one the argument's name."""
+    """Returns a number, text or None as Python code, and for any other value the argument's name."""
     return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else name
 
 
 def name_of(module: object) -> str:
-    """Returns a module's name in the table of specs, for a subclass that of its parent; else that of its class."""
+    """Returns a module's name in the table of specs: for a subclass, that of its parent; else that of its class."""
     return getattr(type(module), "_pooling", type(module).__name__)

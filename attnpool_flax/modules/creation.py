@@ -1,4 +1,4 @@
-"""Base of the NNX modules: a constructor from fields, parameters from the table of specs, their values in a call."""
+"""Base of the NNX modules: constructors from fields, parameters by the table of specs, their values in a call."""
 
 import inspect
 from dataclasses import InitVar
@@ -30,17 +30,18 @@ from attnpool_flax.modules.specs import UNDRAWN
 Kind = TypeVar("Kind", bound=type)
 
 _PLAIN = (nnx.Param, nnx.BatchStat)
-"""Variables whose value needs no more than to be read."""
+"""Variables whose raw value is the value to use."""
 
 _ARRAYS = set()
-"""Types of the arrays that calls have met."""
+"""Classes of arrays that calls have met, which need no conversion."""
 
 
 class Shapes(NamedTuple):
     """Names and shapes of a module's parameters, stored at construction so that eager calls need not derive them.
 
     Attributes:
-      parameters: each name, with the shape of the zeros that the function gets where the module has no such parameter.
+      parameters: (name, shape) of each parameter. The shape is that of the zeros that the function gets if the module
+        has no such parameter, else None.
       widths: (argument, axis, size) of the data for which the module was made.
     """
 
@@ -49,15 +50,15 @@ class Shapes(NamedTuple):
 
 
 class PoolingModule(nnx.Module):
-    """Base of the NNX modules. Their fields are the constructor's arguments; an InitVar is not stored.
+    """Base of the NNX modules. Its fields are the arguments of the constructor; an ``InitVar`` is not stored.
 
-    A call hands data, options and the values of the parameters to one function. What the calls use of the module, other
-    than its fields, is ``_values``, ``_multiplier`` and ``_mesh_axes``; the Linen classes have the same three, so that
-    one text of a call is right for both kinds (:mod:`attnpool_flax.linen.deriving`).
+    A call passes data, options and the values of the parameters to one function. Besides the fields, the code of a call
+    uses only ``_values``, ``_multiplier`` and ``_mesh_axes``. The Linen classes have these three as well, so that both
+    kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
 
     _pooling: str
-    """The module's name in the table of specs; a subclass of a caller has its parent's."""
+    """The module's name in the table of specs; a user's subclass has its parent's."""
 
     _initial: tuple[str, ...]
     """Arguments of the constructor that are not stored."""
@@ -74,14 +75,14 @@ class PoolingModule(nnx.Module):
 
     @classmethod
     def _check(cls, given):
-        """Refuses arguments of the constructor that no call could take."""
+        """Raises an error for arguments of the constructor with which no call could work."""
         check_implementation(cls._pooling, given.get("implementation"))
         check_axis_name(cls._pooling, given.get("axis_name"))
         check_options(cls._pooling, given)
 
     @classmethod
     def _resolved(cls, given) -> dict[str, Any]:
-        """Returns the arguments with those filled in that follow from others."""
+        """Returns the arguments, with None replaced where the value follows from other arguments."""
         return resolved(cls._pooling, given)
 
     @classmethod
@@ -90,7 +91,7 @@ class PoolingModule(nnx.Module):
         return shaped_parameters(cls._pooling, given)
 
     def _shapes_from(self, shaped):
-        """Keeps names and shapes for the calls."""
+        """Stores and returns names and shapes for the calls."""
         parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
         self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
         return self._shapes
@@ -102,7 +103,7 @@ class PoolingModule(nnx.Module):
           ValueError: data of another size than the module was made for.
         """
         attributes = vars(self)
-        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # pickles of earlier releases
+        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # old pickles lack it
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
@@ -115,14 +116,14 @@ class PoolingModule(nnx.Module):
                 continue
             value = variable.get_raw_value() if type(variable) in _PLAIN else None
             if type(value) not in _ARRAYS or variable.has_metadata("on_get_value"):
-                value = variable[...]  # as Flax reads it, in 3 µs: a caller's kind of variable, or a reference
+                value = variable[...]  # Flax's access takes 3 µs; for other kinds of variables and references
                 if isinstance(value, jax.Array) and not isinstance(value, Tracer):
                     _ARRAYS.add(type(value))
             passed[name] = value if dtype is None else cast(value, dtype)
         return passed
 
     def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier with :class:`flax.nnx.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout."""
+        """Draws the dropout multiplier, 0 or 1 / (1 - rate), by :class:`flax.nnx.Dropout`; None without dropout."""
         dropout = self.dropout
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
             return None
@@ -136,10 +137,10 @@ class PoolingModule(nnx.Module):
 
 @dataclass_transform(eq_default=False)
 def constructor_from_fields(kind: Kind) -> Kind:
-    """Gives a module the constructor of its fields.
+    """Gives a module's class a constructor that takes its fields.
 
-    Defaults of what is not stored, such as ``kernel_init``, are deleted from the class, where a dataclass leaves them:
-    otherwise every module would have an attribute ``kernel_init``, whatever it was made with.
+    A dataclass leaves defaults of arguments that are not stored, such as ``kernel_init``, as attributes of the class.
+    They are deleted here, because a module with another ``kernel_init`` would show the default.
     """
     annotations = inspect.get_annotations(kind)
     made: Any = nnx.dataclass(eq=False)(kind)
@@ -161,7 +162,7 @@ def _create(module, given, rngs):
     Args:
       module: the module, whose stored arguments are attributes.
       given: all arguments of the constructor by name.
-      rngs: the source of the keys; may be None if no parameter is drawn.
+      rngs: the source of random keys; it may be None if no parameter is drawn at random.
     """
     name = module._pooling
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
@@ -188,7 +189,7 @@ def _create(module, given, rngs):
 
 
 def _create_dropout(name, rate, rngs):
-    """Makes a :class:`flax.nnx.Dropout` with its own stream of keys; None without dropout."""
+    """Returns a :class:`flax.nnx.Dropout` with its own stream of keys; None without dropout."""
     check_rate(name, rate)
     if not rate:
         return nnx.data(None)

@@ -1,4 +1,4 @@
-"""Loading of trained heads into NNX modules, and saving. File formats are in :mod:`attnpool_ref.formats`."""
+"""Loading of trained heads into NNX modules, and saving them. File formats are in :mod:`attnpool_ref.formats`."""
 
 import hashlib
 import os
@@ -22,9 +22,10 @@ _SETTINGS: Any = jax.config  # its attributes are made at run time
 
 
 class Extras(Mapping):
-    """Arrays of a file that are no parameter of the module, stored on the host for :func:`save` to write back.
+    """Arrays of a file that are not parameters of the module, stored on the host for :func:`save` to write back.
 
-    They are not state of a module: the hash makes ``nnx.jit`` treat them as part of the graph definition.
+    They are not part of a module's state: they are hashable, so ``nnx.jit`` treats them as part of the graph
+    definition.
     """
 
     def __init__(self, arrays):
@@ -81,11 +82,10 @@ def load(
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
-      A module of the class that the format's row names, with the parameters of the file.
+      A module of the format's class, with the parameters of the file.
 
     Raises:
-      ValueError: as :func:`attnpool_ref.formats.read`; float64 parameters without ``jax_enable_x64`` and
-        ``param_dtype``.
+      ValueError: as :func:`attnpool_ref.formats.read`; or parameters would be float64, and ``jax_enable_x64`` is off.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")
@@ -115,16 +115,16 @@ def save(
     """Saves a trained head in another library's format.
 
     Args:
-      module: an NNX module of the class that the format's row names.
+      module: an NNX module of the format's class.
       target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
-        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
-        after the encoder are replaced.
+        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
+        parts after the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
-      ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
-      TypeError: the argument is not an NNX module.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module.
+      TypeError: ``module`` is not an NNX module.
 
     >>> tensors = {}
     >>> head = modules.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
@@ -142,7 +142,7 @@ def save(
 
 
 def plain(source):
-    """Converts a source for :func:`attnpool_ref.formats.read`: other trees become their leaves by paths."""
+    """Converts a source for :func:`attnpool_ref.formats.read`: modules and other trees become mappings of arrays."""
     if isinstance(source, nnx.Module):
         source = nnx.state(source, nnx.Any(nnx.Param, nnx.BatchStat))
     if isinstance(source, nnx.State):
@@ -154,7 +154,7 @@ def plain(source):
     leaves = {
         jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in jax.tree.leaves_with_path(source)
     }
-    return source if "" in leaves else leaves  # no tree that JAX knows
+    return source if "" in leaves else leaves  # not a tree for JAX
 
 
 def _unboxed(tree):
@@ -165,15 +165,15 @@ def _unboxed(tree):
 
 
 def check_module(module, kind, needed):
-    """Refuses what is no module of a framework."""
+    """Raises a TypeError if ``module`` is not a module of the framework."""
     if not isinstance(module, kind):
         raise TypeError(f"save: `module` is a {type(module).__name__}, needs {needed}")
 
 
 def dtype_of(arrays):
-    """Returns the promoted dtype of parameters; float32 for none."""
+    """Returns the promoted dtype of parameters; float32 if there are none."""
     there = [array.dtype for array in arrays.values() if array is not None]
-    with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own
+    with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own dtype
         return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
 
 

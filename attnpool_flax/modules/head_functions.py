@@ -1,7 +1,7 @@
-"""Pooling heads of published models: layers, attention pooling with learned queries, layers.
+"""Functions of the published pooling heads, which have layers before and after attention pooling with learned queries.
 
 Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
-row the attention output is 0, and the layers after the attention process this vector as any other.
+row the attention output is 0, and the layers after the attention map this vector like any other.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
-"""The epsilon of PyTorch's layer normalization, which both variants use."""
+"""The epsilon of PyTorch's layer normalization, which both variants of :func:`pma` use."""
 
 AIM_EPSILON = 1e-6
 """The epsilon of the batch normalization of AIM's probe."""
@@ -52,7 +52,7 @@ def map_head(
     implementation=None,
     precision=None,
 ):
-    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention pooling with learned queries, then a residual MLP."""
+    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention by learned queries, then a residual MLP."""
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
@@ -86,7 +86,7 @@ def attentional_pooler(
     implementation=None,
     precision=None,
 ):
-    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries go through layer normalization first."""
+    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022), with layer normalization of tokens and queries."""
     x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
@@ -97,7 +97,7 @@ def attentional_pooler(
 
 
 def _kernel_of_2d(values, call):
-    """Chooses the implementation of :func:`attention_pool_2d`: without a class token it first takes the mean of the tokens."""
+    """Returns the implementation of :func:`attention_pool_2d`; without a class token it first computes a mean."""
     return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
 
 
@@ -123,8 +123,8 @@ def attention_pool_2d(
 ):
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    The mean is also a key and a value, masked only in a fully masked row. With ``class_token`` (timm) that token replaces
-    it.
+    The mean is also a key and a value, which is masked only in a fully masked row. With ``class_token`` (timm) this
+    learned token replaces the mean.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -137,7 +137,7 @@ def attention_pool_2d(
     first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
     x = jnp.concatenate(unify_varying(first[..., None, :], clean), -2)
     x = x + jnp.broadcast_to(position, x.shape)
-    if mask is not None:  # a length of 0 is no length of `position`
+    if mask is not None:  # the first position is real if any token is
         mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)
@@ -176,10 +176,10 @@ def pma(
 ):
     """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
-    ``variant="author"``: the attention output, without an output projection, is added to the projected query; scores are
-    divided by the root of the width of all heads together. ``variant="pyg"``: the tokens first go through a linear layer
-    and a relu; the attention output is projected and added to the raw query; scores are divided by the root of one head's
-    width.
+    With ``variant="author"`` the attention output, without an output projection, is added to the projected query, and
+    scores are divided by the root of the width of all heads together. With ``variant="pyg"`` the tokens first go
+    through a linear layer and a relu, the attention output is projected and added to the raw query, and scores are
+    divided by the root of one head's width.
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":

@@ -28,7 +28,7 @@ class MAPHead(PoolingModule):
       epsilon: the epsilon of the layer normalization.
       activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -102,7 +102,7 @@ class AttentionalPooler(PoolingModule):
       out_features: o, the width of the result; None is the queries' width.
       epsilon: the epsilon of the layer normalizations.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -178,7 +178,7 @@ class AttentionPool2d(PoolingModule):
       out_features: o, the width of the result; None is the tokens' width.
       use_class_token: whether a learned token replaces the mean, an option of timm.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -220,8 +220,8 @@ class AttentionPool2d(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first one is the mean's or class
-          token's.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first weight is that of the
+          mean or class token.
         """
         return attention_pool_2d(
             cast(x, self.dtype),

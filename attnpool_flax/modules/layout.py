@@ -1,19 +1,19 @@
-"""Choice of the function that a module calls: for sequences with masks, or for packed sequences with segment numbers."""
+"""Choice of the function that a module calls: for padded sequences with masks, or packed tokens with segment ids."""
 
 
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):
-    """Returns (function, its arguments) of a module's call: ``packed`` if segment numbers are given, else ``dense``.
+    """Returns (function, its arguments) of a module's call: ``packed`` if segment ids are given, else ``dense``.
 
     Args:
       module: the module.
-      dense: the function of sequences.
-      packed: the function of packed ones.
+      dense: the function of padded sequences.
+      packed: the function of packed tokens.
       num_segments: the number of segments, or None.
-      lengths: the lengths by the dense function's own names, or None: packed tokens have none.
-      **numbers: the segment numbers by the function's own names, or None.
+      lengths: the lengths (or None) by the names of the dense function's arguments; packed tokens have none.
+      **numbers: the segment ids (or None) by the names of the packed function's arguments.
 
     Raises:
-      ValueError: only some of the segment arguments are given, or lengths or mesh axes with them.
+      ValueError: only some of the segment arguments are given, or lengths or mesh axes are given with them.
     """
     axis_name = module._mesh_axes()
     for value in (num_segments, *numbers.values()):

@@ -24,7 +24,7 @@ class PowerMeanPool(PoolingModule):
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
@@ -51,8 +51,8 @@ class PowerMeanPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., d].
@@ -84,8 +84,8 @@ class LogSumExpPool(PoolingModule):
     Args:
       scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      mean: divide by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      mean: whether to divide the sum by the number of real tokens.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
@@ -112,8 +112,8 @@ class LogSumExpPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., d].
@@ -145,7 +145,7 @@ class SoftmaxPool(PoolingModule):
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
@@ -171,8 +171,8 @@ class SoftmaxPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
           return_weights: also return the weights.
 
         Returns:

@@ -24,15 +24,15 @@ class CrossAttentionPool(PoolingModule):
       x_features: d, the width of x, if x is projected.
       y_features: e, the width of y, if y is projected.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
-      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
-      dtype: the dtype to which tokens and kernels are cast first; None promotes them.
+      dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
-      rngs: "params" for the kernels; not needed without them.
+      rngs: random keys (``nnx.Rngs``) whose stream "params" initializes the kernels; not needed without kernels.
 
     >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
     >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -83,9 +83,9 @@ class CrossAttentionPool(PoolingModule):
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
-          x_segment_ids: int [N], the segment number of each token, for packed x [N, d]; needs the next two arguments.
-          y_segment_ids: int [M], the segment number of each token, for packed y [M, e].
-          num_segments: the number of segments, an integer, which is then the batch axis of the results.
+          x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs the next two arguments.
+          y_segment_ids: int [M], the segment id of each token, for packed y [M, e].
+          num_segments: the number of segments, an integer: the size of the batch axis of the results.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
@@ -123,7 +123,7 @@ class CodeWiseAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None promotes them.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
@@ -152,7 +152,7 @@ class CodeWiseAttention(PoolingModule):
         context_lengths=None,
         return_weights=False,
     ):
-        """Pools the context by each token's best score.
+        """Pools the context, weighted by each context token's best score against the query.
 
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
@@ -190,7 +190,7 @@ class MaskAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None promotes them.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
@@ -253,12 +253,12 @@ class MaskAttention(PoolingModule):
 class BiDAFAttention(PoolingModule):
     """Bidirectional attention flow between context and query (BiDAF).
 
-    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], over the context, the query and their
-    product.
+    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], which multiplies the concatenated context,
+    query and their product.
 
     Args:
       in_features: d, the width of context and query.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.

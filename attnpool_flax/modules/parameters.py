@@ -21,7 +21,7 @@ from attnpool_ref.table import language
 
 @dataclass(frozen=True)
 class NamedInitializer:
-    """An initializer whose ``repr`` is its name, so that signatures in ``help`` show no memory addresses.
+    """Initializer whose ``repr`` is its name, so that signatures in ``help`` show no memory addresses.
 
     Attributes:
       function: an initializer of Flax.
@@ -40,29 +40,29 @@ class NamedInitializer:
 
 
 KERNEL_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
-"""Kernels, by default: normal with variance 1 / fan-in, Flax's own choice."""
+"""Default initializer of kernels: normal with variance 1 / fan-in, as in Flax."""
 
 QUERY_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
-"""Learned queries, by default: of length 1 in expectation, whatever their width. So are latents and centres."""
+"""Default initializer of learned queries, latents and centers: of length 1 in expectation, whatever their width."""
 
 BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
-"""Biases, by default."""
+"""Default initializer of biases."""
 
 Normalizer = str | Callable[[Any, Any], Any]
-"""A name, or a function of scores and mask."""
+"""Type of ``normalizer``: a name, or a function (scores, mask) -> weights."""
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """A parameter of one module whose sizes are known.
+    """A parameter of one module, with known sizes.
 
     Attributes:
-      parameter: its entry of the table.
+      parameter: its entry in the module's spec.
       axes: its axes, without those whose size is None.
       shape: their sizes.
-      present: False if the module has no such parameter and its function gets zeros in place of it.
+      present: False if the module has no such parameter, and its function gets zeros in its place.
     """
 
     parameter: Parameter
@@ -72,14 +72,14 @@ class Shaped:
 
 
 def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
-    """Resolves the parameters of a module by name; None for those that its function does not need.
+    """Returns the parameters of a module by name; None for those that its function does not need.
 
     Args:
       module: a key of :data:`SPECS`.
       given: the sizes and options by the names of the constructor's arguments.
 
     Raises:
-      ValueError: a size that a parameter needs is None or no integer of at least 1.
+      ValueError: a size that a parameter needs is None, or is not an integer of at least 1.
     """
     _check_biases(module, given)
     spec, shaped = SPECS[module], {}
@@ -100,20 +100,20 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
 
 
 def _has(parameter, given):
-    """Returns whether the module's variant has the parameter."""
+    """Returns whether the module has the parameter in its variant, such as ``variant="pyg"``."""
     asked = (condition.partition("=") for condition in parameter.when if "=" in condition)
     return all(given[name] == value for name, _, value in asked)
 
 
 def _is_wanted(parameter, wanted):
-    """Returns whether an option asks for a parameter: a flag, a size, or a tuple of names."""
+    """Returns whether an option requests a parameter. The option is a flag, a size, or a tuple of parameter names."""
     if isinstance(wanted, (tuple, frozenset)):
         return parameter.name in wanted
     return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
 
 
 def _check_biases(module, given):
-    """Refuses names of biases that the module does not have."""
+    """Raises a ValueError if ``use_bias`` names biases that the module does not have."""
     use_bias = given.get("use_bias", True)
     if isinstance(use_bias, (bool, np.bool_)):
         return
@@ -137,12 +137,12 @@ def _size(module, parameter, axis, given):
 
 
 def _given(argument, given):
-    """Returns the given size; 1 for one query that has no axis in the results."""
+    """Returns the given size; ``num_queries=None`` counts as 1, for one query whose axis the results do not have."""
     return 1 if argument == "num_queries" and given[argument] is None else given[argument]
 
 
 def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments with those filled in that follow from others, such as ``out_features=None``."""
+    """Returns the arguments, with None replaced where the value follows from others, as that of ``out_features``."""
     spec, given = SPECS[module], dict(given)
     for argument, default in spec.defaults.items():
         if given.get(argument) is None:
@@ -154,14 +154,14 @@ def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Reads sizes off the data, by the names of the constructor's arguments; refuses what the function refuses."""
+    """Reads sizes from the data, by the names of the constructor's arguments; raises if the function would."""
     spec = SPECS[module]
     _, sizes = _read(spec.function, data)
     return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}
 
 
 def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
-    """Refuses data of another size than the module was made for, in the names of the module's arguments."""
+    """Raises a ValueError if data have another size than the module was made for; it names the module's argument."""
     spec, arguments = SPECS[module], table.get(SPECS[module].function).arguments
     for key, value in data.items():
         own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
@@ -176,15 +176,15 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
 
 
 def check_options(module: str, given: Mapping[str, Any]):
-    """Raises an error for options that no call could take, when the module is made.
+    """Raises an error at construction for options with which no call could work.
 
     Args:
       module: a key of :data:`SPECS`.
       given: the constructor's arguments by name, or those of them that are known.
 
     Raises:
-      ValueError: an option that the module's function does not take, a number that is none, a dtype that is not
-        floating, a rate that is no probability.
+      ValueError: an option that the module's function does not take, a value that is not a number, a dtype that is not
+        floating, or a rate outside of 0 to 1.
     """
     row = table.get(SPECS[module].function)
     for key in row.options.keys() & given.keys():
@@ -200,7 +200,7 @@ def check_options(module: str, given: Mapping[str, Any]):
 
 
 def _check_number(module, key, value):
-    """Refuses what is no real number, nor an array of them."""
+    """Raises a ValueError if a value is neither a real number nor an array of real numbers."""
     if isinstance(value, (nnx.Variable, jax.Array)):  # a parameter of that name, or a traced number
         return
     if isinstance(value, (bool, np.bool_)) or contract.kind_of(np.asarray(value).dtype) not in ("f", "i", "u"):
@@ -208,7 +208,7 @@ def _check_number(module, key, value):
 
 
 def check_dtypes(module: str, given: Mapping[str, Any]):
-    """Refuses a ``dtype`` or a ``param_dtype`` that is no floating dtype of the functions; ``dtype`` may be None."""
+    """Raises a ValueError unless ``param_dtype`` is a floating dtype of the functions, and ``dtype`` one or None."""
     for key, optional in (("dtype", True), ("param_dtype", False)):
         value = given.get(key, jnp.float32)
         if value is None and optional:
@@ -222,7 +222,7 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
 
 
 def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
-    """Returns (argument, axis, size) of the data for which a module is made; axes are counted from the last."""
+    """Returns (argument, axis, size) of the data for which a module is made; axes count from the last, -1."""
     if module not in SPECS:
         return ()
     spec, widths = SPECS[module], []
@@ -237,7 +237,7 @@ def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int
 
 
 def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
-    """Returns the initializer of a parameter from the arguments of the constructor."""
+    """Returns the initializer of a parameter, from its spec or from the arguments of the constructor."""
     if callable(parameter.init):
         return parameter.init
     if parameter.init == "start":
@@ -246,7 +246,7 @@ def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
 
 
 def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns the shape of the dropout multiplier, one number for each weight."""
+    """Returns the shape of the dropout multiplier, which has one number for each weight."""
     spec = SPECS[module]
     batch, sizes = _read(spec.function, data)
     known = {symbol: _given(argument, given) for symbol, argument in spec.sizes.items() if argument in given}
@@ -255,7 +255,7 @@ def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, A
 
 
 def _read(function, data):
-    """Returns the batch axes that some of the data have, and the size of each axis that the row names."""
+    """Returns the batch axes of the data, and the size of each axis by its symbol in the function's row."""
     arguments, batch, sizes = table.get(function).arguments, (), {}
     for key, value in data.items():
         contract.refuse_non_numeric(function, key, value)
@@ -269,9 +269,9 @@ def _read(function, data):
 
 
 def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
-    """Computes the initial value of a parameter; ``init`` sees [fan-in, fan-out], also of heads and vectors.
+    """Computes the initial value of a parameter. ``init`` is called with [fan-in, fan-out], also for heads and vectors.
 
-    What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
+    A Linen box or the metadata of an NNX variable, which partitioning wraps around a value, is preserved.
     """
     shape, first = shaped.shape, shaped.parameter.contracted(shaped.axes)
     if not first:
@@ -290,18 +290,18 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
 
 def check_rate(module: str, rate: float):
-    """Refuses a dropout rate that is no probability."""
+    """Raises a ValueError if a dropout rate is not a number from 0 to 1."""
     number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
     if not number or not 0 <= rate <= 1:
         raise ValueError(f"{module}: `dropout_rate` is {rate!r}, needs a number from 0 to 1")
 
 
 def cast(value, dtype: Dtype | None):
-    """Casts ``value`` to the dtype of a module; leaves anything but real arrays for the function to refuse."""
+    """Casts a real array to the dtype of a module; returns anything else unchanged, for which the function raises."""
     if (
         dtype is None
         or isinstance(value, np.ma.MaskedArray)
         or contract.kind_of(getattr(value, "dtype", None)) not in ("f", "i", "u")
     ):
         return value
-    return jnp.asarray(value.astype(dtype) if isinstance(value, np.ndarray) else value, dtype)  # NumPy wraps no integer
+    return jnp.asarray(value.astype(dtype) if isinstance(value, np.ndarray) else value, dtype)  # JAX may wrap integers

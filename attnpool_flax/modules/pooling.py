@@ -20,11 +20,11 @@ from attnpool_flax.segments import segment_attention_pooling, segment_multi_head
 class WeightedPool(PoolingModule):
     """Weighted mean of the tokens with one learned weight for each position.
 
-    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at 1.
 
     Args:
       num_slots: L, the length of every sequence, padding included.
-      dtype: the dtype to which tokens and weights are cast first; None promotes them.
+      dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -81,14 +81,15 @@ class AttentionPool(PoolingModule):
       scale: a number in place of 1/sqrt(c); without kernels c = d.
       normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
       query_init: initializer of the query, called with the shape [d, 1].
-      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
+        there is dropout.
 
     >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -135,8 +136,8 @@ class AttentionPool(PoolingModule):
             default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
@@ -184,7 +185,7 @@ class MultiHeadAttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as in
         :func:`attnpool_flax.attend`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -192,7 +193,8 @@ class MultiHeadAttentionPool(PoolingModule):
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
-      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
+        there is dropout.
 
     >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -242,8 +244,8 @@ class MultiHeadAttentionPool(PoolingModule):
             default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with

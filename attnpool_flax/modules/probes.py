@@ -26,12 +26,12 @@ class PMA(PoolingModule):
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of all
-        heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the attention output, projected,
-        to the raw query, and divides scores by the root of one head's width.
+      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width
+        of all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected
+        attention output to the raw query, and divides scores by the root of one head's width.
       normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -103,11 +103,11 @@ class AttentiveProbe(PoolingModule):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, only for "vjepa".
-      variant: "vjepa" adds the attention output to the query, followed by a residual MLP; "aim" normalizes the tokens by
-        batch statistics, and averages the attention output over the queries.
+      variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
+        by batch statistics, and averages the attention output over the queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.

@@ -35,7 +35,7 @@ class LatentAttentionPool(PoolingModule):
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -73,8 +73,8 @@ class LatentAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., d].
@@ -107,7 +107,7 @@ class Set2SetPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens.
       num_steps: the number of LSTM steps.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -142,8 +142,8 @@ class Set2SetPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
@@ -180,7 +180,7 @@ class VLADPool(PoolingModule):
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center, which have weights but no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -217,8 +217,8 @@ class VLADPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the clusters.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
@@ -253,7 +253,7 @@ class GatedSumPool(PoolingModule):
       in_features: d, the width of the tokens.
       out_features: o, the width of the result.
       use_bias: whether there are biases.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -286,8 +286,8 @@ class GatedSumPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
           [..., o].

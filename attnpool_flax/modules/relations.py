@@ -24,7 +24,7 @@ class RelationVector(PoolingModule):
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -71,15 +71,16 @@ class RelationVector(PoolingModule):
 class FieldAttentionPool(PoolingModule):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is False,
-    ``bias`` [J], with a row for each field; without ``num_fields`` one for all fields: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], with a row for each field; without ``num_fields`` one row for all fields: ``kernel`` [d+e],
+    ``bias`` [].
 
     Args:
       target_features: d, the width of the target; may be 0.
       field_features: e, the width of the fields.
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -137,7 +138,7 @@ class LabelAttention(PoolingModule):
       in_features: d, the width of the labels.
       qk_features: c, the width of queries and keys; None is the labels' width.
       out_features: v, the width of the result; None is the labels' width.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.

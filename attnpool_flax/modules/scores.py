@@ -27,7 +27,7 @@ class BilinearScore(PoolingModule):
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -78,7 +78,7 @@ class AdditiveScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -136,7 +136,7 @@ class ConcatScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -194,7 +194,7 @@ class TanhSumScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
@@ -252,7 +252,7 @@ class LocationScore(PoolingModule):
       state_features: e, the width of the states.
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.
@@ -299,11 +299,12 @@ class LocationScore(PoolingModule):
 class TrilinearScore(PoolingModule):
     """Trilinear attention score of query, key and their elementwise product (BiDAF).
 
-    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], over the query, the key and their product.
+    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], which multiplies the concatenated query,
+    key and their product.
 
     Args:
       in_features: d, the width of queries and keys.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       kernel_init: initializer of the kernels.

@@ -1,4 +1,4 @@
-"""Functions of the module SentencePool: the stages of sentence-transformers models, by functions of this package."""
+"""Function of the module SentencePool: the stages of sentence-transformers models, by functions of this package."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from attnpool_ref.formats import sentences
 
 _OF_TOKENS = FUNCTIONS["mean_pooling"]
 _ROW = replace(_OF_TOKENS.row, name="SentencePool")
-"""Its tokens, mask and lengths are checked as those of a mean are."""
+"""Row by which tokens, mask and lengths are checked: that of mean_pooling, with the module's name in messages."""
 
 ACTIVATIONS = OF_SCORES | {"silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid}
 
@@ -30,11 +30,11 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     """Pools the tokens of an encoder, and applies the layers after the pooling, stage by stage.
 
     Args:
-      x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], those of all the encoder's layers.
+      x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], the tokens of all the encoder's layers.
       mask: bool [..., L] or None.
-      lengths: integers in its place, or None.
-      prompt_length: the number of the prompt's tokens, which are the first real ones; a stage may leave them out.
-      stages: :class:`attnpool_ref.formats.sentences.Stage`.
+      lengths: integers in place of the mask, or None.
+      prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage may leave them out.
+      stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
       parameters: arrays by name; each name ends with the stage's number.
       precision: the precision of matrix products.
 
@@ -43,7 +43,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     """
     x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
     prompt_length = _checked_prompt(prompt_length)
-    precision = lax.Precision.HIGHEST if precision is None else precision  # by default, as everywhere here
+    precision = lax.Precision.HIGHEST if precision is None else precision  # the default of this package
     shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
     if lengths is not None:
         mask = lengths_to_mask(lengths, shape[-1])
@@ -54,7 +54,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
         if stage.kind == "layers":
             x = _mean_of_layers(x, ranks, stage, own["layer_weights"], precision)
         elif stage.kind == "pooling":
-            pooled = ranks >= (0 if stage.include_prompt else prompt_length)  # which is at least 0
+            pooled = ranks >= (0 if stage.include_prompt else prompt_length)  # the rank of padding is -1
             x = jnp.concatenate([_POOLINGS[mode](x, pooled, ranks) for mode in stage.modes], -1)
         elif stage.kind == "dense":
             x = _dense(x, stage, precision, **own)
@@ -66,7 +66,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
 
 
 def _checked(x, mask, lengths, layered):
-    """Converts the arrays to JAX, the tokens to the dtype of the result; checks them as a mean does."""
+    """Converts the arrays to JAX, the tokens to the result's dtype; checks them as mean_pooling does."""
     x, mask, lengths = (
         as_array(_ROW.name, key, value) for key, value in (("x", x), ("mask", mask), ("lengths", lengths))
     )
@@ -91,7 +91,7 @@ def _check_width(x, stage, number):
 
 
 def _checked_prompt(prompt_length):
-    """Returns an int32 of at least 0; a negative one on a device becomes 0."""
+    """Returns ``prompt_length`` as int32. A negative number is an error on the host, and becomes 0 on a device."""
     value = as_array(_ROW.name, "prompt_length", prompt_length)
     on_host = isinstance(value, np.ndarray)
     if value is None or value.shape or contract.kind_of(value.dtype) not in ("i", "u") or (on_host and value < 0):
@@ -114,7 +114,7 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
 
 
 def _mean_by_root(x, mask, ranks):
-    """Divides the sum by the root of the count; by way of the mean, which does not overflow in a narrow dtype."""
+    """Divides the sum by the root of the count; from the mean, because a sum may overflow in a narrow dtype."""
     count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
     return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
@@ -143,7 +143,7 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
 
 
 def _widened(*arrays) -> Any:
-    """Promotes the arrays to one dtype, float32 or wider; also returns the dtype of the result."""
+    """Promotes the arrays to a common dtype of at least float32; also returns the dtype of the result."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
     wide = computing(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

@@ -16,20 +16,20 @@ _INITIALIZERS = {
     "scale": nnx.initializers.ones,
     "layer_weights": nnx.initializers.ones,
 }
-"""Initializers of parameters that are no kernels."""
+"""Initializers of parameters that are not kernels."""
 
 
 @constructor_from_fields
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number: of a dense
-    layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalization ``scale_i`` [d] and
-    ``bias_i`` [d]; of a mean of k layers ``layer_weights_i`` [k].
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number:
+    ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer; ``scale_i`` [d] and
+    ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers.
 
     Args:
-      stages: :class:`attnpool_ref.formats.sentences.Stage`, in order.
-      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -58,7 +58,7 @@ class SentencePool(PoolingModule):
 
     @classmethod
     def _shaped(cls, given):
-        """Returns the parameters by name: each stage has its own, whose shapes are those of the model."""
+        """Returns the parameters by name. Each stage has its own, whose shapes are those of the stage."""
         shaped = {}
         for number, stage in enumerate(given["stages"]):
             for kind, shape in stage.shapes:
@@ -74,8 +74,8 @@ class SentencePool(PoolingModule):
         Args:
           x: [..., L, d] tokens; [layers, ..., L, d] if the first stage is a mean of layers.
           mask: bool, broadcastable to [..., L], True = real.
-          prompt_length: the number of the prompt's tokens, which are the first real ones; only for models that leave
-            the prompt out.
+          prompt_length: the number of the prompt's tokens, which are the first real tokens; only for models whose
+            pooling leaves the prompt out.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:

@@ -7,7 +7,7 @@ from attnpool_ref import contract
 
 
 def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
-    """Converts ``value`` to an int; raises an error if it is no integer, too small, or larger than any axis."""
+    """Returns ``value`` as an int; raises a ValueError if it is not an integer, too small, or larger than any axis."""
     try:
         size = operator.index(value)
     except TypeError:

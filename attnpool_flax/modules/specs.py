@@ -1,7 +1,7 @@
-"""Specs of the modules: which parameters each one has. One table, from which NNX and Linen both create them.
+"""Specs of the modules: the parameters of each, in one table, from which both NNX and Linen modules create them.
 
-Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). A checkpoint of an NNX module
-loads into the Linen module of the same name, and the other way round.
+Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). A checkpoint of an NNX module loads
+into the Linen module of the same name, and the other way round.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,21 +14,21 @@ from flax.typing import Initializer
 from attnpool_flax.modules.sizes import checked_size
 
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
-"""Initialisers that no constructor offers to change."""
+"""Initializers that the constructors have no argument for."""
 
 UNDRAWN = (*FIXED, "start")
-"""Kinds of initialisers that need no key: "start" is a number that the constructor is given."""
+"""Kinds of initializers that need no random key. "start" is a number that the constructor gets."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter.
+    """One parameter of a module.
 
     Attributes:
       name: the parameter's name, an argument of the function.
-      axes: the shape in the symbols of the function's row; an axis with ``?`` exists if its size is given.
-      init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace; one of :data:`UNDRAWN`; or
-        an initializer.
+      axes: the shape in the symbols of the function's row; an axis with ``?`` exists only if its size is given.
+      init: "kernel", "bias", "query", "latents" or "centers", which an argument of the constructor replaces; one of
+        :data:`UNDRAWN`; or an initializer.
       over: the axes that are contracted with data: the initializer's fan-in. All other axes are the fan-out, which is 1
         for a vector. Empty if the initializer is called with the shape unchanged.
       when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` requires a value.
@@ -61,11 +61,12 @@ class Spec:
 
     Attributes:
       function: the function that takes the parameters as arguments.
-      sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
+      sizes: for each symbol in ``axes``, the constructor argument or the module's attribute that has its size.
       parameters: in the order in which they are created.
       defaults: for each constructor argument that may be None, the argument whose value replaces it, or a function of
-        all arguments; in order. Other names become attributes of the module. A module with ``num_heads`` also has
-        ``head_features``, the part of ``qkv_features`` (or ``in_features``) that belongs to a head.
+        all arguments; they are applied in order. Other names become attributes of the module. A module with
+        ``num_heads`` also has ``head_features``, the width of a head: ``qkv_features`` (or ``in_features``) divided by
+        ``num_heads``.
     """
 
     function: str
@@ -75,7 +76,7 @@ class Spec:
 
 
 def _kernel(name, *axes, over=None, when=()):
-    """Returns a kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
+    """Returns a kernel with axes (in, out). The first axis is contracted with data, or those in ``over``."""
     return Parameter(name, axes, "kernel", over or axes[:1], _names(when))
 
 
@@ -84,7 +85,7 @@ def _bias(name, *axes, when=()):
 
 
 def _norm(name, axis, when=()):
-    """Returns scale and bias of a layer normalisation."""
+    """Returns scale and bias of a layer normalization."""
     when = _names(when)
     return Parameter(f"{name}_scale", (axis,), "ones", when=when), Parameter(
         f"{name}_bias", (axis,), "zeros", when=when
@@ -114,7 +115,10 @@ def _multi_head(query, key, value, out="o"):
 
 
 def _inner_heads(query, key, value, when=()):
-    """Returns the kernels and biases of heads without an output projection; ``when`` is the condition of query and biases."""
+    """Returns the kernels and biases of heads without an output projection.
+
+    ``when`` is the condition for the query kernel and the biases.
+    """
     return (
         _kernel("query_kernel", query, "H", "c", when=when),
         _kernel("key_kernel", key, "H", "c"),
@@ -378,4 +382,4 @@ SPECS = {
         {"qk_features": "in_features", "out_features": "in_features"},
     ),
 }
-"""The specs by the modules' names, in the order of their functions' rows."""
+"""The specs by the names of the modules, in the order of their functions in :mod:`attnpool_ref.table`."""

@@ -30,7 +30,7 @@ class AttentiveStatisticsPool(PoolingModule):
       activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of both variances.
-      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
@@ -68,8 +68,8 @@ class AttentiveStatisticsPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment number of each token, for packed tokens x [N, d]; needs ``num_segments``.
-          num_segments: the number of segments, an integer, which is then the batch axis of the result.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          num_segments: the number of segments, an integer: the size of the batch axis of the result.
           return_weights: also return the weights.
 
         Returns:

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 
 
 def relu(x):
-    """Computes max(x, 0); the derivative at 0 is 1/2, as for ties of a maximum."""
+    """Computes max(x, 0); the derivative at 0 is 1/2, because the two equal values share it."""
     return jnp.maximum(x, 0)
 
 
 @jax.custom_jvp
 def normal_cdf(x):
-    """Computes the standard normal CDF; with its own derivative, because JAX 0.12's fails in ``shard_map``."""
+    """Computes the standard normal CDF. It has its own derivative, because that of JAX 0.12 fails in ``shard_map``."""
     return jax.lax.erfc(x * -math.sqrt(0.5)) * 0.5
 
 
@@ -41,7 +41,7 @@ def geglu(x):
 
 @jax.custom_jvp
 def tanh(x):
-    """Computes tanh; its derivative is 1 / cosh² of x, because 1 - tanh² cancels where tanh is near 1."""
+    """Computes tanh, with the derivative 1 / cosh² x, because 1 - tanh² x cancels where tanh x is near 1 or -1."""
     return jnp.tanh(x)
 
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import lax
 
 GENTLE = 0.125
-"""The largest power for which log1p of the base minus 1 replaces the log of the base."""
+"""The power alpha - 1 below which log1p(base - 1) replaces log(base)."""
 
 STEPS = 20
-"""Limit of Newton's steps to the smallest weight; fewer suffice."""
+"""The largest number of Newton's steps to the smallest weight; fewer suffice."""
 
 TERMS = 16
 """Terms of a power series that suffice in float64 for arguments of at most 1/2."""
@@ -20,8 +20,9 @@ TERMS = 16
 def alpha_entmax(scores, alpha, axis):
     """Returns the weights of scores, which are -inf at padding.
 
-    With d = score - max_score and p = alpha - 1 they are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0. Each row with
-    n > 0 real scores has one c in [0, log n] with which they sum to 1; the sum decreases in c. Other rows are 0.
+    With d = score - max_score and p = alpha - 1 the weights are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0.
+    Each row with n > 0 real scores has one c in [0, log n] for which they sum to 1; bisection finds it, because the sum
+    decreases in c. Rows without real scores are 0.
     """
     power = alpha - 1
     max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
@@ -54,15 +55,16 @@ def alpha_entmax(scores, alpha, axis):
 
 
 def _by_smallest(gaps, minus_log_bound, power, some, axis):
-    """Computes the weights for a power above 1, where the threshold is ill-conditioned, from the smallest nonzero one, v.
+    """Computes the weights for a power p above 1 from the smallest nonzero one; there the threshold is ill-conditioned.
 
-    They are (v^p + p (gap of v - gap))^(1/p). Their sum is convex in v, and Newton's method takes few steps.
+    Let v be the smallest nonzero weight, and the gap of a score its distance from the largest score. Then the weights
+    are (v^p + p (gap of v - gap))^(1/p). Their sum is convex in v, and Newton's method takes few steps.
 
     Args:
       gaps: distances from the largest score.
       minus_log_bound: minus the logarithm of the largest p times a gap with a nonzero weight, up to rounding.
       power: p.
-      some: which scores are not -inf.
+      some: bool, True where a score is not -inf.
       axis: the axis of the scores.
     """
     rounding = 4 * jnp.finfo(gaps.dtype).eps * (4 + minus_log_bound)
@@ -114,7 +116,7 @@ def _powers(below, c, power):
 
 @alpha_entmax.defjvp
 def _alpha_entmax_jvp(axis, primals, tangents):
-    """Computes g (ds - sum(g ds) / sum(g)) with g = w^(2 - alpha) on the support, and the analogue for alpha."""
+    """Computes g (ds - sum(g ds) / sum(g)), where g = w^(2 - alpha) at weights w > 0; similarly for alpha."""
     (scores, alpha), (dscores, dalpha) = primals, tangents
     weights = alpha_entmax(scores, alpha, axis)
     power, support = alpha - 1, ~(weights <= 0)

@@ -1,18 +1,18 @@
-"""k-th smallest number without sorting: a sort by XLA on the CPU takes as long as hundreds of passes."""
+"""k-th smallest number without sorting. On a CPU, XLA's sort takes as long as hundreds of passes over the array."""
 
 import jax.numpy as jnp
 from jax import lax
 
 
 def order_statistic(x, rank):
-    """Finds the k-th smallest number along axis -2 (an order statistic; of equal ones the first): [..., 1, d].
+    """Finds the k-th smallest number along axis -2: [..., 1, d]. Of equal numbers it is the first.
 
-    Floating-point numbers map to integers in the same order, and bisection finds the integer in at most as many steps as it
-    has bits.
+    Floating-point numbers map to integers in the same order, and bisection finds the integer in at most as many steps
+    as it has bits.
 
     Args:
       x: [..., L, d]; the gradient goes to the selected number.
-      rank: integers [..., 1, 1], from 0 to L - 1.
+      rank: k - 1, integers [..., 1, 1] from 0 to L - 1.
     """
     batch = jnp.broadcast_shapes(x.shape[:-2], rank.shape[:-2])
     x = jnp.broadcast_to(x, (*batch, *x.shape[-2:]))
@@ -35,6 +35,6 @@ def order_statistic(x, rank):
 
 
 def _keys(x):
-    """Returns integers in the order of the numbers; -0 is before 0."""
+    """Maps floating-point numbers to integers in the same order; -0 comes before 0."""
     bits = lax.bitcast_convert_type(x, jnp.dtype(f"int{8 * x.dtype.itemsize}"))
     return bits ^ ((bits >> (8 * x.dtype.itemsize - 1)) & jnp.iinfo(bits.dtype).max)

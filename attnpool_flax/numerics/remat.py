@@ -1,4 +1,7 @@
-"""Rematerialization: loops over blocks save small arrays and recompute the rest; sums that XLA fuses recompute everything."""
+"""Rematerialization, which recomputes arrays in the backward pass.
+
+Loops over blocks save small arrays and recompute the rest. Sums that XLA fuses with their terms recompute everything.
+"""
 
 import functools
 import operator
@@ -12,7 +15,7 @@ _SAVEABLE = "attnpool: saveable"
 
 
 def saveable(array):
-    """Marks a small array as saveable: one number or vector for each query of a block."""
+    """Marks a small array, such as one number for each query, as saveable: :func:`remat` does not recompute it."""
     return checkpoint_name(array, _SAVEABLE)
 
 
@@ -26,14 +29,14 @@ def remat(function, static=()):
     policy = jax.checkpoint_policies.save_only_these_names(_SAVEABLE)
     return jax.checkpoint(
         function, prevent_cse=False, policy=policy, static_argnums=static
-    )  # inside a loop nothing else can share it
+    )  # inside of a loop no other code can share the recomputed values
 
 
 def by_argument(function):
-    """Makes a function that is differentiated along each of its arguments by itself, from the arguments alone.
+    """Returns the function with a derivative that is computed for each argument separately, from the arguments only.
 
-    For a sum of a large array that XLA fuses into the sum. The gradients of the arguments are other sums of that array:
-    computed together, XLA would write what they have in common.
+    It is for a sum whose terms are a large array, which XLA fuses into the sum and does not write. The gradient by each
+    argument is another sum of such terms; computed together, XLA would write the terms that they share.
 
     Args:
       function: from arrays, or None, to an array.
@@ -46,7 +49,7 @@ def by_argument(function):
     @computed.defjvp
     def _jvp(primals, tangents):
         def along(place):
-            # barriers of the same arrays in the same order would become one
+            # rotated, because XLA would merge barriers of the same arrays in the same order
             own, *others = lax.optimization_barrier((*primals[place:], *primals[:place]))
 
             def of_own(own):

@@ -1,4 +1,7 @@
-"""Rounding-safe comparisons, norms and scales. Twin of :mod:`attnpool_ref.numerics.rounding`, with the computing dtype's epsilon."""
+"""Comparisons up to rounding, norms and scales. Twin of :mod:`attnpool_ref.numerics.rounding`.
+
+The tolerance of comparisons is that of the computing dtype.
+"""
 
 import functools
 
@@ -12,14 +15,14 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """Bounds the relative rounding error of a sum of so many products: closer sums count as equal."""
+    """Bounds the relative rounding error of a sum of ``terms`` products. Sums that are closer count as equal."""
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
 
 def power_of_two(x):
-    """Returns the largest power of two not above the magnitude of x: a constant, exact, and so is its reciprocal.
+    """Returns the largest power of two up to the magnitude of x, without gradient; it is 1 for 0, NaN and infinities.
 
-    It is 1 for 0, NaN and infinities. Its reciprocal is a normal number.
+    The power is exact, and so is its reciprocal, which is a normal number.
     """
     x = jnp.abs(lax.stop_gradient(x))
     info = jnp.finfo(x.dtype)
@@ -34,7 +37,7 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Computes Euclidean norms along the last axis, keeping it, without under- or overflow. The gradient at 0 is 0."""
+    """Computes Euclidean norms along the last axis, which stays with size 1; no under- or overflow, gradient 0 at 0."""
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)
@@ -43,7 +46,7 @@ def norm(x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
-    """Computes the maximum along an axis; the values that are ``tied`` to it share its gradient evenly."""
+    """Computes the maximum along an axis. Its gradient is shared evenly by the values where ``tied`` is True."""
     del tied
     return jnp.max(values, axis, initial=-jnp.inf)
 
@@ -56,17 +59,17 @@ def _largest_jvp(axis, primals, tangents):
 
 
 def largest_product(scores, mask, size, terms, axis=-1):
-    """Computes the max of real products along an axis; products that differ only by rounding count as tied.
+    """Computes the maximum of products at real tokens along an axis; products that differ only by rounding are tied.
 
     Args:
       scores: products, or sums of them.
-      mask: of their shape, or None.
+      mask: bool of their shape, or None.
       size: a bound of each product, the product of the norms; broadcastable to the result.
       terms: the number of terms of each score.
       axis: the axis of the maximum.
 
     Returns:
-      ``scores`` without the axis; -inf for a fully masked row.
+      The maximum, of the shape of ``scores`` without the axis; -inf for a fully masked row.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
@@ -76,6 +79,6 @@ def largest_product(scores, mask, size, terms, axis=-1):
 
 
 def tied(scores, max_score, size, terms, axis=-1):
-    """Returns the mask of products that equal the max up to rounding; ``max_score`` and ``size`` lack the axis."""
+    """Returns bool: products that equal the maximum up to rounding. ``max_score`` and ``size`` lack the axis."""
     tolerance = size * within_rounding(terms, scores.dtype)
     return (scores >= jnp.expand_dims(max_score - tolerance, axis)) & (scores > -jnp.inf)

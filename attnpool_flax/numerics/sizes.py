@@ -1,8 +1,8 @@
-"""Sizes of axes that may be symbols of ``jax.export``: code that branches on a size calls :func:`known` first.
+"""Sizes of axes that may be symbols of ``jax.export``. Code that branches on a size calls :func:`known` first.
 
-A symbol stands for any number from 1 on, and a comparison with it cannot be decided during tracing. Where a size is unknown,
-an example is pooled by whole products, blocks of queries have a constant size, and other values that depend on it are
-computed at run time.
+A symbol stands for any number from 1 on, and a comparison with it cannot be decided during tracing. If a size is
+unknown, an example is pooled by whole products, blocks of queries have a constant size, and other values that depend on
+it are computed at run time.
 """
 
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 
 def known(*sizes):
-    """Returns whether all sizes are integers; a symbol of ``jax.export`` is not."""
+    """Returns whether all sizes are integers, not symbols of ``jax.export``."""
     return all(isinstance(size, int) for size in sizes)
 
 
@@ -23,7 +23,7 @@ def smaller(size, other):
 
 
 def at_least_1(size):
-    """Returns the size, or 1 where it is 0; a symbol is at least 1."""
+    """Returns the size, or 1 if it is 0. A symbol is at least 1."""
     return max(size, 1) if known(size) else size
 
 
@@ -51,10 +51,10 @@ def power_above(size, dtype):
 def resized(array, axis, size):
     """Resizes an axis to a size that may be a symbol: truncates its end, or pads with zeros."""
     edges = [(0, 0, 0)] * array.ndim
-    edges[axis] = 0, size - array.shape[axis], 0  # a slice needs to know that it is shorter
+    edges[axis] = 0, size - array.shape[axis], 0  # a slice would need to know which size is smaller
     return lax.pad(array, jnp.zeros((), array.dtype), edges)
 
 
 def common_size(sizes):
-    """Returns the broadcast size of an axis; a symbol is not 1."""
+    """Returns the size to which the sizes of an axis broadcast. A symbol counts as not 1."""
     return next((size for size in sizes if not (known(size) and size == 1)), 1)

@@ -1,4 +1,7 @@
-"""Attention pooling with one query. Twin of :mod:`attnpool_ref.pooling.attention`: the key kernel is folded into the query."""
+"""Attention pooling with one query. Twin of :mod:`attnpool_ref.pooling.attention`.
+
+The key kernel is folded into the query, so the tokens are not projected.
+"""
 
 import jax.numpy as jnp
 
@@ -10,7 +13,10 @@ from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):
-    """Chooses the implementation of pooling with a query: "einsum" for any normalizer but the softmax, if there is a query."""
+    """Returns the implementation of pooling with a query: "einsum" for every normalizer but the softmax.
+
+    Without a query, the query is the mean of the tokens, which has both implementations.
+    """
     whole = values["normalizer"] != "softmax" and values["query"] is not None
     return "einsum" if whole else for_tokens(values, call)
 
@@ -37,7 +43,7 @@ def attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
+    """Twin of :func:`attnpool_ref.attention_pooling`: O(L d), because the key kernel is folded into the query.
 
     With any normalizer but the softmax, the computation is not blockwise ("einsum").
 
@@ -46,7 +52,7 @@ def attention_pooling(
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
 
     Packed:
-      No [num_segments, N] matrix, no keys.
+      There are no keys, and no array [num_segments, N].
 
     >>> x, query = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.array([0.0, 1.0])
     >>> segment_attention_pooling(x, jnp.array([0, 1, 0]), 2, query=query, return_weights=True)
@@ -61,9 +67,10 @@ def attention_pooling(
 def attend_with_query(
     tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
 ):
-    """Returns (pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
+    """Returns (pooled [..., d], weights) of tokens in any layout; without a query, the query is the mean of the tokens.
 
-    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalization, or None; ``bias`` [..., L] is added to the
+    scores.
     """
     precision = tokens.precision
     if query is None:
@@ -82,7 +89,10 @@ def attend_with_query(
 
 
 def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
-    """Returns the vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attend_with_query`."""
+    """Returns the vector [..., d] whose products with tokens are the scaled scores: it includes both kernels.
+
+    ``norm`` is as in :func:`attend_with_query`.
+    """
     if norm is not None:
         query = normalized(query, *norm)
     precision = factor_precision(precision)

@@ -16,11 +16,11 @@ from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
 
 SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
-"""The normalizers for which a constant added to all scores cancels, and so the key bias."""
+"""Normalizers to which adding a constant to all scores makes no difference, so that the key bias cancels."""
 
 
 def queries_of_heads(query, query_kernel, query_bias, scale, precision):
-    """Projects learned queries [..., n, q], or without a kernel [n, H, c], to [..., H, n, c], scaled."""
+    """Projects learned queries [..., n, q] to [..., H, n, c], scaled; without a kernel the queries are [n, H, c]."""
     if query_kernel is None:
         heads = jnp.swapaxes(query, 0, 1)
     else:
@@ -31,19 +31,19 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
 
 
 def fold(queries, key_kernel, precision):
-    """Folds the key kernel into queries: [..., H, n, d], whose products with raw tokens are scores without key bias."""
+    """Folds the key kernel into queries: [..., H, n, d], whose products with tokens are the scores without key bias."""
     return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=factor_precision(precision))
 
 
 def _offsets(queries, key_bias, normalizer, precision):
-    """Returns [..., H, n]: the key bias's contribution to the scores of each query; None where it cancels."""
+    """Returns the contribution [..., H, n] of the key bias to the scores of each query; None where it cancels."""
     if key_bias is None or normalizer in SHIFTED:
         return None
     return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=factor_precision(precision))
 
 
 def _folding_pays(count, key_kernel, value_kernel):
-    """Returns whether pooling the raw tokens takes no more products for a token than projecting it to key and value."""
+    """Returns whether pooling unprojected tokens takes no more products per token than projecting keys and values."""
     if not known(count):
         return False
     width, heads, keys = key_kernel.shape
@@ -55,7 +55,11 @@ def _folding_pays(count, key_kernel, value_kernel):
 def attended(
     tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
 ):
-    """Computes the attention of each head; projects dense tokens on one device if that takes fewer products.
+    """Computes the attention of each head, by the way that takes fewer products for a token.
+
+    Either the tokens are projected to keys and values, or the key kernel is folded into the queries and the value
+    kernel is applied to the pooled tokens. Packed tokens, tokens over a mesh, and the implementation "pallas" always
+    take the second way.
 
     Args:
       tokens: in any layout.
@@ -94,7 +98,7 @@ def attended(
 
 
 def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
-    """Computes :func:`attended` of tokens in any layout, without projecting them."""
+    """Computes :func:`attended` without projecting the tokens."""
     offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
     queries = fold(queries, key_kernel, tokens.precision)
     *lead, heads, count, width = queries.shape
@@ -119,7 +123,7 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
 
 
 def _with_bias(found, bias, weight_sums):
-    """Adds the value bias to the attention result, multiplied by the sum of the weights."""
+    """Adds the value bias, multiplied by the sum of the weights, to the result of the attention."""
     return found if bias is None else found + weight_sums * jnp.broadcast_to(bias[:, None], found.shape)
 
 
@@ -139,7 +143,10 @@ def of_queries(found, num_queries, pooled=True):
 
 
 def kernel_of_heads(values, call):
-    """Chooses the implementation of functions that call :func:`attended`: "einsum" if tokens are projected or no softmax is used."""
+    """Returns the implementation of functions that call :func:`attended`.
+
+    It is "einsum" if the tokens are projected, or if the normalizer is not the softmax.
+    """
     split, packed = values.get("axis_name") is not None, "segment_ids" in values
     kernels = values["key_kernel"], values["value_kernel"]
     folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
@@ -171,13 +178,13 @@ def multi_head_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), tokens are projected only if that is faster.
+    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n); tokens are projected only if faster.
 
-    The key kernel is folded into the queries, and the key bias into one number for each query and head. The raw tokens
-    are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is multiplied
-    by the sum of the weights. With so many queries that projecting the tokens takes fewer operations, the tokens are
-    projected, except with ``axis_name``, which supports the normalizers "softmax" and "sigmoid". With any normalizer but
-    the softmax, the computation is not blockwise ("einsum").
+    The key kernel is folded into the queries, and the key bias into one number for each query and head. The unprojected
+    tokens are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is
+    multiplied by the sum of the weights. If there are so many queries that projecting the tokens takes fewer
+    operations, the tokens are projected, except with ``axis_name``, which supports the normalizers "softmax" and
+    "sigmoid". With any normalizer but the softmax, the computation is not blockwise ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(

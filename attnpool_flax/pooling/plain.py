@@ -1,4 +1,4 @@
-"""Mean, maximum, first, last and weighted pooling. Twin of :mod:`attnpool_ref.pooling.plain`: without a mask nothing is masked."""
+"""Mean, maximum, first, last and weighted pooling. Twin of :mod:`attnpool_ref.pooling.plain`."""
 
 import jax.numpy as jnp
 
@@ -74,7 +74,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def kernel_of_weights(values, call):
-    """Chooses the implementation of weighted pooling: "einsum" for weights of each feature, which need no matrix product."""
+    """Returns the implementation of weighted pooling: "einsum" for weights of each feature, which need no product."""
     per_channel = values["weights"] is not None and values["weights"].ndim == len(
         call.targets.get("x", values["x"].shape)
     )
@@ -104,7 +104,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
 
 
 def weighted_average(tokens, weights):
-    """Averages under given weights, of tokens in any layout."""
+    """Averages tokens in any layout under weights [..., L] or [N]."""
     weights = tokens.fill_padding(weights)
     largest = power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
     weights = weights / tokens.expand_to_tokens(largest)  # the sum may overflow
@@ -113,9 +113,9 @@ def weighted_average(tokens, weights):
 
 
 def channel_average(channels, weights):
-    """Averages under given weights of each channel, of tokens in any layout."""
+    """Averages tokens in any layout under weights of each channel."""
     weights = channels.fill_padding(weights)
-    if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
+    if channels.axis_name is not None:  # not rescaled, because no device knows the largest weight
         total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
     (largest,) = channels.max_over_tokens(jnp.abs(weights))

@@ -1,12 +1,17 @@
 """Reductions over tokens: every loop over the tokens of a sequence is in this folder.
 
-A pooling computes its weights from reductions of a tokens object: :class:`Dense` or :class:`Packed`, or channel by channel
-:class:`DenseChannels` or :class:`PackedChannels`. The object resolves the implementation and calls a kernel: ``plain``
-(whole products, "einsum") or ``tiled`` (tiles in the cache of a CPU, "tiles").
+A pooling function puts its tokens into an object: :class:`Dense` (padded) or :class:`Packed` (sequences one after
+another), or, to reduce each channel separately, :class:`DenseChannels` or :class:`PackedChannels`. The methods of the
+object resolve the implementation and call a kernel. The names of kernels mean the same in all modules:
+
+* ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in every mode.
+* ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
+  cache (kernels whose names end with ``_tiles``). On accelerators it computes whole products of the tokens in their
+  own dtype, without a masked or widened copy of them (``_whole``).
 
 ===========================================  ==========================================================================
 layouts of tokens                            ``dense``, ``packed``, ``channels``
-accumulators and their merge                 ``accumulators``, ``softmax`` (:class:`~softmax.OnlineSoftmax`), ``max``, ``moments``,
+accumulators and their merge                 ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
                                              ``exponents``; of chunks ``state`` and ``state_base``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
@@ -17,7 +22,7 @@ choice of the implementation                 ``dispatch``
 merge over a mesh                            ``collectives``
 ===========================================  ==========================================================================
 
-A parallel reduction is a commutative monoid: tiles, shards of a mesh and chunks of a stream merge by the same methods.
+The partial results of tiles, of the devices of a mesh and of the chunks of a stream merge by the same methods.
 """
 
 from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exp_scores

@@ -1,15 +1,15 @@
-"""Accumulators without a softmax: a weighted sum, an end token; and the merge of two chunks.
+"""Accumulators without a softmax (a weighted sum, an end token), and the merge of two chunks.
 
-An accumulator is the partial result of a reduction over a tile, over the tokens of a device, or over a chunk. All merge by
-the same three methods of the accumulator:
+An accumulator is the partial result of a reduction over some of the tokens: a tile, the tokens of one device, or a
+chunk. Each class of accumulators has three methods, by which its partial results merge:
 
-* ``common()`` returns the array whose maximum over the parts comes first, or None;
-* ``rescaled(maximum)`` returns the arrays that are then summed over the parts, rescaled to that maximum;
+* ``common()`` returns the array whose maximum over all parts is needed first, or None;
+* ``rescaled(maximum)`` returns the arrays that are then summed over all parts, rescaled to that maximum;
 * ``added(maximum, sums)`` returns the accumulator of all parts.
 
-Only the maximum and the sum differ. Tiles of an example reduce an axis (:mod:`attnpool_flax.reductions.softmax`), devices
-all-reduce (:mod:`attnpool_flax.reductions.collectives`), and two chunks add with compensation (:func:`merge_pair`).
-``finalize()`` returns the pooled vector.
+The maximum and the sum are computed in three ways. Tiles of an example reduce an axis
+(:mod:`attnpool_flax.reductions.softmax`), devices all-reduce (:mod:`attnpool_flax.reductions.collectives`), and two
+chunks add with compensation (:func:`merge_pair`). ``finalize()`` returns the pooled vector.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class WeightedSum(NamedTuple):
 
     Attributes:
       sum: [..., d].
-      weight: [...], the sum of the weights, in the sum's dtype; None where it is not needed.
+      weight: [...], the sum of the weights, in the sum's dtype; None if it is not needed.
     """
 
     sum: Any
@@ -51,10 +51,10 @@ class WeightedSum(NamedTuple):
 
 
 class EndToken(NamedTuple):
-    """Accumulator of the first or the last real token.
+    """Accumulator of the first or the last real token of a sequence.
 
     Attributes:
-      rank: [...], int32, larger nearer to the wanted end; -1 for a fully masked row.
+      rank: [...], int32: the larger, the nearer is the token to the end that is wanted; -1 for a fully masked row.
       token: [..., d].
     """
 
@@ -62,11 +62,11 @@ class EndToken(NamedTuple):
     token: Any
 
     def common(self):
-        """Returns the array whose maximum over all parts is wanted."""
+        """Returns the ranks, whose maximum over all parts selects a part."""
         return self.rank
 
     def rescaled(self, rank):
-        """Returns (token,) of the part with the largest rank, and 0 of all others."""
+        """Returns (token,) if this part has the largest rank, else 0."""
         wanted = (self.rank == rank) & (rank >= 0)
         return (jnp.where(wanted[..., None], self.token, 0),)
 

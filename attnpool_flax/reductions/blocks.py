@@ -1,4 +1,4 @@
-"""Blocks of one size along an axis: the last one starts early to be whole, and overlaps the one before."""
+"""Blocks of equal size along an axis. The last block starts early enough to be full, and overlaps the one before it."""
 
 from typing import Any, NamedTuple
 
@@ -7,10 +7,10 @@ from jax import lax
 
 
 class Blocks(NamedTuple):
-    """An axis of ``length`` elements in blocks of ``size``; a loop visits one block at each step.
+    """Division of an axis of ``length`` elements into blocks of ``size``; a loop visits one block in each step.
 
     Attributes:
-      length: the number of elements, an integer or a symbol.
+      length: the number of elements, an integer or a symbol of ``jax.export``.
       size: the number of elements of a block, at most the length.
     """
 
@@ -23,24 +23,27 @@ class Blocks(NamedTuple):
         return -(-self.length // self.size)
 
     def start(self, step):
-        """Returns the first element of a block."""
+        """Returns the index of the first element of the block of a step."""
         return jnp.minimum(step * self.size, self.length - self.size)
 
     def outside_overlap(self, step):
-        """Returns [size]: elements of the block that no earlier block holds."""
+        """Returns bool [size]: True for the elements of the block that are in no earlier block."""
         return self.start(step) + jnp.arange(self.size) >= step * self.size
 
     def slice(self, array, step, axis=0):
-        """Slices a block of an array in its own dtype."""
+        """Returns the block of an array along ``axis``, in the array's dtype."""
         array, step = inside_loop(array, step)
         return lax.dynamic_slice_in_dim(array, self.start(step), self.size, axis)
 
     def update(self, array, block, step, axis=0):
-        """Writes a block into an array."""
+        """Writes a block into an array along ``axis``."""
         return lax.dynamic_update_slice_in_dim(array, block, self.start(step), axis)
 
     def concatenate(self, blocks, axis=0):
-        """Drops the overlap: [..., steps, size, ...] with the blocks along ``axis`` becomes [..., length, ...]."""
+        """Joins the blocks of all steps without their overlap.
+
+        Blocks [..., steps, size, ...], with the steps at ``axis``, become [..., length, ...].
+        """
         if self.size == 1:
             return lax.squeeze(blocks, (axis + 1,))
         done = (self.steps - 1) * self.size
@@ -53,11 +56,11 @@ class Blocks(NamedTuple):
 
 
 def inside_loop(array, step):
-    """Returns the array for this step of a loop, and the step.
+    """Returns the array and the step of a loop, after a barrier if the array is bfloat16 or float16.
 
-    XLA's CPU backend in JAX 0.10 slices no narrow float by index. It widens the whole array instead, and hoists that out of
-    the loop because it does not depend on the step: a copy of twice the array's bytes. The barrier makes the array depend on
-    the step, and only the slice is widened.
+    XLA's CPU backend in JAX 0.10 cannot slice these dtypes by an index. It widens the whole array to float32 instead,
+    and moves this conversion out of the loop, because it does not depend on the step: a copy of twice the array's
+    bytes. Behind the barrier the array depends on the step, and only the slice is widened.
     """
     narrow = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize < 4
     return lax.optimization_barrier((array, step)) if narrow else (array, step)

@@ -1,6 +1,6 @@
-"""Tokens reduced channel by channel: max and sum over tokens of elementwise functions of x, dense or packed.
+"""Reductions of each channel separately: maxima and sums over tokens of elementwise functions of x.
 
-These are plain reductions, which XLA fuses with the elementwise functions: no kernel is needed.
+XLA fuses these reductions with the elementwise functions, so no kernel is needed. Tokens are dense or packed.
 """
 
 import jax
@@ -14,13 +14,14 @@ from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
 
 FEW, FOLDS = 8, 7
-"""Tokens of a part, and the number of foldings, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
+"""Tokens of a part, and the number of rounds of folding, for a symbolic number of tokens: 8 ** 7 are 2 million."""
 
 
 class DenseChannels:
-    """Tokens [..., L, d] with a mask [..., L] or None; with an axis name one device's shard of them.
+    """Dense tokens [..., L, d] with a mask [..., L] or None; with an axis name, one device's shard of them.
 
-    Values of tokens are [..., L, d], or [..., L, 1] if the channels share them; values of examples [..., d] or [..., 1].
+    Values of tokens are [..., L, d], and values of examples [..., d]. If the channels share them, the last axis has
+    size 1.
     """
 
     def __init__(self, x, mask, axis_name=None):
@@ -28,15 +29,15 @@ class DenseChannels:
         self.x, self.axis_name = self.fill_padding(x.astype(computing(x.dtype))), axis_name
 
     def fill_padding(self, values, padding: float = 0):
-        """Replaces the values of padding."""
+        """Replaces the values at padding by ``padding``."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
-        """Adds a channel axis to weights [..., L]; weights [..., L, d] stay."""
+        """Adds a channel axis to weights [..., L]; weights [..., L, d] are returned unchanged."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def broadcast_features(self, values):
-        """Reshapes a number [] or [d] twice: to broadcast against values of examples, and of tokens."""
+        """Reshapes a number [] or [d] twice: to broadcast against values of examples, and against values of tokens."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
@@ -51,7 +52,10 @@ class DenseChannels:
         return values[..., None, :]
 
     def sum_over_tokens(self, *arrays):
-        """Sums arrays over tokens, which are 0 in padding (None: counts tokens); over a mesh in one collective."""
+        """Sums arrays over tokens, over a mesh in one collective.
+
+        The arrays are 0 at padding; in place of None, the real tokens are counted.
+        """
         sums = [self._count() if array is None else summed(array, array.ndim - 2) for array in arrays]
         return all_reduce(lax.psum, sums, self.x.ndim - 2, self.axis_name)
 
@@ -62,15 +66,15 @@ class DenseChannels:
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def max_over_tokens(self, *arrays):
-        """Computes the max over tokens without gradient, -inf for a fully masked row; over a mesh in one collective.
+        """Computes the maxima of arrays over tokens, without gradient; -inf for a fully masked row.
 
-        The max all-reduce may lose NaN; a sum all-reduce does not.
+        Over a mesh it is one collective, which may lose NaN. The all-reduce of a sum does not lose it.
         """
         maxima = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
         return all_reduce(lax.pmax, maxima, self.x.ndim - 2, self.axis_name)
 
     def fold(self, values, combine):
-        """Reduces values [..., L, d], 0 at padding, by an associative function of two whose neutral element is 0."""
+        """Reduces values [..., L, d], 0 at padding, by an associative function of two values with neutral element 0."""
         values = _fold(values, combine)
         if self.axis_name is None:
             return values
@@ -84,11 +88,11 @@ class DenseChannels:
 class PackedChannels:
     """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 
-    Values of tokens are [N, d], or [N, 1] if the channels share them; values of segments [S, d] or [S, 1].
+    Values of tokens are [N, d], and values of segments [S, d]. If the channels share them, the last axis has size 1.
     """
 
     axis_name = None
-    """No mesh axis: packed tokens are not sharded."""
+    """None: packed tokens are not sharded over a mesh."""
 
     def __init__(self, x, segments, number):
         self.number, self.segments = number, segments
@@ -96,15 +100,15 @@ class PackedChannels:
         self.x = self.fill_padding(x.astype(computing(x.dtype)))
 
     def fill_padding(self, values, padding: float = 0):
-        """Replaces the values of padding."""
+        """Replaces the values at padding by ``padding``."""
         return jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
-        """Adds a channel axis to weights [N]; weights [N, d] stay."""
+        """Adds a channel axis to weights [N]; weights [N, d] are returned unchanged."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def broadcast_features(self, values):
-        """Reshapes a number [] or [d] twice: to broadcast against values of segments, and of tokens."""
+        """Reshapes a number [] or [d] twice: to broadcast against values of segments, and against values of tokens."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
@@ -118,17 +122,20 @@ class PackedChannels:
         return self.segments.expand_to_tokens(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def sum_over_tokens(self, *arrays):
-        """Sums arrays over tokens, which are 0 in padding (None: counts tokens)."""
+        """Sums arrays over the tokens of each segment.
+
+        The arrays are 0 at padding; in place of None, the real tokens are counted.
+        """
         ones = self.real.astype(jnp.int32)
         sums = [self.segments.sum(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def max_over_tokens(self, *arrays):
-        """Computes the max over tokens without gradient, -inf for a fully masked segment."""
+        """Computes the maxima of arrays over the tokens of each segment, without gradient; -inf if fully masked."""
         return [self.segments.max(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def fold(self, values, combine):
-        """Reduces values [N, d], 0 at padding, by an associative function of two whose neutral element is 0: [S, d].
+        """Reduces values [N, d], 0 at padding, by an associative function with neutral element 0: [S, d].
 
         It is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
         """
@@ -151,7 +158,7 @@ class PackedChannels:
 
 
 def _associative_scan(operator, arrays):
-    """Computes the inclusive scan of arrays [N, ...] under an associative operator; in blocks if N is a symbol."""
+    """Computes the inclusive scan of arrays [N, ...] under an associative operator; by blocks if N is a symbol."""
     length = arrays[0].shape[0]
     if known(length):
         return lax.associative_scan(operator, arrays)
@@ -167,7 +174,7 @@ def _associative_scan(operator, arrays):
 
 
 def _fold(values, combine):
-    """Reduces [..., L, d] to [..., d]: combines the halves elementwise until one element is left."""
+    """Reduces [..., L, d] to [..., d]: combines one half of the tokens with the other, until one is left."""
     if not known(values.shape[-2]):
         return _fold_symbolic(values, combine)
     while values.shape[-2] > 1:
@@ -179,7 +186,10 @@ def _fold(values, combine):
 
 
 def _fold_symbolic(values, combine):
-    """Computes :func:`_fold` of a symbolic number of tokens: parts of a few, parts of these, the remainder by a scan."""
+    """Computes :func:`_fold` of a symbolic number of tokens.
+
+    Each of FOLDS rounds reduces parts of FEW tokens to one token each; a scan combines the tokens that remain.
+    """
     for _ in range(FOLDS):
         count = -(-values.shape[-2] // FEW)
         filled = resized(values, -2, count * FEW)
@@ -189,7 +199,7 @@ def _fold_symbolic(values, combine):
 
 
 def exp_scores(channels, scores):
-    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example): a softmax undivided."""
+    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example), not yet normalized."""
     scores = channels.fill_padding(scores, -jnp.inf)
     (max_score,) = channels.max_over_tokens(scores)
     return channels.fill_padding(exponential(scores, channels.expand_to_tokens(max_score))), max_score

@@ -1,7 +1,7 @@
-"""Collectives: accumulators of all devices of a mesh merge here, by one max all-reduce and one sum all-reduce.
+"""Collectives: the accumulators of all devices of a mesh merge by one max all-reduce and one sum all-reduce.
 
-The maximum comes first (where the accumulator has one), then the sum of what is rescaled to it. The sum carries NaN; a max
-all-reduce may lose it.
+The max all-reduce comes first, if the accumulator has a maximum. The sum all-reduce adds what each device has rescaled
+to that maximum. NaN reaches the result through the sum, because a max all-reduce may lose it.
 """
 
 import itertools
@@ -15,16 +15,16 @@ from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
 
 
 def axis_names(axis_name):
-    """Returns mesh axes as a tuple, the slower one first."""
+    """Returns mesh axes as a tuple, the axis that varies most slowly first."""
     return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
 
 
 def all_reduce_states(states, axis_name) -> Any:
-    """Merges the accumulators of all shards; the result is replicated.
+    """Merges the accumulators of all devices; the result is replicated.
 
     Args:
-      states: a list of accumulators (:mod:`attnpool_flax.reductions.accumulators`); their maxima are one collective, their
-        sums another.
+      states: a list of accumulators (:mod:`attnpool_flax.reductions.accumulators`). The maxima of all of them are one
+        collective, and their sums another.
       axis_name: a mesh axis, or a tuple of them; None leaves the accumulators unchanged.
 
     Returns:
@@ -44,15 +44,16 @@ def all_reduce_states(states, axis_name) -> Any:
 def all_reduce(operation, arrays, rank, axis_name) -> Any:
     """All-reduces arrays with ``rank`` batch axes over the mesh, by ``lax.psum`` or ``lax.pmax``, in one collective.
 
-    Without an axis name they stay unchanged.
+    Without an axis name the arrays are returned unchanged.
     """
     return arrays if axis_name is None else _collective(operation, arrays, rank, axis_names(axis_name))
 
 
 def _collective(operation, arrays, rank, names):
-    """Runs one collective for all arrays that are not None, concatenated: no compiler has to combine several.
+    """Runs one collective for all arrays that are not None.
 
-    Their first ``rank`` axes are the batch axes, of size 1 if shared.
+    The arrays are concatenated, so that no compiler has to combine several collectives. Their first ``rank`` axes are
+    the batch axes, of size 1 if the examples share the array.
     """
     given = [array for array in arrays if array is not None]
     if not given:
@@ -68,7 +69,7 @@ def _collective(operation, arrays, rank, names):
 
 
 def all_reduced_sums(mean, *tokens):
-    """Returns ([sum or mean [..., d] of each], [has_real_token() of each]) of several sequences in one collective."""
+    """Returns ([sum or mean [..., d]], [has_real_token()]) of several token objects, in one collective."""
     if tokens[0].axis_name is None:
         return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]
     states = all_reduce_states([each.sum_state(mean) for each in tokens], tokens[0].axis_name)
@@ -81,7 +82,10 @@ def all_reduced_sums(mean, *tokens):
 
 
 def all_reduced_softmax(*calls):
-    """Returns [(pooled [..., h, d], weights [..., h, L])] of calls of ``softmax``: each (tokens, queries, has_query)."""
+    """Returns [(pooled [..., h, d], weights [..., h, L])] of several calls of ``softmax``, in common collectives.
+
+    Each call is (tokens, queries, has_query).
+    """
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:
         return [own.softmax(queries, has_query=has_query) for own, queries, has_query in calls]

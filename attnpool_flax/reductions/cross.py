@@ -1,11 +1,12 @@
-"""Cross attention of two sequences in one loop: each averaged under its products with the sum or mean of the other.
+"""Cross attention of two sequences in one loop: each is averaged under its products with the sum or mean of the other.
 
-One example of both sides fits into the cache, where its tokens are read as often as needed. Let Y be the sum of the other
-side, s the scale, w the weights, and dpooled and dw the cotangents. Then
+One example of both sequences (sides) fits into the cache, where its tokens can be read several times. Let x be the
+tokens of a side, Y the sum or mean of the other side, s the scale, w the weights of x, and dpooled and dw the
+cotangents of the pooled vector and of the weights. Then
 
     dscores = w (x . dpooled + dw - (their average under w))
     dY      = s sum_l dscores_l x_l
-    dx      = w dpooled + s dscores Y + (the gradient through the sum of x)
+    dx      = w dpooled + s dscores Y + (the gradient through the sum or mean of x)
 
 and the backward pass reads x once more and writes dx once.
 """
@@ -28,7 +29,7 @@ from attnpool_flax.reductions.sums import computing, in_slices
 
 
 class Side(NamedTuple):
-    """Result for one of the two sequences; without batch axis in a step of the loop.
+    """Result for one of the two sequences; inside of the loop it has no batch axis B.
 
     Attributes:
       pooled: [B, d].
@@ -42,7 +43,7 @@ class Side(NamedTuple):
 
 
 def fits(x, y):
-    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough for it."""
+    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough to need one."""
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]
@@ -57,7 +58,10 @@ def _forward(x, y, x_mask, y_mask, scale, mean, precision):
 
 
 def _map_examples(function, *arrays):
-    """Maps a function over examples: by a loop on CPUs; elsewhere by ``vmap`` with ``multiply``, True on GPUs."""
+    """Maps a function over examples: by a loop on CPUs, by ``vmap`` elsewhere.
+
+    Under ``vmap`` the function gets ``multiply``: True on GPUs, False on TPUs.
+    """
 
     def loop(*arrays):
         def example(step, array):
@@ -86,7 +90,10 @@ def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):
 
 
 class _Tokens:
-    """Tokens [L, d] of an example, padding replaced by 0: in the computing dtype, on accelerators in their own if it is narrow."""
+    """Tokens [L, d] of one example, 0 at padding.
+
+    They are in the computing dtype; on accelerators bfloat16 and float16 tokens keep their dtype.
+    """
 
     def __init__(self, x, mask, precision, multiply):
         self.narrow = multiply is not None and is_narrow(x)
@@ -114,12 +121,12 @@ class _Tokens:
 
 
 def _divisor(mean, length):
-    """Returns a power of two by which the terms of a mean are divided to avoid overflow."""
+    """Returns a power of two by which each term of a mean is divided to avoid overflow; 1 for a sum."""
     return 2 ** length.bit_length() if mean else 1
 
 
 def _terms(mask, mean, like):
-    """Returns the weights [L] of tokens in the sum, or in the mean before its division."""
+    """Returns the weight [L] of each token in the sum, or in the sum of a mean: 0 at padding."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
     return real / _divisor(mean, length)
@@ -131,7 +138,10 @@ def _count(terms):
 
 
 def _pooled(tokens, query, other):
-    """Returns (pooled [d], weights [L]); all scores are 0 if the other side is fully masked, whatever the tokens hold."""
+    """Returns (pooled [d], weights [L]) of one side.
+
+    If the other side, whose mask is ``other``, is fully masked, all scores are 0, whatever the tokens hold.
+    """
     scores, mask = tokens.products(query), tokens.mask
     if other is not None:
         scores = jnp.where(jnp.any(other), scores, 0)
@@ -166,7 +176,10 @@ def _cross_bwd(mean, precision, residuals, cotangents):
 
 
 def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision, multiply=None):
-    """Returns for each side (dscores [L], the sum of its tokens under them [d], which is dY over the scale)."""
+    """Returns for each side (dscores [L], the sum [d] of its tokens under them).
+
+    Times the scale, this sum is the gradient of the other side's sum or mean, dY.
+    """
     (x_side, y_side), (dx_side, dy_side) = sides, cotangents
     x, y = _Tokens(x, x_mask, precision, multiply), _Tokens(y, y_mask, precision, multiply)
     return _bwd_side(x, x_side, dx_side, y_mask), _bwd_side(y, y_side, dy_side, x_mask)
@@ -187,7 +200,7 @@ def _bwd_side(tokens, side, cotangents, other_mask):
 
 
 def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
-    """Computes ``dx`` [B, L, d]: through the average, the scores, and the sum or mean that the other side is scored by."""
+    """Computes ``dx`` [B, L, d]: the gradients through the average, the scores, and the sum or mean of x."""
     terms = _terms(mask, mean, x)
     if mean:
         terms = terms / _count(terms)[..., None]

@@ -1,8 +1,9 @@
 """Attention of many queries by cuDNN's flash attention: ``implementation="cudnn"``, on request only.
 
-:func:`jax.nn.dot_product_attention` calls it. Its operands are bfloat16 or float16, so projected queries, keys and values are
-rounded to the inputs' dtype, as the weights inside of it are. What the contract guarantees beyond it is done around it: keys and
-values that no query sees come as 0, and queries that see no key become 0. Nobody has timed it here: it is the default nowhere.
+:func:`jax.nn.dot_product_attention` calls cuDNN. Its operands are bfloat16 or float16, so projected queries, keys and
+values are rounded to the inputs' dtype, as are the weights inside of cuDNN. Two guarantees of the contract that cuDNN
+does not give are added around it: callers set keys and values that no query sees to 0, and the result of a query that
+sees no key is set to 0. It has not been timed in this project, so it is never the default.
 """
 
 import jax
@@ -16,23 +17,24 @@ from attnpool_flax.reductions.dispatch import CUDNN, KernelRefusal, inputs_dtype
 DTYPES = ("bfloat16", "float16")
 
 MULTIPLE, WIDEST = 8, 256
-"""The widths of a head are multiples of the one, up to the other; before Hopper JAX refuses more than 128."""
+"""The width of a head must be a multiple of the first, up to the second; before Hopper, JAX supports at most 128."""
 
 INSTEAD = 'pass None, "einsum" or "tiles"'
 
 
 def attention(query, key, value, mask, scale):
-    """Averages values under the softmax of products: [..., h, n, d], in the computing dtype; 0 for a query that sees no key.
+    """Averages values under the softmax of products: [..., h, n, d], in the computing dtype; 0 if a query sees no key.
 
     Args:
       query: [..., h, n, d], as key and value in the computing dtype.
       key: [..., h, m, d].
       value: [..., h, m, d].
       mask: bool [..., h or 1, n or 1, m], or None.
-      scale: of the products: a number, which cuDNN takes, or an array, by which the queries are multiplied before they are rounded.
+      scale: the scale of the products. A Python float is passed to cuDNN; an array is multiplied with the queries
+        before they are rounded.
 
     Raises:
-      KernelRefusal: cuDNN does not take these arguments.
+      KernelRefusal: cuDNN does not support these arguments.
     """
     dtype = inputs_dtype()
     check(query, key, value, mask, dtype)
@@ -64,7 +66,7 @@ def attention(query, key, value, mask, scale):
 
 
 def check(query, key, value, mask, dtype):
-    """Refuses what cuDNN does not take.
+    """Raises an error for arguments that cuDNN does not support.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.
@@ -88,10 +90,10 @@ def check(query, key, value, mask, dtype):
 
 
 def refuse(name, value):
-    """Refuses an argument that is given.
+    """Raises an error if an argument that cuDNN does not support is given.
 
     Raises:
-      KernelRefusal: cuDNN takes no such argument.
+      KernelRefusal: the value is not None.
     """
     if value is not None:
         raise KernelRefusal(f"`implementation` is {CUDNN!r}, which takes no `{name}`; {INSTEAD}")
@@ -102,7 +104,7 @@ def _refused(*args, **kwargs):
 
 
 _ON_GPUS = Primitive("attnpool_on_nvidia_gpus")
-"""The identity, which is lowered for NVIDIA GPUs only."""
+"""Identity that can be lowered only for NVIDIA GPUs: for other platforms it raises an error."""
 
 _ON_GPUS.def_impl(jax.jit(lambda array: _ON_GPUS.bind(array)))
 _ON_GPUS.def_abstract_eval(lambda array: array)

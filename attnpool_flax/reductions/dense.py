@@ -1,4 +1,4 @@
-"""Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them."""
+"""Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them; h is the number of queries."""
 
 import copy
 import functools
@@ -23,12 +23,12 @@ from attnpool_flax.reductions.tokens import Tokens
 class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
-    Every method takes and returns arrays with the batch axes; axes of size 1 are shared by the examples. With an axis name
-    the tokens are one device's shard of a sequence over a mesh: weights are of the shard, results of the whole sequence.
+    Methods take and return arrays with all batch axes; one of size 1 is shared by the examples. With an axis name, the
+    tokens are one device's shard of sequences over a mesh: weights are of the shard, results of the whole sequence.
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens; with ``recompute`` whole products are rematerialized and save no array of the size of x."""
+        """Stores the tokens; with ``recompute``, whole products are rematerialized: they save no array of x's size."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
@@ -38,7 +38,7 @@ class Dense(Tokens):
     # Softmax
 
     def softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Averages under the softmax of the products with queries [..., h, d].
+        """Averages the tokens under the softmax of their products with queries [..., h, d].
 
         Args:
           queries: in the computing dtype, scaled.
@@ -54,7 +54,7 @@ class Dense(Tokens):
         return self.softmax_averages(scores, state, batch)[:2]
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
-        """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
+        """Computes :meth:`softmax`, and the sums [..., h] of the weights after the multiplier."""
         scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
@@ -66,9 +66,9 @@ class Dense(Tokens):
         return pooled, weights, weight_sums
 
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Returns (scores [B, L, h], accumulator of this device, batch axes); the arguments are those of :meth:`softmax`.
+        """Returns (scores [B, L, h], accumulator of this device, batch axes); arguments as in :meth:`softmax`.
 
-        Over a mesh the numerator has one more feature, the sum of the applied weights.
+        Over a mesh the numerator has one more feature: the sum of the weights after the multiplier.
         """
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
         multiplier, bias = (
@@ -88,7 +88,7 @@ class Dense(Tokens):
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, weight sums) from scores and merged accumulator; weight sums only over a mesh."""
+        """Returns (pooled, weights, weight sums over a mesh or None) from scores and the merged accumulator."""
         weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._unflatten(state.finalize(), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
@@ -99,7 +99,7 @@ class Dense(Tokens):
         return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
 
     def softmax_of_scores(self, scores):
-        """Computes :meth:`softmax` of given scores [..., h, L]."""
+        """Averages the tokens under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
         scores, state, batch = self._local_softmax_of_scores(scores)
         (state,) = all_reduce_states([state], self.axis_name)
         return self.softmax_averages(scores, state, batch)[:2]
@@ -110,7 +110,7 @@ class Dense(Tokens):
         return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
 
     def _local_softmax_of_scores(self, scores):
-        """Computes :meth:`local_softmax` of given scores."""
+        """Computes :meth:`local_softmax` from given scores [..., h, L]."""
         batch = self._batch((scores, 2))
         scores, mask = unify_varying(
             self._flatten(jnp.swapaxes(scores, -1, -2), 2, batch), self._flatten(self.mask, 1, batch)
@@ -121,14 +121,14 @@ class Dense(Tokens):
         return scores, softmax.with_weight_sums(state, scores, mask, None) if self.axis_name else state, batch
 
     def exp_scores(self, scores):
-        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h] of this device)."""
+        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h]) of this device."""
         if self.mask is not None:
             scores = jnp.where(self.mask[..., None, :], scores, -jnp.inf)
         max_score = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
         return self.fill_padding(softmax.exponential(scores, max_score[..., None])), max_score
 
     def all_reduce_softmax(self, max_score, numerator):
-        """Merges (max_score [..., h], numerator [..., h, d]) of all devices."""
+        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices."""
         if self.axis_name is None:
             return max_score, numerator
         batch = max_score.shape[:-1]
@@ -138,15 +138,15 @@ class Dense(Tokens):
         return self._unflatten(state.max_score, batch), self._unflatten(state.numerator, batch)
 
     def cross_softmax(self, other, scale, mean):
-        """Averages each sequence under the softmax of its products with the sum or mean of the other, in one loop.
+        """Averages each of two sequences under the softmax of its products with the sum or mean of the other.
 
         Args:
-          other: tokens [..., T, d].
+          other: the other tokens [..., T, d].
           scale: of the products.
-          mean: whether the products are with the mean.
+          mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other), or None where such a loop does not pay.
+          ((pooled [..., d], weights [..., L]), the same of the other); None where one loop over both does not pay.
         """
         if self.axis_name is not None:
             return None
@@ -167,7 +167,7 @@ class Dense(Tokens):
     # Sums and means
 
     def sum(self, weights=None, divisor=1):
-        """Sums this device's tokens under weights [..., L] or 1, divided by a power of two: [..., d]."""
+        """Sums this device's tokens under weights [..., L], if given; each term is divided by ``divisor``: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
             weights = self._flatten(weights[..., None], 2)
@@ -181,7 +181,7 @@ class Dense(Tokens):
         return self._by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
-        """Averages the real tokens: [..., d]; the terms of the sum are divided first, and do not overflow."""
+        """Averages the real tokens: [..., d]. The terms of the sum are divided first, so that it does not overflow."""
         (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
         return self.finalize_mean(state)
 
@@ -197,16 +197,16 @@ class Dense(Tokens):
         return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
 
     def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [..., o] of the real tokens of all devices; arguments as in :mod:`mapped_sums`."""
+        """Sums ``function(tokens)`` [..., o] of all devices' real tokens; arguments as in :func:`mapped_sums.dense`."""
         local = mapped_sums.dense(function, self.x, self._real_in_any(), self.mask, width)
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):
-        """Returns the tokens for reductions of each feature by itself."""
+        """Returns the tokens for reductions of each channel separately."""
         return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
-        """Computes the :class:`WeightedSum` of this device; for a mean its terms are divided by :attr:`divisor`."""
+        """Computes the :class:`WeightedSum` of this device; for a mean, each term is divided by :attr:`divisor`."""
         count = self._count()
         if self.axis_name is not None and count is not None:
             count = count.astype(self.dtype)  # shares the collective of the sum
@@ -218,7 +218,7 @@ class Dense(Tokens):
         return power_above(self.length * self.shards, self.dtype)
 
     def sum_and_count(self):
-        """Returns (sum [..., d] of the real tokens over :func:`sums.divisor_of` the count, count [...]) of a chunk."""
+        """Returns (sum [..., d] of a chunk's real tokens over :func:`sums.divisor_of` their count, count [...])."""
         count = self._count()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
@@ -230,15 +230,14 @@ class Dense(Tokens):
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
     def sums_of_residuals(self, centers, weights):
-        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators at once."""
+        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators without a loop over centers."""
         arrays = unify_varying(self.x, self.mask, centers, weights)
         return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
 
     def weighted_average(self, weights):
         """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
 
-        The weights are not rescaled to the largest one, which would take another collective: products with x must not
-        overflow.
+        Weights times tokens must not overflow: to rescale them to the largest weight would take another collective.
         """
         weights = weights / self.divisor
         local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
@@ -246,7 +245,7 @@ class Dense(Tokens):
         return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Computes sums under other weights than those of a softmax, by whole products.
+        """Sums the tokens under weights that are not those of a softmax, by whole products.
 
         Args:
           queries: [..., h, d], in the computing dtype, scaled.
@@ -256,7 +255,7 @@ class Dense(Tokens):
           multiplier: [..., h, L] of the weights, or None.
 
         Returns:
-          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the applied weights).
+          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier).
         """
         log_dispatch("einsum")
         x, mask = self.zero_padded(), None if self.mask is None else self.mask[..., None, :]
@@ -272,7 +271,7 @@ class Dense(Tokens):
         return state.sum, weights, state.weight
 
     def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [..., h, d], weights [..., h, L]) of given scores; ``normalize`` as in :meth:`weighted_sums`."""
+        """Returns (sums [..., h, d], weights) under scores [..., h, L]; ``normalize`` as in :meth:`weighted_sums`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         batch = self._batch((weights, 2))
         local = self._weighted_sums(self._flatten(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
@@ -293,7 +292,7 @@ class Dense(Tokens):
         return self._unflatten(0 - state.finalize().astype(self.dtype), batch)
 
     def max_state(self, least=False):
-        """Computes the :class:`~max.ExtremeState` of a chunk, in the computing dtype; of -x with ``least``."""
+        """Computes the :class:`~max.ExtremeState` of a chunk, in the computing dtype; with ``least`` that of -x."""
         state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
         return max.ExtremeState(*(self._unflatten(array, batch) for array in state))
@@ -328,7 +327,7 @@ class Dense(Tokens):
         return other
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., h, L] by a perceptron, as :func:`perceptron.plain`; tokens to continue with).
+        """Returns (scores [..., h, L] as :func:`perceptron.plain`, the tokens that later reductions read).
 
         The batch axes of the scores are those of x.
         """
@@ -339,7 +338,7 @@ class Dense(Tokens):
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
-        """Returns bool of x's shape without d: tokens real in any example that shares them; None if all are."""
+        """Returns bool of x's shape without d: tokens real in any example that shares them; None if all are real."""
         if self.mask is None:
             return None
         pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
@@ -347,13 +346,13 @@ class Dense(Tokens):
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def has_real_token(self):
-        """Returns bool [...]: examples with a real token; None if all have one."""
+        """Returns bool [...]: whether an example has a real token; None if all have one."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
 
     def fill_padding(self, weights):
-        """Zeroes the weights [..., L] or [..., h, L] of padding."""
+        """Sets weights [..., L] or [..., h, L] to 0 at padding."""
         if self.mask is None:
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
@@ -364,7 +363,7 @@ class Dense(Tokens):
         return jnp.sum(weights, -1)
 
     def max_over_tokens(self, weights):
-        """Computes the max over tokens of [..., L], at least 0: [...]."""
+        """Computes the maximum over tokens of [..., L], at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
     def expand_to_tokens(self, values):
@@ -375,11 +374,11 @@ class Dense(Tokens):
     # Dispatch and batch axes
 
     def _whole(self, kernel, *static):
-        """Returns a kernel by whole products, rematerialized if requested; ``static``: positions of its options."""
+        """Returns a kernel of whole products, rematerialized if requested; ``static``: positions of its options."""
         return remat(kernel, static) if self._recompute else kernel
 
     def _batch(self, *others):
-        """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
+        """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, the number of its last axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
         return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))

@@ -1,4 +1,4 @@
-"""Dispatch: resolves the implementation, "einsum" or "tiles", and the varying manual axes of arrays in ``shard_map``."""
+"""Dispatch: the choice between "einsum" and "tiles"; and varying manual axes of arrays in ``shard_map``."""
 
 import contextlib
 import contextvars
@@ -16,7 +16,11 @@ from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
-"""Whole products that JAX differentiates; and kernels with a gradient rule, which read tiles on CPUs and raw tokens elsewhere."""
+"""The two implementations that every reduction has.
+
+"einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
+they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype.
+"""
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 """Platforms that :func:`on_platform` takes."""
@@ -24,11 +28,11 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 _PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
 
 KERNEL = "pallas"
-"""The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
+"""The implementation by Pallas kernels, only on request; a reduction without such a kernel runs its default."""
 
 
 CUDNN = "cudnn"
-"""The implementation by cuDNN's flash attention, on request only, of attention of many queries."""
+"""The implementation of attention of many queries by cuDNN's flash attention, only on request."""
 
 KERNELS = {
     KERNEL: "averages dense tokens under the softmax of their products with queries",
@@ -38,7 +42,7 @@ KERNELS = {
 
 
 class KernelRefusal(ValueError):
-    """No kernel takes these arguments."""
+    """Error of a requested kernel that does not support the arguments."""
 
 
 _INPUTS: contextvars.ContextVar[Any] = contextvars.ContextVar("attnpool_inputs")
@@ -47,7 +51,10 @@ _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("a
 
 
 def resolve(implementation, *arrays):
-    """Resolves the implementation for these arrays: the given one, else the default of their devices."""
+    """Returns and logs the implementation for these arrays, "einsum" or "tiles": the requested one, or the default.
+
+    If a kernel is requested ("pallas", "cudnn"), this is the default beside it, and it is not logged.
+    """
     if implementation in KERNELS:
         return default_implementation(*arrays)
     implementation = implementation or default_implementation(*arrays)
@@ -56,10 +63,11 @@ def resolve(implementation, *arrays):
 
 
 def default_implementation(*arrays):
-    """Returns the default implementation on the devices of these arrays, of which some may be None.
+    """Returns the default implementation for these arrays (some may be None): "tiles", except on several CPU devices.
 
-    On CPUs tiles slice x by index, which gathers an x that is sharded over several devices, unless each device runs the loop
-    on its own shard (manual axes). The kernels of accelerators slice nothing.
+    On CPUs "tiles" slices x by index, which gathers an x that is sharded over several devices. Therefore the default
+    there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.
+    On accelerators "tiles" slices nothing.
     """
     manual = any(varying_axes(array) for array in arrays if array is not None)
     unsharded = jax.device_count() == 1 or manual
@@ -67,10 +75,12 @@ def default_implementation(*arrays):
 
 
 def by_default(requested, tiled, plain, arrays, *static, recompute=False):
-    """Calls the kernel of the requested implementation, or of the default on the platform that the program is lowered for.
+    """Calls the kernel of the requested implementation, or that of the default on the program's platform.
 
-    Where a process has several CPUs, accelerators have another default than they (:func:`default_implementation`). Arrays on a
-    mesh of CPUs are lowered for no other platform.
+    In a process with several CPU devices the default on CPUs is "einsum", and on accelerators "tiles"
+    (:func:`default_implementation`). The program then contains both kernels, and lowering selects one. If x is too
+    small for a loop, or the arrays are on a mesh of CPUs, which are lowered for no other platform, the program contains
+    only ``plain``.
 
     Args:
       requested: an implementation, or None.
@@ -78,7 +88,8 @@ def by_default(requested, tiled, plain, arrays, *static, recompute=False):
       plain: the kernel of "einsum".
       arrays: the arguments of the kernel, tokens first.
       *static: more arguments, which are not arrays.
-      recompute: whether ``plain`` is rematerialized: then nothing is saved for the platform that a program is not lowered for.
+      recompute: whether ``plain`` is rematerialized. A program of both kernels is then rematerialized as a whole, and
+        saves nothing for the platform that it is not lowered for.
     """
     leaves = jax.tree.leaves(arrays)
     if resolve(requested, *leaves) == "tiles":
@@ -103,14 +114,17 @@ def _on_mesh_of_cpus(array):
 
 
 def resolve_for_units(implementation):
-    """Resolves the implementation of sums over hidden units: their kernels slice no tokens, and are the default everywhere."""
+    """Returns and logs the implementation of sums over hidden units: the requested one, or "tiles".
+
+    "tiles" is the default on every platform, because these kernels slice no tokens.
+    """
     implementation = implementation if implementation in IMPLEMENTATIONS else "tiles"
     log_dispatch(implementation)
     return implementation
 
 
 def for_tokens(values, call):
-    """Rule of functions that loop over tokens: what the call requests, or the default on the arrays' devices.
+    """Returns the implementation of a function that loops over tokens: the requested one, or the default.
 
     Args:
       values: every argument by name; arrays, or objects with a shape and a dtype.
@@ -125,33 +139,33 @@ def for_tokens(values, call):
 
 
 def for_units(values, call):
-    """Rule of functions that sum over hidden units, as :func:`for_tokens`."""
+    """Returns the implementation of a function that sums over hidden units; arguments as in :func:`for_tokens`."""
     del call
     return values["implementation"] or "tiles"
 
 
 def on_cpu():
-    """Returns whether the platform is the CPU: that of :func:`on_platform`, else the default backend."""
+    """Returns whether :func:`platform` is the CPU."""
     return platform() == "cpu"
 
 
 def platform():
-    """Returns the platform of :func:`on_platform`, else the default backend: "cpu", "tpu", or a GPU's."""
+    """Returns the platform that :func:`on_platform` sets, else JAX's default backend: "cpu", "tpu" or a GPU's name."""
     return _PLATFORM.get() or jax.default_backend()
 
 
 def on_platform(name):
-    """Answers for another platform than the default backend, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
+    """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
     return _with_value(_PLATFORM, name)
 
 
 def inputs_dtype():
-    """Returns the dtype that the inputs of a call with a kernel have in common."""
+    """Returns the common dtype of the inputs of the current call, which :func:`with_inputs_of` sets."""
     return _INPUTS.get()
 
 
 def with_inputs_of(dtype):
-    """Answers :func:`inputs_dtype` inside of the ``with`` block."""
+    """Makes :func:`inputs_dtype` return ``dtype`` inside of the ``with`` block."""
     return _with_value(_INPUTS, dtype)
 
 
@@ -165,15 +179,15 @@ def _with_value(variable, value):
 
 
 def log_dispatch(implementation):
-    """Appends an implementation to the open lists of :func:`logged_dispatches`."""
+    """Appends an implementation to each list that a :func:`logged_dispatches` block has open."""
     for log in _LOGS.get():
         log.append(implementation)
 
 
 def in_forward_mode(array):
-    """Returns whether an array is traced in forward mode; called outside of the function's own ``jit``.
+    """Returns whether an array is traced in forward mode, which the gradient rules of "tiles" do not support.
 
-    Tiles have a custom VJP, which forward mode cannot differentiate.
+    It is called outside of the function's own ``jit``, inside of which forward mode cannot be seen.
     """
     while isinstance(array, Tracer) and not isinstance(array, ad.JVPTracer):
         array = getattr(array, "val", None)  # the mapped value under vmap
@@ -192,12 +206,12 @@ def logged_dispatches():
 
 
 def varying_axes(array):
-    """Returns the varying manual axes of an array, inside of ``shard_map``."""
+    """Returns the mesh axes over which an array varies inside of ``shard_map`` (its varying manual axes)."""
     return jax.typeof(array).manual_axis_type.varying
 
 
 def unify_varying(*arrays: Any) -> Any:
-    """Casts arrays, or None, to the same varying manual axes, as custom gradient rules need."""
+    """Casts arrays to the same varying manual axes, as custom gradient rules need; None stays None."""
     axes = frozenset().union(*(varying_axes(array) for array in arrays if array is not None))
     return tuple(array if array is None else cast_varying(array, axes - varying_axes(array)) for array in arrays)
 

@@ -1,4 +1,4 @@
-"""First and last real tokens of dense sequences: one token is read of each."""
+"""First and last real tokens of dense sequences. Only one token of each sequence is read."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -12,7 +12,7 @@ def end_token(tokens, last):
 
     Args:
       tokens: :class:`~attnpool_flax.reductions.dense.Dense`; an x that the examples share is not copied.
-      last: whether it is the last one.
+      last: True for the last token, False for the first.
     """
     x, mask = tokens.x, tokens.mask
     if x.shape[-2] == 0:
@@ -35,7 +35,7 @@ def end_token(tokens, last):
 
 
 def token_at(tokens, position):
-    """Takes this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
+    """Returns this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
     x = jnp.broadcast_to(tokens.x, position.shape + tokens.x.shape[-2:])
     token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
     some = tokens.has_real_token()

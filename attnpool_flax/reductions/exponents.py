@@ -1,12 +1,15 @@
-"""Exponential sums of each channel, for means of exp(scale x) that stay accurate at any scale.
+"""Sums of exponentials over tokens, separately for each channel: means of exp(scale x), accurate at any scale.
 
-Exponents are relative to the largest one. At a small scale all exponentials are nearly 1, and their sum loses the digits in
-which they differ; a second sum, the slack, holds the sum of expm1(scale depth) / scale, where depth = x - max x. Scales are at least 0 here, and may be
-infinite; callers turn the sign of x for a negative scale. Values are halved and scales doubled, which leaves
-scale x unchanged, because the difference of two floating-point numbers may overflow.
+The depth of a token is x - max x, at most 0; the sum is that of exp(scale depth). At a small scale all terms are nearly
+1, and their sum loses the digits in which they differ. A second sum, the slack, keeps these digits: it adds up
+expm1(scale depth) / scale.
 
-JAX differentiates the reductions. Five elementwise functions have gradient rules, because plain differentiation of them would
-lose accuracy.
+Scales are at least 0 here, and may be infinite; for a negative scale callers change the signs of x and scale. Callers
+also halve x and double the scale, which does not change scale x: the difference of two floating-point numbers may
+overflow, that of their halves does not.
+
+JAX differentiates the sums. Five elementwise functions have their own gradient rules, because JAX's would be
+inaccurate.
 """
 
 import functools
@@ -22,9 +25,11 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions.sums import divisor_of
 
 NEAR, CLOSE = 0.25, 0.125
-"""Radii of the power series: of exponents, for the derivative by the scale, and of means around 1.
+"""Radii within which power series are evaluated.
 
-XLA's log1p loses two digits of float64 on some CPUs."""
+NEAR is for exponents near 0, in the derivative by the scale. CLOSE is for means near 1, in the logarithm, because XLA's
+log1p loses two digits of float64 on some CPUs.
+"""
 
 
 class Exponents(NamedTuple):
@@ -32,7 +37,7 @@ class Exponents(NamedTuple):
 
     Attributes:
       total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
-      slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
+      slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, divided by
         :func:`~attnpool_flax.reductions.sums.divisor_of` the count, to avoid overflow.
       count: the number of real tokens.
     """
@@ -43,27 +48,27 @@ class Exponents(NamedTuple):
 
 
 def depths(values, largest, scale):
-    """Returns differences of values from the largest one, at most 0.
+    """Returns the differences of values from the largest one, at most 0.
 
-    If the largest one is infinite, equal values have depth 0; at a scale of 0 finite values have depth 0 as well, because
-    the mean of all is infinite.
+    If the largest one is infinite, values equal to it have depth 0. At a scale of 0 finite values have depth 0 then as
+    well, because the mean is infinite in any case.
     """
     level = (values == largest) | ((scale == 0) & (values > -jnp.inf))
     return jnp.where(level & jnp.isinf(largest), 0, values - largest)
 
 
 def half(largest):
-    """Halves a largest value; the barrier keeps XLA from fusing differences of halves into one product that overflows."""
+    """Halves a largest value; behind the barrier XLA cannot fuse differences of halves to one that overflows."""
     return lax.optimization_barrier(largest / 2)
 
 
 def lowered(largest, half):
-    """Returns the largest value plus twice ``half``, which is at most 0: values between finite ones stay finite."""
+    """Returns largest + 2 half. It is added in two steps, because 2 half may overflow where the result does not."""
     return (largest + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
-    """Computes the :class:`Exponents` of depths, and a list of sums of other arrays that are 0 at padding."""
+    """Returns the :class:`Exponents` of depths (``below``), and the list of sums of other arrays, 0 at padding."""
     exp_scores, slack = (
         channels.fill_padding(jnp.exp(scaled(below, scale))),
         channels.fill_padding(slackened(below, scale) / channels.divisor),
@@ -73,7 +78,10 @@ def exponents_of(channels, below, scale, *others):
 
 
 def scaled(below, scale):
-    """Computes scale depth; an infinite scale gives 0 for the largest tokens, -inf for all others, and no gradient."""
+    """Multiplies depths (``below``) by the scale.
+
+    An infinite scale gives 0 for the largest tokens and -inf for all others, and has no gradient.
+    """
     odd = jnp.isinf(below) | jnp.isinf(scale)
     regular = jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(jnp.isinf(below), 0, below)
     return jnp.where(odd, jnp.where((below < 0) & (scale > 0), -jnp.inf, 0), regular)
@@ -81,7 +89,7 @@ def scaled(below, scale):
 
 @jax.custom_jvp
 def exponential_times(exponent, factor):
-    """Computes exp(exponent) times a factor of any size; derivatives do not overflow before the product does."""
+    """Computes exp(exponent) times a factor of any size; its derivatives overflow only where the product does."""
     return jnp.exp(exponent) * factor
 
 
@@ -93,7 +101,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, by the nonzero total."""
+    """Divides an excess by a nonzero total; ``excess`` is already divided by :func:`divisor_of` the total."""
     return excess / _scaled_down(total)
 
 
@@ -104,13 +112,13 @@ def _average_jvp(primals, tangents):
 
 
 def _scaled_down(total):
-    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; without the barrier XLA reorders this."""
+    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; the barrier forbids XLA to reorder."""
     return lax.optimization_barrier(total / divisor_of(total))
 
 
 @jax.custom_jvp
 def slackened(below, scale):
-    """Returns (exp(scale depth) - 1) / scale; the depth at a scale of 0."""
+    """Returns (exp(scale depth) - 1) / scale of depths (``below``); at a scale of 0 the limit, which is the depth."""
     exponent = scaled(below, scale)
     return jnp.where(_is_flat(exponent), below, jnp.expm1(exponent) / _divisor(scale))
 
@@ -136,8 +144,8 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 def logarithm(sums, scale, mean):
     """Computes ln(total / count) / scale, or ln(total) / scale if not ``mean``; 0 for a fully masked row.
 
-    The derivative by the slack, as a sum, is 1 / total. It carries the whole gradient of the tokens, because
-    total = count + scale slack.
+    The whole gradient of the tokens flows through the slack, because total = count + scale slack. The derivative by the
+    slack is 1 / total.
     """
     whole, rest, slack = _parts(sums, scale)
     if not mean:

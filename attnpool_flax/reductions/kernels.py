@@ -1,10 +1,13 @@
-"""Kernels that are requested by name. Pallas is slow to import: the first request imports it."""
+"""Kernels that run only on request, by ``implementation="pallas"`` or ``"cudnn"``.
+
+Pallas is slow to import, therefore the first request of a kernel imports it.
+"""
 
 from attnpool_flax.reductions.dispatch import CUDNN, KERNEL, log_dispatch
 
 
 def softmax_kernel():
-    """Logs and returns the function that computes scores and accumulator of the softmax by a kernel."""
+    """Logs the dispatch and returns the Pallas kernel that computes scores and accumulator of the softmax."""
     from attnpool_flax.reductions import pallas_softmax
 
     log_dispatch(KERNEL)
@@ -12,13 +15,13 @@ def softmax_kernel():
 
 
 def attention_kernel(**refused):
-    """Logs and returns the function that computes attention of many queries by cuDNN.
+    """Logs the dispatch and returns the function that computes attention of many queries by cuDNN.
 
     Args:
-      **refused: arguments that it does not take, by name.
+      **refused: the arguments of the call that cuDNN does not support, by name; each must be None.
 
     Raises:
-      KernelRefusal: one of them is given.
+      KernelRefusal: one of them is not None.
     """
     from attnpool_flax.reductions import cudnn_attention
 

@@ -1,4 +1,4 @@
-"""Max products between two sequences, for the tokens of both, in blocks: each product is computed once."""
+"""Max products of the tokens of two sequences, for each token of both, in blocks that compute each product once."""
 
 import functools
 import math
@@ -16,7 +16,7 @@ from attnpool_flax.reductions.rules import reverse_rule
 
 
 def of_all(x, y, x_mask, y_mask, precision):
-    """Computes the max product of each token with a real token of the other side; -inf where there is none.
+    """Computes for each token its max product with a real token of the other sequence; -inf where there is none.
 
     Products that differ only by rounding count as tied, and share the gradient evenly.
 
@@ -28,7 +28,7 @@ def of_all(x, y, x_mask, y_mask, precision):
       precision: of the products.
 
     Returns:
-      ([..., n], [..., m]).
+      ([..., n], [..., m]), for the tokens of x and of y.
     """
     scores = _products(x, y, precision)
     x_bound, y_bound = _bounds(x, y)
@@ -39,7 +39,7 @@ def of_all(x, y, x_mask, y_mask, precision):
 
 
 def in_blocks(x, y, x_mask, y_mask, precision):
-    """Computes :func:`of_all` from one block of rows of products at a time."""
+    """Computes :func:`of_all` for one block of rows of the products [..., n, m] at a time."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
     length, rows = x.shape[-2], query_blocks.rows_of(keys)
@@ -75,7 +75,7 @@ def _products(x, y, precision):
 
 
 def _bounds(x, y):
-    """Bounds the products of each token: its norm times the largest norm of the other side."""
+    """Returns for each token a bound of its products: its norm times the largest norm of the other sequence."""
     x_size, y_size = norm(x)[..., 0], norm(y)[..., 0]
     most = functools.partial(jnp.max, axis=-1, keepdims=True, initial=0)
     return x_size * most(y_size), y_size * most(x_size)
@@ -106,12 +106,12 @@ def _masked(scores, mask, axis):
 
 
 def _full(value, x, y):
-    """Returns [..., m]: a value for each token of y, with the varying manual axes of the tokens."""
+    """Returns [..., m]: a value for each token of y, with the varying manual axes of both sequences."""
     return jnp.where(jnp.isnan(y[..., 0]) & jnp.isnan(x[..., :1, 0]), value, value)
 
 
 def _concatenate(blocks, arrays, axis):
-    """Concatenates the blocks, which a loop stacked along a new first axis, along ``axis``."""
+    """Joins blocks along ``axis``, which a loop stacked along a new first axis."""
     return jnp.moveaxis(blocks.concatenate(jnp.moveaxis(arrays, axis, 1)), 0, axis)
 
 
@@ -121,7 +121,10 @@ def _best_fwd(x, y, x_mask, y_mask, rows, precision):
 
 
 def _best_bwd(rows, precision, residuals, cotangents):
-    """Recomputes the products twice: to count the ties that share the gradient of a column, and to distribute it."""
+    """Recomputes the products twice: first to count the ties of each column, then to compute the gradient.
+
+    The ties of a column share the gradient of its maximum, so their number must be known before.
+    """
     x, y, x_mask, y_mask, x_best, y_best = residuals
     x_bound, y_bound = _bounds(x, y)
     terms, blocks = x.shape[-1], Blocks(x.shape[-2], rows)
@@ -158,5 +161,5 @@ def _best_bwd(rows, precision, residuals, cotangents):
 
 @reverse_rule(_best_fwd, _best_bwd, nondiff_argnums=(4, 5))
 def _of_blocks(x, y, x_mask, y_mask, rows, precision):
-    """Computes :func:`of_all` from some rows of products at a time."""
+    """Computes :func:`of_all` for ``rows`` rows of the products at a time."""
     return _best(x, y, x_mask, y_mask, rows, precision)

@@ -1,6 +1,7 @@
-"""Sums over tokens of a map of each token, one block of tokens at a time: the mapped tokens never exist all at once.
+"""Sums over tokens of a function of each token, one block of tokens at a time.
 
-The backward pass recomputes each block; JAX differentiates it, so forward mode and shard_map work.
+The function's values of all tokens never exist at once: the backward pass recomputes each block. JAX differentiates the
+loop, so forward mode and ``shard_map`` work.
 """
 
 import functools
@@ -23,9 +24,9 @@ def dense(function, x, real, mask, width):
     Args:
       function: from tokens [..., rows, d] in the computing dtype, 0 at padding, to [..., rows, o].
       x: [..., L, d] tokens, in any floating dtype.
-      real: bool of x without d, or None: tokens that are real in any example that shares them.
+      real: bool of x's shape without d: tokens that are real in any example that shares them; None if all are real.
       mask: bool [..., L] of all examples, or None.
-      width: how many numbers the function holds for one token.
+      width: the number of array elements that the function holds for one token.
     """
 
     def block(x, real, mask):
@@ -38,7 +39,9 @@ def dense(function, x, real, mask, width):
 
 
 def of_residuals(by_center, x, mask, centers, weights):
-    """Sums the residuals of dense tokens: [..., K, d]; on accelerators in one reduction, into which XLA fuses them.
+    """Sums the residuals (tokens minus centers) of dense tokens: [..., K, d].
+
+    On accelerators it is one reduction, into which XLA fuses the differences.
 
     Args:
       by_center: for CPUs, from (centers, weights) to the sums.
@@ -65,7 +68,7 @@ def packed(function, x, segments, width):
       function: from tokens [rows, d] in the computing dtype, 0 at padding, to [rows, o].
       x: [N, d] tokens, in any floating dtype.
       segments: :class:`~attnpool_flax.reductions.segment_sums.Segments`.
-      width: how many numbers the function holds for one token.
+      width: the number of array elements that the function holds for one token.
     """
 
     def block(x, real, slots):
@@ -87,7 +90,11 @@ def _zero_padded(x, real):
 
 
 def _sum_of_blocks(block, add, parts, sums, cost):
-    """Adds up ``block`` of blocks of ``parts``, arrays [..., tokens, features] or None; ``sums`` has the result's shape."""
+    """Adds up the results of ``block`` for blocks of ``parts``, arrays [..., tokens, features] or None.
+
+    ``sums`` has the shape and dtype of the result. ``cost`` is the number of array elements that ``block`` holds for
+    one token.
+    """
     start = cast_varying(jnp.zeros(sums.shape, sums.dtype), varying_axes(parts[0]))
     count = parts[0].shape[-2]
     if not known(count, cost) or rows_of(cost) >= count:

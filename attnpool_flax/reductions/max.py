@@ -18,7 +18,8 @@ class ExtremeState(NamedTuple):
 
     Attributes:
       extreme: [B, d], the largest values; -inf for a fully masked row.
-      count: [B, d]: the number of real tokens that reach it and share its gradient. int32; float32 where a mesh sums it.
+      count: [B, d], the number of real tokens that equal the largest value and share its gradient. It is int32, or
+        float32 if the devices of a mesh sum it.
       some: [B], whether any token is real.
     """
 
@@ -27,11 +28,14 @@ class ExtremeState(NamedTuple):
     some: Any
 
     def common(self):
-        """Returns the array whose maximum over all parts is wanted."""
+        """Returns the largest values, whose maximum over all parts comes first."""
         return lax.stop_gradient(self.extreme)
 
     def rescaled(self, extreme):
-        """Returns (count,) of the tokens that reach the common maximum; NaN if this part has NaN, which ``pmax`` may lose."""
+        """Returns (count,) of the tokens that equal the common maximum.
+
+        If this part has NaN, the count is NaN, because the maximum over a mesh (``pmax``) may lose NaN.
+        """
         count = jnp.where(self.extreme == extreme, self.count, 0).astype(jnp.float32)
         return (jnp.where(jnp.isnan(self.extreme), jnp.nan, count),)
 
@@ -51,14 +55,14 @@ class ExtremeState(NamedTuple):
 
 
 def signed(x, least):
-    """Returns x, or -x for a minimum; negated where it is read, without a copy."""
+    """Returns x, or -x for a minimum (``least``). XLA negates x where it is read, without a copy."""
     return -x if least else x
 
 
 def plain(x, mask, least):
     """Computes the state of tokens [..., L, d] and a mask [B, L] or None by whole arrays; differentiable in every mode.
 
-    With ``least`` it is that of -x.
+    With ``least`` it is the state of -x, from which the minimum follows.
     """
     x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
@@ -69,7 +73,7 @@ def plain(x, mask, least):
 
 
 def with_gradient(x, mask, state, axis_name):
-    """Returns the maxima [B, d] of all devices; their gradient goes to the tokens of this device that reach them."""
+    """Returns the maxima [B, d] of all devices. Their gradient goes to those tokens of this device that equal them."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
     return _with_gradient(x, tied, state.extreme, state.count, axis_name)
@@ -100,7 +104,7 @@ def _max_plain(x, mask, *, least):
 
 
 def _accumulate(x, real):
-    """Computes the accumulator of tokens [rows, size, d] of which some are real."""
+    """Computes the accumulator of tokens [rows, size, d], of which those in ``real`` [rows, size] are real."""
     x = jnp.where(real[..., None], x, -jnp.inf)
     extreme = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
     tied = real[..., None] & (x == extreme)
@@ -117,7 +121,7 @@ def _max_tiles(x, mask, *, tiling, least):
 
     states = lax.map(tile_step, jnp.arange(tiling.steps))
     extremes, counts, some = map(tiling.stack, states)
-    extreme = jnp.max(extremes, 1)  # keeps NaN, unlike a mesh: the counts can stay integers
+    extreme = jnp.max(extremes, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
     count = jnp.sum(jnp.where(extremes == extreme[:, None], counts, 0), 1, dtype=jnp.int32)
     return ExtremeState(extreme, count, jnp.any(some, 1))
 
@@ -130,7 +134,7 @@ def _max_fwd(x, mask, least):
 def _max_bwd(least, residuals, cotangents):
     x, mask, state = residuals
     shape, x = x.shape, flatten_batch(x)
-    dextreme = cotangents.extreme  # the others are integers
+    dextreme = cotangents.extreme  # the other fields are integers
     share = dextreme / jnp.maximum(state.count, 1).astype(dextreme.dtype)
     tied = signed(x, least) == state.extreme[:, None]
     if mask is not None:
@@ -143,5 +147,5 @@ def _max_bwd(least, residuals, cotangents):
 
 @reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
 def tiled(x, mask, least):
-    """Computes :func:`plain`, one tile in the cache at a time; the gradient reads x once more, while it is written."""
+    """Computes :func:`plain`, on CPUs one tile in the cache at a time; the gradient reads x once more."""
     return _max(x, mask, least)

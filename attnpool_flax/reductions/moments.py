@@ -12,16 +12,16 @@ from attnpool_flax.numerics.rounding import power_of_two
 class Moments(NamedTuple):
     """Accumulator of the weighted mean and deviation. Each array is [..., d], or [..., 1] if all channels share it.
 
-    The first three are treated as constants in the gradient, because they cancel.
+    ``unit``, ``scale`` and ``center`` are constants in the gradient, because they cancel.
 
     Attributes:
-      unit: the unit of the weights, the power of two below the largest.
-      scale: the unit of the tokens, the power of two below the largest: squares of differences do not underflow.
-      center: in units of the scale: the mean, if no weight is negative.
-      mass: the sum of the weights' magnitudes, in their unit.
-      total: the sum of the weights, in their unit.
-      squares: the sum of their squares, in the unit's.
-      first: the sum of weight times distance from the center, which is 0 but for rounding if no weight is negative.
+      unit: the unit of the weights: the largest power of two up to the largest absolute weight.
+      scale: the unit of the tokens, chosen likewise, so that squares of differences do not underflow.
+      center: the point about which moments are taken, in units of ``scale``: the mean, if no weight is negative.
+      mass: the sum of the absolute weights, in units of ``unit``.
+      total: the sum of the weights, in units of ``unit``.
+      squares: the sum of the squared weights, in units of ``unit`` squared.
+      first: the sum of weight times distance from the center: only a rounding error, if no weight is negative.
       second: the sum of weight times squared distance.
     """
 
@@ -36,10 +36,12 @@ class Moments(NamedTuple):
 
 
 def moments(channels, weights=None):
-    """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None is 1.
+    """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None means 1.
 
-    The origin may be any token with a weight, and then the deviation of equal tokens is exactly 0; the largest token is
-    available in every layout. Tokens of weight 0 have no influence, however large, except that NaN and infinities make NaN.
+    The center is the mean under absolute weights, computed as an origin plus the mean distance from it. The origin is
+    the largest token with a weight, which is available in every layout; because it is a token, the deviation of equal
+    tokens is exactly 0. A token of weight 0 has no influence, however large it is, except that NaN and infinities give
+    NaN.
     """
     x, constant = channels.x, lax.stop_gradient(channels.x)
     if weights is None:
@@ -79,7 +81,7 @@ def _reach(x):
 
 
 def _unit(largest):
-    """Returns the power of two below the largest value; for 0 a negligible one."""
+    """Returns the largest power of two up to the largest value; for 0 a negligible power."""
     least = 2.0 ** (jnp.finfo(largest.dtype).minexp // 2)
     return jnp.where(largest > 0, jnp.maximum(power_of_two(largest), least), least)
 
@@ -89,8 +91,8 @@ def mean_and_deviation(moments, ddof, epsilon):
 
     Args:
       moments: the :class:`Moments`.
-      ddof: a number, or one for each example, [..., 1].
-      epsilon: the floor of the variance; at it there is no gradient.
+      ddof: delta degrees of freedom: a number, or one for each example, [..., 1].
+      epsilon: the least variance; where it replaces the variance, there is no gradient.
     """
     nonzero = moments.total != 0
     total = jnp.where(nonzero, moments.total, 1)

@@ -1,9 +1,9 @@
-"""Products of tokens on accelerators: bfloat16 and float16 tokens meet float32 factors without a float32 copy of the tokens.
+"""Products of bfloat16 and float16 tokens with float32 factors, without a float32 copy of the tokens. For accelerators.
 
-A matrix unit multiplies narrow numbers exactly and accumulates in float32, but both operands must be narrow. A float32 factor
-becomes two narrow rows, its rounded value and the remainder ("high" and "low"): their sum has 16 bits in bfloat16, 22 in
-float16, where one row has 8 or 11. Both rows are one operand, so the tokens are read once. float32 tokens take products of
-the requested precision.
+A matrix unit multiplies narrow numbers exactly and accumulates in float32, but both operands must be narrow. A float32
+factor therefore becomes two narrow rows: its rounded value ("high") and the remainder ("low"). In bfloat16 their sum
+has 16 significant bits and one row has 8; in float16 it is 22 bits and 11. Both rows are parts of one operand, so the
+tokens are read once. float32 tokens are multiplied with the requested precision.
 """
 
 import functools
@@ -15,21 +15,24 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 
 FLOAT16_UNIT = 2.0**13
-"""The power of two to which float16 factors are scaled: four times as much is finite, and 1e-11 of it is not lost."""
+"""The power of two to which float16 factors are scaled: 4 times as much is finite, and 1e-11 of it is not lost."""
 
 
 def factor_precision(precision):
-    """Returns the precision of products of two float32 arrays: the default, which suits narrow arrays, would round them."""
+    """Returns the precision of products of two float32 arrays.
+
+    It is HIGHEST in place of DEFAULT, which suits products of narrow arrays and would round float32 arrays.
+    """
     return lax.Precision.HIGHEST if precision == lax.Precision.DEFAULT else precision
 
 
 def is_narrow(x):
-    """Returns whether tokens have a narrower dtype than float32."""
+    """Returns whether the dtype of tokens is narrower than float32."""
     return x.dtype.itemsize < 4
 
 
 def products(x, queries, precision, dtype=None):
-    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
+    """Multiplies [B or 1, L, d] with [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
     options = {"precision": precision, "preferred_element_type": dtype}
     if queries.shape[0] == 1:  # one product, the example's tokens after each other
         return jnp.einsum("bld,hd->blh", x, queries[0], **options)
@@ -39,13 +42,14 @@ def products(x, queries, precision, dtype=None):
 
 
 def token_products(x, factors, precision, multiply=False):
-    """Computes products of raw tokens [B or 1, L, d] with float factors [B or 1, h, d]: [B, L, h] in their dtype.
+    """Multiplies tokens [B or 1, L, d] in their own dtype with factors [B or 1, h, d]: [B, L, h] in the factors' dtype.
 
     Args:
-      x: tokens in any floating dtype; NaN of a token reaches its own products only.
+      x: tokens in any floating dtype, not masked. NaN of a token reaches only its own products.
       factors: in the computing dtype.
       precision: of products of float32 tokens.
-      multiply: whether one factor is multiplied and summed elementwise (GPUs) or by the matrix unit (TPUs).
+      multiply: whether a single factor (h = 1) is multiplied and summed elementwise, as is fast on GPUs, instead of by
+        the matrix unit.
     """
     if multiply and factors.shape[1] == 1:
         return jnp.sum(x.astype(factors.dtype) * factors, -1, keepdims=True)
@@ -59,7 +63,10 @@ def token_products(x, factors, precision, multiply=False):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
 def raw_products(x, real, factors, precision, multiply):
-    """Computes :func:`token_products` of packed tokens [1, N, d] whose derivatives zero the padding, where ``real`` [N] is False."""
+    """Computes :func:`token_products` of packed tokens [1, N, d].
+
+    Its derivatives replace the tokens by 0 at padding, where ``real`` [N] is False.
+    """
     del real
     return token_products(x, factors, precision, multiply)
 
@@ -75,7 +82,7 @@ def _raw_products_jvp(precision, multiply, primals, tangents):
 
 
 def token_sums(weights, x, mask, precision, multiply=False):
-    """Sums tokens [B or 1, L, d] under float weights [B, L, h]: [B, h, d]; the tokens at padding are replaced by 0.
+    """Sums tokens [B or 1, L, d] under float weights [B, L, h]: [B, h, d]; padding is replaced by 0.
 
     Args:
       weights: in the computing dtype, 0 at padding.
@@ -97,7 +104,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
 
 
 def _sums(weights, x, precision, dtype=None):
-    """Contracts weights [B, L, h] with tokens [B or 1, L, d]: [B, h, d], accumulated in ``dtype``, by default theirs."""
+    """Sums tokens [B or 1, L, d] under weights [B, L, h]: [B, h, d], accumulated in ``dtype``, by default theirs."""
     options = {"precision": precision, "preferred_element_type": dtype}
     if x.shape[0] == 1 and weights.shape[0] != 1:
         return jnp.einsum("blh,ld->bhd", weights, x[0], **options)
@@ -105,9 +112,10 @@ def _sums(weights, x, precision, dtype=None):
 
 
 def _high_and_low(factors, dtype, axis, own):
-    """Returns (factors as narrow rows along an axis, the high ones first; the power of two by which products are scaled).
+    """Returns (factors as narrow rows along ``axis``, high ones first; the power of two that scales products back).
 
-    float16 has few exponents: there the factors of an example, whose axes are ``own``, are divided by a power of two.
+    The range of float16 exponents is small. For float16, the factors of each example, whose axes are ``own``, are
+    therefore first divided by that power of two.
     """
     scale = jnp.ones((), factors.dtype)
     if dtype == jnp.float16:

@@ -1,4 +1,4 @@
-"""Packed tokens: many sequences one after another, with the segment number of each token, and every reduction over them."""
+"""Packed tokens: many sequences one after another, with the segment number of each token, and their reductions."""
 
 import copy
 
@@ -16,14 +16,14 @@ from attnpool_flax.reductions.tokens import Tokens
 
 
 class Packed(Tokens):
-    """Tokens [N, d] in the caller's dtype, the segment numbers of each, their mask [N] or None, and the implementation.
+    """Packed tokens [N, d] in the caller's dtype: their segments, their mask, and the requested implementation.
 
-    Its methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with segments as the examples: values of
-    segments are [S, ...], values of tokens [N], or [h, N] of several queries.
+    The methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with segments as the examples. Values of
+    segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N] for h queries.
     """
 
     axis_name = None
-    """No mesh axis: packed tokens are not sharded."""
+    """None: packed tokens are not sharded over a mesh."""
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
         self.x, self.requested, self.precision = x, implementation, precision
@@ -32,7 +32,7 @@ class Packed(Tokens):
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
     def sum(self, weights=None):
-        """Sums tokens under weights [N] or 1: [S, d]."""
+        """Sums tokens under weights [N], or unweighted: [S, d]."""
         if weights is None:
             return self._weighted_sum(jnp.ones(self.x.shape[0], self.dtype), False)
         return self._weighted_sum(weights, True)
@@ -42,15 +42,15 @@ class Packed(Tokens):
         return self.sum()
 
     def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [S, o] of the real tokens of each segment; arguments as in :mod:`mapped_sums`."""
+        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments: :func:`mapped_sums.packed`."""
         return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):
-        """Returns the tokens for reductions of each feature by itself."""
+        """Returns the tokens for reductions of each channel separately."""
         return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
-        """Averages the real tokens: [S, d]; the terms of the sums are divided first, and do not overflow."""
+        """Averages the real tokens: [S, d]. The terms of the sums are divided first, so that they do not overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         divisor = 2 * power_of_two(count)
         return self._weighted_sum(self.expand_to_tokens(1 / divisor), False) / (count / divisor)[:, None]
@@ -66,7 +66,7 @@ class Packed(Tokens):
         return other
 
     def exp_scores(self, scores):
-        """Returns (exp(score - max_score) of scores [h, N], 0 at padding; max_score [S, h], a constant)."""
+        """Returns (exp(score - max_score) of scores [h, N], 0 at padding; max_score [S, h], without gradient)."""
         scores = jnp.where(self.segments.real, scores, -jnp.inf).T
         max_score = lax.stop_gradient(self.segments.max(scores))
         exp_scores = exponential(scores, self.segments.expand_to_tokens(max_score))
@@ -77,11 +77,11 @@ class Packed(Tokens):
         return max_score, numerator
 
     def softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Averages under the softmax of the products with queries [h, d], or [S, h, d].
+        """Averages the tokens of each segment under the softmax of their products with queries [h, d], or [S, h, d].
 
         Args:
           queries: in the computing dtype, scaled.
-          multiplier: [h, N] of the weights that are averaged under, or None.
+          multiplier: [h, N], multiplied with the weights before the average, or None.
           has_query: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
           bias: [h, N], added to the products, or None.
 
@@ -91,7 +91,7 @@ class Packed(Tokens):
         return self._softmax_averages(*self._softmax(queries, multiplier, has_query, bias))
 
     def _softmax(self, queries, multiplier, has_query, bias):
-        """Returns (scores [N, h], their state); arguments as in :meth:`softmax`."""
+        """Returns (scores [N, h], accumulator of the segments); arguments as in :meth:`softmax`."""
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
@@ -101,27 +101,32 @@ class Packed(Tokens):
         return by_default(self.requested, *kernels, arrays, self.precision)
 
     def _softmax_averages(self, scores, state):
-        """Returns (pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
+        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the accumulator of the segments."""
         denominator = self.segments.expand_to_tokens(jnp.where(state.denominator == 0, 1, state.denominator))
         weights = exponential(scores, self.segments.expand_to_tokens(state.max_score)) / denominator
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
         return state.finalize()[: self.number], weights.T
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [h, N] of each token by itself, as :func:`perceptron.plain`; tokens to continue with)."""
+        """Scores each token by a perceptron with one hidden layer; the arguments are those of :func:`perceptron.plain`.
+
+        Returns:
+          (scores [h, N], tokens). Later reductions must read the returned tokens, so that both gradients of x are added
+          in place.
+        """
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)
         scores, after.x = by_default(self.requested, *kernels, arrays, activation, self.precision, True)
         return scores.T, after
 
     def softmax_of_scores(self, scores):
-        """Computes :meth:`softmax` of given scores [h, N]."""
+        """Averages the tokens under the softmax of given scores [h, N]; returns what :meth:`softmax` returns."""
         scores, max_score, exp_scores, _ = packed_softmax.exp_scores_of(scores.T, self.segments, None, None)
         numerator = self._weighted_sums(exp_scores, True)
         return self._softmax_averages(scores, OnlineSoftmax(max_score, self.segments.sum(exp_scores), numerator))
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
-        """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
+        """Computes :meth:`softmax`, and the sums [S, h] of the weights after the multiplier."""
         scores, state = self._softmax(queries, multiplier, None, bias)
         pooled, weights = self._softmax_averages(scores, state)
         if multiplier is not None or self.requested == "einsum":
@@ -136,9 +141,10 @@ class Packed(Tokens):
         return pooled, weights, sums
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].
+        """Sums the tokens under weights that are not those of a softmax, as :meth:`.Dense.weighted_sums`.
 
-        ``normalize`` is elementwise.
+        ``queries`` is [h, d] or [S, h, d], ``offsets`` is [h] or [S, h], and other arrays are [h, N]. ``normalize``
+        must be elementwise.
         """
         log_dispatch("einsum")
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
@@ -156,7 +162,7 @@ class Packed(Tokens):
         return pooled, weights, self.sum_over_tokens(applied)
 
     def cross_softmax(self, other, scale, mean):
-        """Returns None: no loop takes two packed sequences at once."""
+        """Returns None: there is no loop over two packed sequences at once."""
         del other, scale, mean
 
     def max(self):
@@ -174,7 +180,7 @@ class Packed(Tokens):
         return jnp.where(self.has_real_token()[:, None], extreme, 0)
 
     def end_token(self, last):
-        """Returns the last real token of each segment, or the first: [S, d]; 0 for a fully masked one."""
+        """Returns the last real token of each segment, or the first if not ``last``: [S, d]; 0 if fully masked."""
         sign = 1 if last else -1
         length = self.x.shape[0]
         if not length:
@@ -189,7 +195,7 @@ class Packed(Tokens):
         return self.sum_over_tokens(self.segments.real.astype(jnp.int32)) > 0
 
     def fill_padding(self, weights):
-        """Zeroes the weights [N] or [h, N] of padding."""
+        """Sets weights [N] or [h, N] to 0 at padding."""
         return jnp.where(self.segments.real, weights, 0)
 
     def sum_over_tokens(self, weights):
@@ -197,7 +203,7 @@ class Packed(Tokens):
         return self.segments.sum(weights.T)[: self.number]
 
     def max_over_tokens(self, weights):
-        """Computes the max over the tokens of each segment of [N], at least 0: [S]."""
+        """Computes the maximum of [N] over the tokens of each segment, at least 0: [S]."""
         return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
 
     def expand_to_tokens(self, values):
@@ -205,11 +211,11 @@ class Packed(Tokens):
         return self.segments.expand_to_tokens(self._known(values))
 
     def _known(self, values):
-        """Returns the values of each segment; zeros for one segment if there is none."""
+        """Returns the values of each segment; zeros for one segment if there is none, because indexing needs one."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
     def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [S, h, d], weights [h, N]) under given scores; ``normalize`` as in :meth:`weighted_sums`."""
+        """Returns (sums [S, h, d], weights [h, N]) of given scores; ``normalize`` as in :meth:`weighted_sums`."""
         weights = normalize(scores, self.segments.real[None])
         return self._weighted_sums(weights.T, True)[: self.number], weights
 
@@ -217,7 +223,7 @@ class Packed(Tokens):
         return self._weighted_sums(weights[:, None], learned)[: self.number, 0]
 
     def _weighted_sums(self, weights, learned):
-        """Sums tokens under weights [N, h]: [count, h, d]."""
+        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; ``learned`` is whether the weights have a gradient."""
         x, weights = unify_varying(self.x, weights)
 
         def plain(x, segments, weights, learned):

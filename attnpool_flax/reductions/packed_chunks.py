@@ -1,9 +1,10 @@
 """Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
-A step of a loop takes a chunk of sorted tokens and a group of consecutive segments that has tokens in it. With J chunks and
-G groups these are at most J + G - 1 pairs, whatever the sizes of the segments. The matrix unit multiplies all tokens of the
-chunk with the rows of all segments of the group, one row for each segment and query; of a token's products only those with
-its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
+A chunk is a block of consecutive tokens, sorted by segment. A group is a range of consecutive segments. A step of the
+loop takes a pair: a chunk, and a group that has tokens in it. J chunks and G groups have at most J + G - 1 pairs,
+whatever the sizes of the segments are. The matrix unit multiplies all tokens of the chunk with the rows of all segments
+of the group, one row for each segment and query. Of a token's products only those with its own segment are selected.
+Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
 """
 
 from typing import Any, NamedTuple
@@ -19,27 +20,27 @@ from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 from attnpool_flax.reductions.sums import computing
 
 ROWS = 256
-"""Rows of a group: it has as many segments as have so many rows together."""
+"""Rows of a group: the number of its segments times the number of queries is at most this."""
 
 GROUP = 128
 """The largest number of segments of a group."""
 
 FEWEST, MOST = 512, 2**24
-"""Smallest number of tokens of a chunk, and the largest number of bytes."""
+"""The smallest number of tokens of a chunk, and its largest number of bytes."""
 
 REPEATED = 8
-"""A chunk has 1/REPEATED of the tokens of an average group: so many are read twice, where groups meet in a chunk."""
+"""The number of chunks in an average group: about 1 / REPEATED of the tokens are read twice, where groups meet."""
 
 
 class Chunks(NamedTuple):
-    """Tokens in the order of their segments, and the pairs of a chunk of them and a group of segments.
+    """Tokens in the order of their segments, and the pairs of a chunk and a group that the loop visits.
 
     Attributes:
       x: [N, d], in any floating dtype, in the caller's order.
       ids: [N], the segment of each token, ascending.
       real: bool [1, N], in the order of the segments.
-      order: [N], the place of each token of that order; None if they are sorted.
-      pairs: int32 [steps, 3], for each pair: the first token that no earlier chunk has, the group's first segment,
+      order: [N], for each place in the order of the segments, the index of its token; None if the tokens are sorted.
+      pairs: int32 [steps, 3]; for each pair the first token that no earlier chunk has, the group's first segment, and
         whether the pair is the first of its chunk.
       size: the number of tokens of a chunk.
       group: the number of segments of a group.
@@ -58,26 +59,26 @@ class Chunks(NamedTuple):
     heads: int
 
     def sort(self, values):
-        """Puts values [N, h] of tokens into the order of the chunks: [h, N]."""
+        """Puts values [N, h] of tokens into the order of the segments: [h, N]."""
         return (values if self.order is None else at(values, self.order)).T
 
     def unsort(self, values):
-        """Puts values [h, N] into the order of the tokens: [N, h]."""
+        """Puts values [h, N] back into the caller's order: [N, h]."""
         return values.T if self.order is None else jnp.zeros_like(values.T).at[self.order].set(values.T)
 
     def rows(self, values):
-        """Puts values [count, h, d] of segments one after another, and 0 for pairs that are not needed: [rows, d]."""
+        """Flattens values [count, h, d] of segments to rows [rows, d]; rows of missing segments are 0."""
         width = values.shape[2]
         missing = self.number_of_rows - self.count * self.heads
         return jnp.pad(jnp.reshape(values, (-1, width)), ((0, missing), (0, 0)))
 
     @property
     def number_of_rows(self):
-        """The rows of all groups, and of one more."""
+        """The number of rows of all groups, and of one more, which steps without a pair read."""
         return (-(-self.count // self.group) + 1) * self.group * self.heads
 
     def segments(self, rows):
-        """Takes [count, h, d] from the rows of all segments."""
+        """Takes values [count, h, d] of segments from the rows of all groups."""
         return jnp.reshape(rows, (-1, self.heads, rows.shape[1]))[: self.count]
 
     def zeros(self, *shape):
@@ -85,11 +86,11 @@ class Chunks(NamedTuple):
         return cast_varying(jnp.zeros(shape, computing(self.x.dtype)), varying_axes(self.x))
 
     def empty(self, shape, dtype):
-        """Returns an array of which every element will be written, with the varying manual axes of the tokens."""
+        """Returns an uninitialized array, to be written in full, with the varying manual axes of the tokens."""
         return cast_varying(lax.empty(shape, dtype), varying_axes(self.x))
 
     def loop(self, step, start):
-        """Calls ``step(carry, pair)`` for each pair, a :class:`Pair`; returns the last carry."""
+        """Calls ``step(carry, pair)`` for each :class:`Pair`, and returns the last carry."""
 
         def pair_step(carry, pair):
             return step(carry, Pair(self, jnp.minimum(pair[0], self.x.shape[0] - self.size), *pair)), None
@@ -101,9 +102,9 @@ class Pair(NamedTuple):
     """A chunk and a group.
 
     Attributes:
-      chunks: all chunks.
-      start: the first token of the chunk; the last chunk starts early to be whole.
-      first: the first token that no earlier chunk has.
+      chunks: the :class:`Chunks`.
+      start: the first token of the chunk; the last chunk starts early to have the full size.
+      first: the first token of the chunk that no earlier chunk has.
       segment: the group's first segment.
       new: whether the pair is the first of its chunk.
     """
@@ -115,7 +116,7 @@ class Pair(NamedTuple):
     new: Any
 
     def tokens(self):
-        """Takes the tokens [1, size, d], padding as 0."""
+        """Takes the tokens [1, size, d] of the chunk; padding is 0."""
         chunks = self.chunks
         if chunks.order is None:
             tokens = lax.dynamic_slice_in_dim(chunks.x, self.start, chunks.size)
@@ -126,7 +127,7 @@ class Pair(NamedTuple):
         return tokens.astype(jnp.float32) if tokens.dtype == jnp.float16 else tokens
 
     def of_chunk(self, values):
-        """Takes the values [h, N] of the chunk: [h, size]."""
+        """Takes the chunk's part [h, size] of values [h, N]."""
         return lax.dynamic_slice_in_dim(values, self.start, self.chunks.size, 1)
 
     def of_group(self, rows):
@@ -135,17 +136,20 @@ class Pair(NamedTuple):
         return lax.dynamic_slice_in_dim(rows, place, self.chunks.group * self.chunks.heads)
 
     def update(self, rows, own):
-        """Writes the group's rows."""
+        """Writes the group's rows into those of all segments."""
         return lax.dynamic_update_slice_in_dim(rows, own, self.segment * self.chunks.heads, 0)
 
     def write(self, carry, part):
-        """Adds a part [h, size], 0 outside of the group, to the chunk; ``carry`` is (values [h, N], those of the chunk)."""
+        """Adds ``part`` [h, size], 0 outside of the group, to the values of the chunk.
+
+        ``carry`` is (values [h, N] of all tokens, values [h, size] of the chunk so far).
+        """
         values, tile = carry
         tile = jnp.where(self.new, part, tile + part)
         return lax.dynamic_update_slice_in_dim(values, tile, self.start, 1), tile
 
     def write_tokens(self, carry, part):
-        """Does the same with tokens [size, d], which go to the places that they have in the caller's order."""
+        """Does the same as :meth:`write` with tokens [size, d], and writes them in the caller's order."""
         tokens, tile = carry
         tile = jnp.where(self.new, part, tile + part)
         if self.chunks.order is None:
@@ -163,16 +167,16 @@ class Pair(NamedTuple):
         return (self.start + lax.iota(jnp.int32, self.chunks.size) >= self.first)[None]
 
     def repeated(self, values):
-        """Repeats values [h, size] for each segment of the group: [rows, size]."""
+        """Repeats values [h, size] of tokens for each segment of the group: [rows, size]."""
         repeated = jnp.broadcast_to(values[None], (self.chunks.group, *values.shape))
         return jnp.reshape(repeated, (-1, values.shape[1]))
 
     def summed(self, values):
-        """Sums values [rows, size] over the segments of the group: [h, size]."""
+        """Sums values [rows, size] over the segments of the group, of which each token has one: [h, size]."""
         return jnp.sum(jnp.reshape(values, (self.chunks.group, self.chunks.heads, -1)), 0)
 
     def sums(self, tokens, finite, weights):
-        """Sums the ``finite`` tokens of each segment under weights [h, size]: [rows, d]."""
+        """Sums each segment's ``finite`` tokens under weights [h, size]: [rows, d]. Other tokens count as 0."""
         rows = _exact_rows(weights, tokens.dtype)
         applied = jnp.where(self.is_own(rows.shape[0]), self.repeated(rows), 0)
         found = _products_of_rows(applied, tokens, finite, weights.dtype)
@@ -181,7 +185,7 @@ class Pair(NamedTuple):
 
 
 def _exact_rows(weights, dtype):
-    """Returns weights [h, size] as rows that tokens of a dtype are multiplied with: high and low parts of narrow ones."""
+    """Returns weights [h, size] as factors of tokens: for narrow tokens as two rows in their dtype, high and low."""
     if dtype.itemsize >= 4:
         return weights
     high = weights.astype(dtype)
@@ -191,14 +195,20 @@ def _exact_rows(weights, dtype):
 
 
 def _products_of_rows(rows, tokens, finite, dtype):
-    """Sums tokens [1, size, d] under rows [rows, size]; those that are not ``finite`` [1, size] would reach other segments."""
+    """Sums tokens [1, size, d] under rows [rows, size]: [rows, d].
+
+    Tokens that are not ``finite`` [1, size] are replaced by 0, because they would reach other segments.
+    """
     tokens = jnp.where(finite[0, :, None], tokens[0], 0)
     options = {"precision": None if is_narrow(tokens) else lax.Precision.HIGHEST, "preferred_element_type": dtype}
     return jnp.einsum("rc,cd->rd", rows, tokens, **options)
 
 
 def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
-    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`; a token that is not finite makes its segment NaN."""
+    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`.
+
+    A token that is not finite makes its segment NaN.
+    """
     chunks = chunks_of(x, segments, queries.shape[1])
     heads, width = queries.shape[1:]
     shared = queries.shape[0] == 1
@@ -250,7 +260,7 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
 def gradients(x, segments, has_query, queries, multiplier, scores, max_score, cotangents, *, precision):
     """Returns (dx, dscores, dqueries, dmultiplier).
 
-    ``cotangents`` are those of scores, denominator and numerator; other arguments as in :func:`softmax`.
+    ``cotangents`` are those of scores, denominator and numerator; other arguments are as in :func:`softmax`.
     """
     chunks = chunks_of(x, segments, queries.shape[1])
     heads, width = queries.shape[1:]
@@ -315,7 +325,7 @@ def _by_row(chunks, values, heads):
 
 
 def chunks_of(x, segments, heads):
-    """Returns the :class:`Chunks` of tokens [N, d], at least one, for products with so many rows of each segment."""
+    """Returns the :class:`Chunks` of at least one token [N, d], for products with ``heads`` rows of each segment."""
     length, width = x.shape
     group = max(1, min(GROUP, ROWS // heads, segments.count))
     groups = -(-segments.count // group)

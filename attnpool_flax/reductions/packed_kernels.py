@@ -1,7 +1,7 @@
-"""Sums and maxima of packed tokens by segment: of whole arrays, or one tile in the CPU's cache at a time.
+"""Sums and maxima of packed tokens by segment: by whole arrays, or one tile in the CPU's cache at a time.
 
-Arrays of the size of x exist only for one tile at a time: no row of x is copied for a head or gathered for a segment
-outside of it.
+By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x
+exist only for one tile at a time. N are the tokens, h heads, d features, count segments.
 """
 
 import functools
@@ -24,11 +24,11 @@ TOKENS, FEWEST = 2048, 64
 """Largest and smallest number of tokens of a tile."""
 
 UNROLLED = 16
-"""The largest number of heads that are unrolled; more of them are a loop."""
+"""The largest number of heads whose sums are unrolled; more heads are computed in a loop."""
 
 
 def tiling_of(x, heads=1):
-    """Returns the tiling of tokens [N, d], :class:`Blocks`; None if they are too few for a loop."""
+    """Returns the tiling of tokens [N, d] under so many heads, :class:`Blocks`; None if they are too few for a loop."""
     length, width = x.shape
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -37,7 +37,7 @@ def tiling_of(x, heads=1):
 
 
 def zero_padded_tile(x, segments, tiling, step):
-    """Returns the tile [size, ...] of an array [N, ...], padding as 0."""
+    """Returns the tile [size, ...] of an array [N, ...], 0 at padding."""
     return jnp.where(tiling.slice(segments.real, step)[:, None], tiling.slice(x, step), 0)
 
 
@@ -74,7 +74,7 @@ def sums_by_tiles(x, segments, weights, *, tiling):
 
 
 def add_tile(sums, segments, tiling, step, tokens, weights, keep):
-    """Adds a tile's tokens under weights [size, h] to the sums [sizes[0], h, d] of the segments' slots."""
+    """Adds a tile's tokens, under weights [size, h], to the sums [sizes[0], h, d] of the segments' slots."""
     weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
     terms = weights[:, :, None] * tokens[:, None]
     index = tiling.slice(segments.chain[0], step)
@@ -100,7 +100,7 @@ def _sums_bwd(learned, residuals, dsums):
 
 @reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
 def tiled_sums(x, segments, weights, learned):
-    """Computes :func:`plain_sums` of weights [N, 1] by tiles; with ``learned`` the weights have a gradient."""
+    """Computes :func:`plain_sums` by tiles; only with ``learned`` the weights [N, h] have a gradient."""
     del learned
     return _sums(x, segments, weights)
 
@@ -126,13 +126,16 @@ def products_by_tiles(x, segments, rows, *, tiling):
 
 
 def products_of_tile(tokens, rows):
-    """Multiplies tokens [size, d] with rows [size, h, d]: [size, h]; XLA's sums of a gathered row are slow."""
+    """Multiplies tokens [size, d] with rows [size, h, d]: [size, h].
+
+    It is a product with ones, because XLA's sums of a gathered row are slow on CPUs.
+    """
     terms = tokens[:, None].astype(rows.dtype) * rows
     return jnp.dot(terms, jnp.ones(terms.shape[2], terms.dtype), precision=lax.Precision.HIGHEST)
 
 
 def outer(x, segments, terms):
-    """Computes ``dx`` [N, d], written once: the sum of weights [N, h] times rows [count, h, d], or [1, h, d]."""
+    """Computes ``dx`` [N, d] in one write: for all ``terms``, weights [N, h] times rows [count, h, d] or [1, h, d]."""
     heads = terms[0][0].shape[1]
 
     def dtokens(slice_, ids):
@@ -160,9 +163,9 @@ def outer(x, segments, terms):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def plain_max(x, segments, least):
-    """Computes the max of each segment [count, d]; -inf for a fully masked one; ties share the gradient.
+    """Computes the maximum of each segment [count, d]; -inf if fully masked. Ties share the gradient.
 
-    With ``least`` it is that of -x.
+    With ``least`` it is the maximum of -x.
     """
     return segments.max(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
 
@@ -208,7 +211,7 @@ def _max_bwd(least, residuals, dextreme):
 
 
 def _count_plain(x, segments, extreme):
-    """Counts the real tokens that reach the extreme: [count, d]."""
+    """Counts the real tokens that equal the extreme of their segment: [count, d]."""
     return segments.sum(((x == segments.expand_to_tokens(extreme)) & segments.real[:, None]).astype(jnp.int32))
 
 

@@ -1,6 +1,7 @@
-"""Packed tokens on GPUs: slots of tokens of one segment, each gathered, multiplied and summed in one kernel.
+"""Packed tokens on GPUs: slots of consecutive tokens of one segment, gathered, multiplied and summed in one kernel.
 
-No product takes tokens of two segments, so NaN stays in its own. Sorted and unsorted tokens differ by the index of the gather.
+A slot never has tokens of two segments, so NaN stays in its own segment. For unsorted tokens the gather reads
+through :attr:`Slots.order`.
 """
 
 from typing import Any, NamedTuple
@@ -14,20 +15,22 @@ from attnpool_flax.reductions.segment_sums import Segments, at, segments_of
 from attnpool_flax.reductions.sums import LONGEST
 
 LEAST = 128
-"""Smallest number of tokens of a slot; the largest is the longest plain sum."""
+"""The smallest number of tokens of a slot; the largest is LONGEST, up to which a plain sum does not drift."""
 
 
 class Slots(NamedTuple):
-    """Tokens with the slots of their segments.
+    """Tokens, divided into slots of one segment each.
+
+    The slots divide the tokens in the order of their segments.
 
     Attributes:
       x: [N, d], in any floating dtype.
-      segments: their segments.
-      order: [N], the place of each token in the order of the segments; None if they are sorted.
-      start: [slots], the first token of a slot in that order.
-      end: [slots], the token behind the last one of the slot's segment.
+      segments: the segments of the tokens.
+      order: [N], for each place in the order of the segments, the index of its token; None if the tokens are sorted.
+      start: [slots], the place of a slot's first token in that order.
+      end: [slots], the place behind the last token of the slot's segment.
       owner: [slots], the segment of a slot.
-      size: the number of tokens of a slot.
+      size: the largest number of tokens of a slot.
     """
 
     x: Any
@@ -39,14 +42,17 @@ class Slots(NamedTuple):
     size: int
 
     def products(self, rows, precision):
-        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: [N, h], arbitrary at padding."""
+        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: [N, h].
+
+        At padding the products of a single row are arbitrary, and others are 0.
+        """
         if rows.shape[0] == 1:
             return raw_products(self.x[None], self.segments.real, rows, precision, True)[0]
         tokens = jnp.where(self.segments.real[:, None], self.x.astype(rows.dtype), 0)
         return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2)
 
     def sums(self, weights):
-        """Sums tokens under weights [N, h]: [count, h, d]."""
+        """Sums the tokens of each segment under weights [N, h]: [count, h, d]."""
         number, heads = self.start.shape[0], weights.shape[1]
         # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
         start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))
@@ -64,7 +70,7 @@ class Slots(NamedTuple):
 
 
 def slots_of(x, segments):
-    """Returns the :class:`Slots` of tokens [N, d], at least one."""
+    """Returns the :class:`Slots` of at least one token [N, d]."""
     length, count = x.shape[0], segments.count
     order = None if segments.ordered else jnp.argsort(segments.ids)
     size = max(LEAST, min(LONGEST, length // count // 2))

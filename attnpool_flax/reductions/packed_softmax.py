@@ -1,7 +1,8 @@
 """Online softmax of packed tokens: :mod:`attnpool_flax.reductions.softmax` with segments in place of examples.
 
-Scores and unnormalized weights are one number for each token and query, and exist as whole arrays. The maximum and the
-denominator are segment reductions of them; x is read for the scores and for the numerator, one tile at a time.
+Scores and unnormalized weights have one number for each token and query, and exist as whole arrays. The maximum and the
+denominator are segment reductions of them. On CPUs x is read twice, for the scores and for the numerator, one tile at a
+time. N are the tokens, h queries, d features, count segments.
 """
 
 import functools
@@ -31,7 +32,7 @@ from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes scores and the accumulator of each segment, not blockwise; differentiable by JAX in every mode.
+    """Computes scores and the accumulator of each segment by whole arrays; differentiable by JAX in every mode.
 
     Args:
       x: [N, d] tokens, in any floating dtype.
@@ -53,7 +54,10 @@ def plain(x, segments, has_query, queries, multiplier, bias, precision):
 
 
 def plain_scores(x, segments, queries, precision):
-    """Computes products [N, h] of tokens [N, d] with queries [1, h, d], or [count, h, d] of segments; 0 at padding."""
+    """Multiplies tokens [N, d] with queries [1, h, d], or with the queries [count, h, d] of their segments: [N, h].
+
+    Scores at padding are 0.
+    """
     if queries.shape[0] != 1:
         return plain_products(x, segments, queries)
     x = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
@@ -61,7 +65,7 @@ def plain_scores(x, segments, queries, precision):
 
 
 def exp_scores_of(scores, segments, has_query, multiplier):
-    """Returns (scores with -inf at padding, max_score [count, h], exp(score - max_score), the same times multiplier)."""
+    """Returns (scores, -inf at padding; max_score [count, h]; exp(score - max_score); that times the multiplier)."""
     if has_query is not None:
         scores = jnp.where(segments.expand_to_tokens(has_query)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
@@ -91,7 +95,10 @@ def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling,
 
 
 def _scores_by_tiles(x, segments, queries, tiling, precision):
-    """Returns [N, h], arbitrary at padding: products are of each token separately."""
+    """Returns scores [N, h], arbitrary at padding.
+
+    Padding needs no mask here, because the product of a token reaches no other token.
+    """
     if queries.shape[0] != 1:
         return products_by_tiles(x, segments, queries, tiling=tiling)
     if x.dtype == queries.dtype:
@@ -106,7 +113,7 @@ def _scores_by_tiles(x, segments, queries, tiling, precision):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _unmasked_products(x, real, queries, precision):
-    """Computes products [N, h] without zeroing padding, which copies x, unless the product itself is differentiated."""
+    """Computes products [N, h] without setting padding to 0, which would copy x; only the derivatives do so."""
     del real
     return _products(x, queries, precision)
 
@@ -121,7 +128,7 @@ def _unmasked_products_jvp(precision, primals, tangents):
 
 
 def _products(tokens, queries, precision):
-    """Computes products [size, h]; with one query as matrix times vector."""
+    """Multiplies tokens [size, d] with queries [h, d]: [size, h]; by one query as matrix times vector."""
     if queries.shape[0] == 1:
         return jnp.dot(tokens, queries[0], precision=precision)[:, None]
     return jnp.dot(tokens, queries.T, precision=precision)
@@ -175,7 +182,11 @@ def _bwd_plain(
 def _bwd_tiles(
     x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, tiling, precision
 ):
-    """Returns (dscores, dqueries, dmultiplier); x is read once."""
+    """Returns (dscores, dqueries, dmultiplier) by tiles; x is read once.
+
+    ``dscores_out``, ``ddenominator`` and ``dnumerator`` are the cotangents of the returned scores and of the
+    accumulator.
+    """
     shared = queries.shape[0] == 1
     ddenominator = segments.expand_to_tokens(ddenominator)
 
@@ -209,7 +220,7 @@ def _bwd_tiles(
 
 
 def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
-    """Computes :func:`plain` from raw tokens, by slots on GPUs and by chunks on TPUs."""
+    """Computes :func:`plain` on accelerators from tokens in their own dtype: by slots on GPUs, by chunks on TPUs."""
     if not multiply:
         return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
     tokens = slots_of(x, segments)
@@ -235,7 +246,7 @@ def _bwd_whole(
     precision,
     multiply,
 ):
-    """Returns (dx, dscores, dqueries, dmultiplier)."""
+    """Returns (dx, dscores, dqueries, dmultiplier) on accelerators, by slots on GPUs and by chunks on TPUs."""
     if not multiply:
         cotangents = dscores_out, ddenominator, dnumerator
         arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
@@ -256,5 +267,5 @@ def _bwd_whole(
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
 def tiled(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain`, with a gradient that reads x once more and writes ``dx`` once."""
+    """Computes :func:`plain` by the platform's kernel; its gradient rule reads x once more and writes ``dx`` once."""
     return _softmax(x, segments, has_query, queries, multiplier, bias, precision)

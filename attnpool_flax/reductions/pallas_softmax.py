@@ -1,18 +1,19 @@
-"""Softmax of dense tokens by hand-written kernels: ``implementation="pallas"``, on request only.
+"""Softmax of dense tokens by Pallas kernels: ``implementation="pallas"``, on request only.
 
-XLA reads the tokens twice, for the scores and for the sums; a kernel reads them once, and in a training step once more, with
-one write of ``dx``. Nobody has timed it: it is the default nowhere.
+XLA reads the tokens twice, for the scores and for the sums. A kernel reads them once. In a training step it reads them
+once more, with one write of ``dx``. It has not been timed in this project, so it is never the default.
 
-* TPUs take float32 and bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`), NVIDIA GPUs float16 as well, under one query
-  (:mod:`attnpool_flax.reductions.pallas_triton`). Other platforms refuse at lowering. On a CPU the kernel for TPUs runs
-  interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
-* At most 16 queries in all, which share a read of the tokens.
-* First derivatives in reverse mode only: kernels have no second ones.
-* Returned weights cost one more read of the tokens; results without them leave it out.
-* ``vmap`` adds an axis to the grid. Under ``shard_map`` each device runs the kernel over its own tokens; interpreted, it
-  needs ``check_vma=False``, because JAX's interpreter mixes varying and unvarying arrays. A plain ``jit`` over sharded arrays
-  gathers them first: XLA cannot split a kernel.
-* Tokens that several examples share are first repeated for each.
+* On TPUs the tokens are float32 or bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`). On NVIDIA GPUs they may be
+  float16 as well, and there may be only one query (:mod:`attnpool_flax.reductions.pallas_triton`). On other platforms
+  lowering raises an error, except that on a CPU the kernel for TPUs runs interpreted, slowly, if the environment
+  variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
+* There are at most 16 queries in all; they share one read of the tokens.
+* Only first derivatives in reverse mode: kernels have no second derivatives.
+* Weights cost one more read of the tokens, if the caller uses them.
+* ``vmap`` adds an axis to the grid. Under ``shard_map`` each device runs the kernel over its own tokens; interpreted,
+  it needs ``check_vma=False``, because JAX's interpreter mixes varying and unvarying arrays. A plain ``jit`` over
+  sharded arrays gathers them first, because XLA cannot split a kernel.
+* Tokens that several examples share are first copied for each example.
 
 B are the examples, L tokens, h queries, d features.
 """
@@ -40,12 +41,12 @@ QUERIES = 16
 """The largest number of queries of an example."""
 
 GPU_FEATURES = 4096
-"""The largest number of features on a GPU: more do not fit the registers."""
+"""The largest number of features on a GPU: more do not fit into the registers."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 
 INTERPRET = "ATTNPOOL_PALLAS_INTERPRET"
-"""Environment variable: 1 runs the kernels on a CPU, interpreted."""
+"""Environment variable that runs the kernels on a CPU, interpreted, if it is 1."""
 
 INSTEAD = 'pass None, "einsum" or "tiles"'
 
@@ -56,7 +57,7 @@ def kernel(x, mask, has_query, queries, multiplier, bias, precision):
     """Computes :func:`attnpool_flax.reductions.softmax.plain` by a kernel; its scores, if they are used, by another.
 
     Raises:
-      KernelRefusal: no kernel takes these arguments.
+      KernelRefusal: no kernel supports these arguments.
     """
     check(x, queries, precision)
     sizes = x.shape, queries.shape
@@ -69,7 +70,7 @@ def kernel(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def check(x, queries, precision):
-    """Refuses what no kernel takes.
+    """Raises an error for arguments that no kernel supports.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.
@@ -97,7 +98,7 @@ def _is_named(precision):
 
 _NAMES = {"default": lax.Precision.DEFAULT, "fastest": lax.Precision.DEFAULT, "bfloat16": lax.Precision.DEFAULT}
 _NAMES |= dict.fromkeys(("high", "highest", "float32", "tensorfloat32", "bfloat16_3x"), lax.Precision.HIGHEST)
-"""Precisions by name; kernels have one pass or the whole float32."""
+"""Precisions by name. Kernels have only two: one pass of the matrix unit, or full float32."""
 
 
 def _kernel_precision(precision):
@@ -108,7 +109,7 @@ def _kernel_precision(precision):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Rule for gradients
+# Gradient rule
 
 
 def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
@@ -156,7 +157,7 @@ def _ruled(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def _codes(mask, has_query, x):
-    """Returns the kernels' codes of tokens, int32 [B, 1, L]; None if all are real and have a query."""
+    """Returns codes of padding and of missing queries for the kernels, int32 [B, 1, L]; None if there are neither."""
     if mask is None and has_query is None:
         return None
     real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
@@ -167,7 +168,7 @@ def _codes(mask, has_query, x):
 
 
 def _rows_of(numbers, x):
-    """Returns numbers [B, L, h] as the kernels take them, float32 [B, h, L]; or None."""
+    """Returns numbers [B, L, h] in the kernels' layout, float32 [B, h, L]; None for None."""
     return None if numbers is None else jnp.swapaxes(numbers, 1, 2).astype(jnp.float32)
 
 
@@ -176,14 +177,14 @@ def _rows_of(numbers, x):
 
 
 def _on_platforms(name, x, queries, precision):
-    """Returns the kernel of this name for the platform that the program is lowered for."""
+    """Returns the kernel called ``name`` for the platform that the program is lowered for."""
     dtype, width, count = x.dtype, x.shape[2], queries.shape[1]
 
     def on_tpu(*arrays, interpret=False):
         return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
 
     def on_gpu(*arrays):
-        from attnpool_flax.reductions import pallas_triton  # deprecated in JAX: without it TPUs keep theirs
+        from attnpool_flax.reductions import pallas_triton  # late, because JAX deprecates Triton
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
@@ -203,7 +204,7 @@ def _on_platforms(name, x, queries, precision):
 
 
 def _refusing(function, reason):
-    """Returns a function with results of the same shapes, whose lowering raises a ValueError."""
+    """Returns a function whose results have the shapes of the given one's, and whose lowering raises a ValueError."""
 
     def refusing(x, *others):
         shapes = jax.eval_shape(function, x, *others)
@@ -227,7 +228,10 @@ mlir.register_lowering(_REFUSED, _refused)
 
 
 def _first_order(function):
-    """Returns a function whose derivative is refused by name: what is differentiated is a gradient already."""
+    """Returns the function with a derivative that raises a TypeError.
+
+    Kernels are only differentiated in second derivatives, because the first derivative has a rule.
+    """
     ruled = jax.custom_jvp(function)
 
     @ruled.defjvp

@@ -1,10 +1,10 @@
-"""Pallas kernels of the dense softmax for TPUs: each reads x once; the backward one writes dx once.
+"""Pallas kernels of the dense softmax for TPUs. Each reads x once; the backward kernel writes dx once.
 
 The grid is (examples, blocks of tokens). The tokens of a block lie on sublanes, their features on lanes; scores and
 mask are rows of one number for each token. The sums of an example stay in on-chip memory from its first block to its
-last. Queries are padded to a multiple of eight rows, the height of a register. bfloat16 tokens meet float32 factors as
-two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond the last token:
-values there and at padding are replaced before they are summed, and their scores are -inf.
+last. Queries are padded to a multiple of eight rows, the height of a register. float32 factors are multiplied with
+bfloat16 tokens as two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond
+the last token: values there and at padding are replaced before they are summed, and their scores are -inf.
 
 B are the examples, L tokens, h queries, d features.
 """
@@ -23,13 +23,13 @@ LANES, SUBLANES = 128, 8
 """Width and height of a float32 register."""
 
 BLOCK = 3 * 2**19
-"""Bytes of a block of tokens, where 128 tokens are not more: large enough that a copy takes longer than starting it."""
+"""Bytes of a block of tokens, unless 128 tokens have more: so many that a copy takes longer than starting it."""
 
 LARGEST = 2**22
-"""Bytes of 128 tokens above which a block and its float32 copies do not fit the on-chip memory."""
+"""The most bytes of 128 tokens for which a block and its float32 copies fit the on-chip memory."""
 
 MEMORY = 32 * 2**20
-"""Bytes of on-chip memory that a kernel may use: a quarter of that of a TPU v5e or v6e; the rest holds results of other programs."""
+"""Bytes of on-chip memory for a kernel, a quarter of that of a TPU v5e or v6e; the rest holds other results."""
 
 PADDING, REAL, WITHOUT_QUERY = 0, 1, 2
 """Codes of tokens; the score of a real token without a query is 0."""
@@ -73,14 +73,14 @@ class Blocks(NamedTuple):
         return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, 0, block))
 
     def vectors(self, shape):
-        """Returns the spec of an array [B or 1, rows, columns], all rows of an example; of all examples where it is 1."""
+        """Returns the spec of an array [B or 1, rows, columns]: all rows of an example, or those that are shared."""
         if shape[0] == self.batch:
             return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, 0, 0))
         return pl.BlockSpec((None, *shape[1:]), lambda example, block: (0, 0, 0))
 
 
 def blocks_of(x, count):
-    """Returns the blocks of tokens [B, L, d] under so many queries."""
+    """Returns the :class:`Blocks` of tokens [B, L, d] under ``count`` queries."""
     batch, length, width = x.shape
     most = max(LANES, BLOCK // max(width * x.dtype.itemsize, 1) // LANES * LANES)
     steps = pl.cdiv(length, most)
@@ -111,7 +111,7 @@ def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
       multiplier: float32 [B, h, L] of the unnormalized weights in the numerator, or None.
       bias: float32 [B, h, L], added to the scores, or None.
       precision: of products of float32 tokens.
-      interpret: what ``pl.pallas_call`` takes.
+      interpret: as in ``pl.pallas_call``.
 
     Returns:
       (max_score [B, h], denominator [B, h], numerator [B, h, d]), float32.
@@ -139,10 +139,10 @@ def scores(x, codes, queries, bias, *, precision, interpret=False):
 def backward(
     x, codes, queries, multiplier, bias, max_score, dscores, ddenominator, dnumerator, *, precision, interpret=False
 ):
-    """Computes the gradients of :func:`forward` and :func:`scores`; the scores are computed again.
+    """Computes the gradients of :func:`forward` and :func:`scores`; the scores are recomputed.
 
-    The arguments are those of :func:`forward`, the ``max_score`` [B, h] that it computed, and the cotangents of the scores,
-    [B, h, L] or None for 0, of the denominator [B, h] and of the numerator [B, h, d].
+    The arguments are those of :func:`forward`, the ``max_score`` [B, h] that it computed, and the cotangents of the
+    scores ([B, h, L], or None for 0), of the denominator ([B, h]) and of the numerator ([B, h, d]).
 
     Returns:
       (dx [B, L, d] in the dtype of x, dqueries [B or 1, h, d], dbias [B, h, L] or None, dmultiplier [B, h, L] or None).
@@ -163,16 +163,16 @@ def backward(
 
 
 def _call(kernel, given, outputs, scratch, blocks, interpret, products):
-    """Calls a kernel, which takes its references by name; without memory for arrays that are None.
+    """Calls a kernel with references by name; arrays that are None take no memory.
 
     Args:
-      kernel: of the references.
+      kernel: from a dictionary of references by name.
       given: arrays by name.
       outputs: shapes by name.
       scratch: shapes by name.
       blocks: the :class:`Blocks`.
-      interpret: what ``pl.pallas_call`` takes.
-      products: multiplications of a feature of a token and a query.
+      interpret: as in ``pl.pallas_call``.
+      products: the number of multiplications for each token, query and feature, for the cost estimate.
     """
     x = given["x"]
     given = {key: _in_rows(key, array, blocks) for key, array in given.items() if array is not None}
@@ -206,7 +206,7 @@ def _call(kernel, given, outputs, scratch, blocks, interpret, products):
 
 
 def _in_rows(key, array, blocks):
-    """Pads numbers [B, h, L] to whole registers, unless one row serves for all."""
+    """Pads numbers [B, h, L] to the rows of whole registers, unless h is 1 and its row broadcasts."""
     if key not in ("multiplier", "bias", "dscores") or blocks.count in (1, blocks.rows):
         return array
     return jnp.pad(array, ((0, 0), (0, blocks.rows - blocks.count), (0, 0)))
@@ -336,7 +336,7 @@ def _at_real(values, codes):
 
 
 def _cleaned(x, codes, block, blocks):
-    """Returns the tokens [tokens, d], 0 at padding and beyond the last one."""
+    """Returns the tokens [tokens, d], 0 at padding and beyond the last token."""
     if codes is None:
         return x
     real = jnp.where(codes == PADDING, 0.0, 1.0)
@@ -345,7 +345,7 @@ def _cleaned(x, codes, block, blocks):
 
 
 def _exponential(found, largest):
-    """Computes exp(score - largest); 0 for a score of -inf, whatever the largest."""
+    """Computes exp(score - largest); 0 for a score of -inf, even if ``largest`` is -inf."""
     return jnp.exp(found - jnp.where(largest == -jnp.inf, 0, largest))
 
 
@@ -354,7 +354,7 @@ def _exponential(found, largest):
 
 
 def _products(factors, x, precision):
-    """Computes products of factors [rows, d] and tokens [tokens, d]: [rows, tokens]."""
+    """Multiplies factors [rows, d] with tokens [tokens, d]: [rows, tokens]."""
     return _contracted(factors, x, (1, 1), precision)
 
 
@@ -374,7 +374,8 @@ def _contracted(factors, x, axes, precision):
 def _outer(weights, factors, dtype, precision):
     """Computes sums of factors [rows, d] under weights [rows, tokens]: [tokens, d].
 
-    Of narrow tokens both are high and low rows: the product of two low ones is below the rounding of the result.
+    For bfloat16 tokens, both factors and weights are split into high and low rows. The product of two low rows is left
+    out, because it is below the rounding of the result.
     """
     if dtype != jnp.bfloat16:
         return _dot(weights, factors, (0, 0), lax.Precision.HIGHEST)

@@ -1,9 +1,9 @@
-"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton). Each reads x once; the backward one writes dx once.
+"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton): each reads x once, backward writes dx.
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
-Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two such
-pieces; the second is masked.
+Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two pieces of
+such sizes; the second piece is masked.
 
 B is the number of examples, L of tokens, P of parts of an example, d of features.
 """
@@ -52,7 +52,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(x):
-    """Returns the division of tokens [B, L, d]."""
+    """Returns the :class:`Parts` of tokens [B, L, d]."""
     batch, length, width = x.shape
     first = 1 << (width.bit_length() - 1)
     rest = width - first
@@ -206,7 +206,7 @@ def _backward_kernel(refs, parts):
 
 
 def _block(refs, example, step, parts):
-    """Returns (places of a block's tokens, whether each is real, their codes or None)."""
+    """Returns (places of a block's tokens, whether each token is real, their codes or None)."""
     place = step * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
     real, codes = place < parts.length, None
     if "codes" in refs:
@@ -231,7 +231,7 @@ def _numbers(ref, example, place, real):
 
 
 def _vectors(ref, example, parts):
-    """Loads the pieces of the query, or of a cotangent, of an example."""
+    """Loads an example's query or cotangent, as a list of its pieces."""
     row = example if ref.shape[0] != 1 else 0
     found = []
     for first, size, ends in parts.pieces:
@@ -247,7 +247,7 @@ def _write(ref, row, vectors, parts):
 
 
 def _features(first, size, ends, width):
-    """Returns (places of the features of a piece, whether each exists, or None if all do)."""
+    """Returns (indices of the features of a piece, whether each index is a feature; None if all are)."""
     index = first + jnp.arange(size, dtype=jnp.int32)
     return index, index < width if ends else None
 

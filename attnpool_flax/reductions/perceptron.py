@@ -1,8 +1,8 @@
 """Scores of tokens by a perceptron with one hidden layer, one tile of tokens at a time.
 
-A tile has consecutive tokens, whatever sequence they belong to: dense tokens are flattened, packed ones are flat. Each token
-is read once, and once more for the gradient; no other array of the size of x exists but its gradient. The hidden layer
-before its activation, [N, H], is a residual, or recomputed.
+Dense tokens are flattened, and packed tokens are flat: a tile has consecutive tokens, whatever sequence they belong to.
+Each token is read once, and once more for the gradient. No other array of the size of x exists, except its gradient.
+The hidden layer of all N tokens before its activation, [N, H], is saved for the backward pass, or recomputed.
 """
 
 import functools
@@ -21,11 +21,11 @@ from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform
 
 TOKENS = 256
-"""Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
+"""Tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""
 
 
 def tiling_of(x):
-    """Returns the tiling of flattened tokens [..., L, d], :class:`Blocks`; None if they are too few for a loop."""
+    """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None if there are too few for a loop."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -37,7 +37,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
 
     Args:
       x: [..., L, d] tokens, in any floating dtype.
-      real: bool [..., L], or None.
+      real: bool [..., L], or None: the tokens that are real.
       kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
       out_kernel: [h, n].
@@ -55,7 +55,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
 
 
 def with_tokens(scores):
-    """Returns :func:`plain`, or what is made of it, in the form of :func:`tiled`: it returns the tokens as well."""
+    """Returns the kernel ``scores`` in the form of :func:`tiled`, which also takes ``save`` and returns the tokens."""
 
     def scores_and_tokens(x, real, kernel, bias, out_kernel, activation, precision, save):
         del save
@@ -71,7 +71,7 @@ def hidden_layer(x, kernel, bias, precision):
 
 
 def activate(layer, out_kernel, activation):
-    """Applies the activation: units [..., h]; in a layer of twice the width the second half is the gate."""
+    """Applies the activation to a hidden layer: [..., h]. If the layer is [..., 2h], its second half is the gate."""
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
         return OF_SCORES[activation](layer)
@@ -79,7 +79,7 @@ def activate(layer, out_kernel, activation):
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
-    """Returns (scores, the hidden layer [steps, size, H] of the tiles, or None)."""
+    """Returns (scores, the hidden layer [steps, size, H] of all tiles, or None without ``save``)."""
     tiling, options = tiling_of(x), {"activation": activation, "precision": precision}
     if tiling is None:
         return plain(x, real, kernel, bias, out_kernel, **options), None
@@ -183,10 +183,11 @@ def _bwd_tiles(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, ti
 
 @reverse_rule(_perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))
 def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
-    """Returns (scores as :func:`plain`, x), one tile in the cache at a time; scores of a tile without real tokens are 0.
+    """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; 0 in tiles of only padding.
 
-    The cotangent of the returned x is the start value of ``dx``: both gradients of x are added in place. With ``save`` the
-    hidden layer is a residual; without, the backward pass recomputes it.
+    Reductions that follow read the returned x. Its cotangent is the start value of ``dx``, to which the gradient
+    through the scores is added in place. With ``save`` the hidden layer is a residual; without it, the backward pass
+    recomputes it.
     """
     del save
     return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x

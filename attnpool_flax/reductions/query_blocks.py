@@ -1,4 +1,4 @@
-"""Blocks of queries: attention in which arrays of queries times keys exist for one block of queries at a time."""
+"""Blocks of queries: loops that hold arrays of queries times keys for one block of queries at a time."""
 
 import functools
 import math
@@ -15,7 +15,7 @@ from attnpool_flax.reductions.blocks import Blocks, inside_loop
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, cast_varying, log_dispatch, platform, varying_axes
 
 LARGEST = 2**20
-"""Largest number of elements of a block on CPUs, whose caches hold it; smaller arrays are computed whole, without a loop."""
+"""The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""
 
 
 def _budget(environment):
@@ -33,21 +33,22 @@ BUDGET = _budget(os.environ)
 """Bytes of a block on accelerators; the environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces them at import."""
 
 FEW = 64
-"""Queries of a block where a size is a symbol."""
+"""The number of queries of a block if a size is a symbol of ``jax.export``."""
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None):
     """Applies a function to queries in blocks.
 
-    The backward pass recomputes each block except saveable arrays; JAX differentiates it, so forward mode and shard_map
-    work.
+    The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
+    and ``shard_map`` work.
 
     Args:
       function: from the block's ``parts`` and ``masks`` to arrays [..., rows, v].
       parts: arrays [..., n, d], or None; the first one is not None.
       masks: boolean arrays [..., n or 1, m], or None, without gradient.
-      keys: how many numbers the function holds for one query, of all examples.
-      implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
+      keys: the number of elements that the function holds for one query, over all examples.
+      implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
+        one.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -60,11 +61,11 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
 
 
 def by_budget(compute, cost, *arrays):
-    """Computes ``compute(size, *arrays)`` with the size of blocks that suits the platform of the lowered program.
+    """Calls ``compute(size, *arrays)`` with the block size for the platform that the program is lowered for.
 
     Args:
-      compute: from the size of a block and the arrays to arrays; the size only changes how much memory it needs.
-      cost: how many numbers one element of a block needs.
+      compute: from the size of a block and the arrays to arrays. Only its memory depends on the size.
+      cost: the number of array elements that are held for one item of a block, such as a query.
       *arrays: pytrees of arrays.
     """
     kernels = {name: functools.partial(compute, rows_of(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
@@ -72,7 +73,7 @@ def by_budget(compute, cost, *arrays):
 
 
 def elements_on(name):
-    """Returns the largest number of elements of a block on a platform."""
+    """Returns the largest number of array elements of a block on a platform."""
     return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
 
 
@@ -119,18 +120,23 @@ def _over_unknown(function, parts, masks, count, most):
 
 
 def exceeds_a_block(count, keys, largest=None):
-    """Returns whether so many queries, each of which holds so many numbers, exceed a block, of a CPU if not given."""
+    """Returns whether ``count`` queries, with ``keys`` elements each, exceed a block of ``largest`` elements.
+
+    The default of ``largest`` is the limit on CPUs.
+    """
     return not (known(count) and rows_of(keys, largest) >= count)
 
 
 def for_queries(values, call, queries, keys, heads=1):
-    """Rule of functions that loop over queries: what the call requests, or blocks ("tiles") where there are several.
+    """Returns the implementation of a function that loops over queries: the requested one, or the default.
+
+    The default is "tiles" if there are several blocks of queries, else "einsum".
 
     Args:
       values: every argument by name; arrays, or objects with a shape and a dtype.
-      call: the resolved signature.
-      queries: the argument [..., n, d] whose tokens are taken in blocks.
-      keys: the argument [..., m, d] of whose tokens each query meets all.
+      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+      queries: the name of the argument [..., n, d] whose tokens are split into blocks.
+      keys: the name of the argument [..., m, d] whose tokens each query is compared with.
       heads: the number of heads.
 
     Returns:
@@ -146,7 +152,10 @@ def for_queries(values, call, queries, keys, heads=1):
 
 
 def rows_of(keys, largest=None):
-    """Returns the number of queries of a block of so many elements, on CPUs if not given."""
+    """Returns the number of queries in a block of ``largest`` elements, with ``keys`` elements each.
+
+    The default of ``largest`` is the limit on CPUs.
+    """
     return max(1, (LARGEST if largest is None else largest) // max(1, keys)) if known(keys) else FEW
 
 
@@ -171,18 +180,22 @@ def _from_blocks(blocks, whole):
 
 
 def size_of(*arrays_and_axes):
-    """Counts the elements of the common batch axes of arrays: pairs of an array and the number of its own axes."""
+    """Counts the elements of the batch axes to which arrays broadcast.
+
+    Args:
+      *arrays_and_axes: each array, followed by the number of its own axes.
+    """
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
 
 
 def over_first(function, parts, cost):
-    """Maps over the first axis of arrays, as many at a time as make a block.
+    """Maps a function over the first axis of arrays, one block of elements at a time.
 
     Args:
       function: from one element of each array to arrays.
       parts: arrays (or None) of one length along the first axis; those of length 1 are shared.
-      cost: how many numbers ``function`` holds for one of them.
+      cost: the number of array elements that ``function`` holds for one element of the axis.
     """
     lengths = [part.shape[0] for part in parts if part is not None]
     count = next((length for length in lengths if not (known(length) and length == 1)), 1)
@@ -210,12 +223,12 @@ def over_first(function, parts, cost):
 
 
 def even_rows(most, count):
-    """Returns the size of a block: at most ``most``, and down to half of it if that divides ``count``."""
+    """Returns the largest size from ``most`` down to half of it that divides ``count``; ``most`` if there is none."""
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
 
 
 def over_sequences(tiled, function, axis, own, shared):
-    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis.
+    """Computes ``function(own, shared)`` of all sequences, in blocks of sequences if ``tiled``.
 
     Args:
       tiled: whether to use blocks.
@@ -236,11 +249,12 @@ def over_sequences(tiled, function, axis, own, shared):
 def written_in_blocks(function, rows, axis, own, shared):
     """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
-    A loop that stacks its results has the blocks along the first axis: elements along another axis would be copied.
+    A ``lax.scan`` would stack the results of its steps along a first axis, which only a copy moves elsewhere.
 
     Args:
-      function: from arrays with some elements along the first axis, and shared ones, to arrays with them along the first axis.
-      rows: elements of a block, no more than there are.
+      function: from arrays with some elements along the first axis, and shared ones, to arrays with them along the
+        first axis.
+      rows: the number of elements of a block, at most that of all.
       axis: the axis of the elements in the results.
       own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
       shared: arrays, or None.
@@ -250,7 +264,7 @@ def written_in_blocks(function, rows, axis, own, shared):
 
 
 def placed(function, axis, own, shared):
-    """Computes ``function(own, shared)``, and swaps the first axis of its results with ``axis``."""
+    """Computes ``function(own, shared)``, and swaps the first axis of each result with ``axis``."""
     return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
 
 
@@ -264,7 +278,7 @@ def _written(function, rows, axis, own, shared):
         return jax.tree.map(lambda result, new: blocks.update(result, new, step, axis), results, computed)
 
     def place(result):
-        # filled with distinct values: of several equal arrays XLA would make copies
+        # the axis as fill value, because XLA would merge equal arrays of several calls, and copy them for each loop
         return cast_varying(jnp.full(result.shape, axis, result.dtype), varying_axes(first))
 
     results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
@@ -278,7 +292,10 @@ def _rows_from(start, rows, array):
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
 def _written_jvp(function, rows, axis, primals, tangents):
-    """Adds up the tangent block by block: the transpose of an addition slices the results' gradient by index."""
+    """Adds up the tangent block by block.
+
+    In reverse mode, the transpose of such an addition slices the cotangent of the results by index, without a copy.
+    """
     result = written_in_blocks(function, rows, axis, *primals)
     own, shared = primals
     d_own, dshared = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)

@@ -1,7 +1,9 @@
-"""Gradient rules of tiles: reverse mode to any order, and forward over reverse; forward mode alone raises a TypeError.
+"""Gradient rules of tiled kernels, for reverse mode to any order.
 
-The error of ``jax.custom_vjp`` does not say what to write instead. Therefore an identity precedes each rule, whose tangent
-goes through a linear primitive: its transpose is the identity, and its evaluation raises.
+Forward mode over reverse mode works as well; forward mode by itself raises a TypeError. The error of ``jax.custom_vjp``
+in forward mode does not say what to write instead. Therefore the arguments of each rule first pass through an identity
+function whose tangent is a linear primitive. Reverse mode transposes the primitive, which is the identity; forward mode
+evaluates it, which raises the TypeError.
 """
 
 import functools
@@ -24,8 +26,8 @@ def reverse_rule(
 ) -> Any:  # the decorated function takes starred arrays
     """Returns a decorator: ``jax.custom_vjp`` with a rule, and a TypeError in forward mode.
 
-    Second derivatives differentiate ``forward`` and ``backward``: neither calls the decorated function, and both zero
-    padding before they multiply, because 0 times NaN is NaN.
+    Second derivatives differentiate ``forward`` and ``backward`` themselves. Neither of them calls the decorated
+    function, and both replace padding by 0 before they multiply, because 0 times NaN is NaN.
 
     Args:
       forward: from the arguments to (result, residuals), as in ``jax.custom_vjp.defvjp``.
@@ -55,7 +57,11 @@ def reverse_rule(
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """Returns the same arrays; one call for all, because the first differentiation removes the check."""
+    """Returns the same arrays, whose tangents raise an error if they are evaluated, in forward mode.
+
+    All arrays pass in one call: a reverse derivative by one of them removes the check from all, so forward over reverse
+    works.
+    """
     return arrays
 
 
@@ -69,7 +75,10 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Returns whether an error is about forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
+    """Returns whether an error reports missing forward mode.
+
+    It is this module's error, or under ``vmap`` of tangents an error of JAX itself, which comes first.
+    """
     return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 
 

@@ -1,7 +1,8 @@
-"""Segments of packed tokens, and sums over segments without drift in float32.
+"""Segments of packed tokens, and sums over segments that do not drift in float32.
 
-Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the slots
-in further slots, until one sum of at most PART terms remains. There are at most N / PART slots plus one per segment.
+Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the
+sums of slots in further slots, until one sum of at most PART terms remains. There are at most N / PART slots, plus one
+for each segment.
 """
 
 import dataclasses
@@ -21,11 +22,12 @@ class Segments:
     """Segments of packed tokens.
 
     Attributes:
-      ids: [N], int32, clipped to 0 to count - 1 at padding.
-      real: [N], bool: in range, and not masked.
-      chain: index arrays, the first [N]: the slot of each token, the slot of each slot, ..., the segment of each slot.
+      ids: [N], int32, the segment of each token; at padding clipped to 0 to count - 1.
+      real: [N], bool: True for tokens whose id is in range and that are not masked.
+      chain: index arrays for nested sums. The first, [N], has the slot of each token, the next the slot of each slot,
+        and the last the segment of each slot.
       count: the number of segments, at least 1.
-      sizes: the number of sums at each link of the chain; the last is ``count``.
+      sizes: the number of sums of each array of the chain; the last is ``count``.
       ordered: whether the ids never decrease.
     """
 
@@ -49,7 +51,7 @@ class Segments:
         return self.sum_slots(self._summed(values, 0))
 
     def sum_slots(self, sums):
-        """Sums along the chain: from the sums of the first slots [sizes[0], ...] to [count, ...]."""
+        """Sums the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""
         for level in range(1, len(self.chain)):
             sums = self._summed(sums, level)
         return sums
@@ -65,7 +67,7 @@ def at(values, ids):
 
 
 def segments_of(segment_ids, mask, count, ordered):
-    """Makes :class:`Segments` from int32 numbers [N], padding where out of range, and a mask [N] or None."""
+    """Returns the :class:`Segments` of int32 numbers [N] and a mask [N] or None; a number out of range is padding."""
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask

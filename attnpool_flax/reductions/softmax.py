@@ -1,24 +1,27 @@
 """Online softmax: max, denominator and numerator in one pass over the tokens (Milakov and Gimelshein 2018).
 
-For scores s_l = x_l . q of tokens x_l the accumulator is
+For scores s_l = x_l . q of tokens x_l and a query q the accumulator is
 
     max_score   = max_l s_l
     denominator = sum_l exp(s_l - max_score)
     numerator   = sum_l exp(s_l - max_score) x_l
 
-and the pooled vector numerator / denominator. Accumulators of tiles, devices and chunks are merged by rescaling both sums to
-the common maximum, as in FlashAttention (Dao et al. 2022). Unlike FlashAttention, the backward pass does not recompute the
-scores [B, L, h]: they are saved. With the cotangents ``ddenominator``, ``dnumerator`` and ``dscores_out`` (of the returned
-scores, from which the weights are made)
+and the pooled vector is numerator / denominator. Accumulators of tiles, devices and chunks are merged by rescaling both
+sums to the common maximum, as in FlashAttention (Dao et al. 2022). Unlike FlashAttention, the backward pass does not
+recompute the scores [B, L, h]: they are saved, and returned, because the weights are computed from them. The backward
+pass gets three cotangents: ``ddenominator`` and ``dnumerator`` of the accumulator, and ``dscores_out`` of the returned
+scores. It computes
 
     dscores  = exp(s - max_score) (x . dnumerator + ddenominator) + dscores_out
     dqueries = sum_l dscores_l x_l
     dx_l     = exp(s_l - max_score) dnumerator + dscores_l q
 
-A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gradients (``applied``); a bias is added
-to the scores; masked scores are -inf. The maximum is a constant in the gradient, because it cancels. B are the
-examples, L tokens, h queries, d features. Kernels: tiles on CPUs, whole products of raw tokens on accelerators,
-:func:`plain` for any gradient.
+A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gradients; the product is named
+``applied``. A bias is added to the scores, and masked scores are -inf. The maximum is a constant in the gradient,
+because it cancels. B are the examples, L tokens, h queries, d features.
+
+:func:`plain` computes whole products, which JAX differentiates in every mode. :func:`tiled` has the gradient above: on
+CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own dtype.
 """
 
 import functools
@@ -49,7 +52,7 @@ class OnlineSoftmax(NamedTuple):
     numerator: Any
 
     def common(self):
-        """Returns this part's maximum, a constant; merging rescales the sums to the largest of all parts."""
+        """Returns this part's maximum, a constant in the gradient; merging rescales the sums to the largest one."""
         return lax.stop_gradient(self.max_score)
 
     def rescaled(self, max_score):
@@ -94,9 +97,9 @@ def weight_sums(state):
 
 
 def softmax_of_scores(scores, mask, weighted_sums):
-    """Returns (scores [B, L, h] with -inf at padding, accumulator) of given scores.
+    """Returns (scores with -inf at padding, accumulator) of given scores [B, L, h].
 
-    ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums of the tokens under them.
+    ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
     """
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
@@ -106,7 +109,7 @@ def softmax_of_scores(scores, mask, weighted_sums):
 
 
 def with_weight_sums(state, scores, mask, multiplier):
-    """Appends a feature that is 1 for every token to the numerator: it becomes the sum of the applied weights."""
+    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1."""
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])
@@ -115,14 +118,14 @@ def with_weight_sums(state, scores, mask, multiplier):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Not blockwise
+# Whole products
 
 
 def plain(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes scores and accumulator with whole matrix products, not blockwise; differentiable by JAX in every mode.
+    """Computes scores and accumulator with whole matrix products; differentiable by JAX in every mode.
 
     Args:
-      x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
+      x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
       has_query: bool [B or 1], or None: all scores of an example without a query are 0, whatever the tokens hold.
       queries: [B or 1, h, d] in the computing dtype.
@@ -143,7 +146,10 @@ def _weighted_by_heads(x, precision, weights):
 
 
 def _from_products(scores, mask, multiplier, bias, weighted_sums):
-    """Returns (scores, accumulator) of the tokens' products with the queries; ``weighted_sums`` as in :func:`softmax_of_scores`."""
+    """Returns (scores, accumulator) from the products [B, L, h] of tokens and queries.
+
+    ``weighted_sums`` is as in :func:`softmax_of_scores`.
+    """
     if bias is not None:
         scores = scores + _zero_padding(bias, mask)
     if mask is not None:
@@ -167,7 +173,10 @@ def _zero_padding(values, mask):
 
 
 def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
-    """Computes :func:`plain` from raw tokens: padding is masked after the scores, and before the weighted sum."""
+    """Computes :func:`plain` on accelerators from the tokens in their own dtype.
+
+    Padding is masked in the scores and in the weighted sum, because a masked copy of the tokens would cost memory.
+    """
     scores = _zero_without_query(token_products(x, queries, precision, multiply), has_query)
 
     def weighted_sums(weights):
@@ -177,7 +186,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
 
 
 def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
-    """Computes :func:`_bwd_plain` from raw tokens."""
+    """Computes :func:`_bwd_plain` on accelerators from the tokens in their own dtype."""
     *_, dnumerator = arrays
     dapplied = token_products(x, dnumerator, precision, multiply)
 
@@ -258,7 +267,11 @@ def _softmax_bwd(precision, residuals, cotangents):
 
 
 def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, tiling, precision):
-    """Returns (dscores, dqueries, dmultiplier); x is read once."""
+    """Returns (dscores, dqueries, dmultiplier) by tiles; x is read once.
+
+    ``dscores_out``, ``ddenominator`` and ``dnumerator`` are the cotangents of the returned scores and of the
+    accumulator.
+    """
     shared = queries.shape[0] == 1
 
     def tile(step, tiling):
@@ -302,7 +315,7 @@ def _zeros_like(queries, x):
 
 
 def _bwd_plain(x, mask, queries, *arrays, precision):
-    """Computes :func:`_bwd_tiles` with whole matrix products, not blockwise."""
+    """Computes :func:`_bwd_tiles` with whole matrix products."""
     *_, dnumerator = arrays
     x = _zero_padding(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)
@@ -313,7 +326,11 @@ def _bwd_plain(x, mask, queries, *arrays, precision):
 def _bwd_from_products(
     weighted_sums, dapplied, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
 ):
-    """Returns (dscores, dqueries, dmultiplier) from the tokens' products with dnumerator, which are ``dapplied``."""
+    """Returns (dscores, dqueries, dmultiplier).
+
+    ``dapplied`` [B, L, h] are the products of the tokens with ``dnumerator``; ``weighted_sums`` is as in
+    :func:`softmax_of_scores`.
+    """
     dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
     dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
     dqueries = weighted_sums(dscores)
@@ -323,7 +340,7 @@ def _bwd_from_products(
 
 
 def _dx(applied, dscores, dnumerator, queries, x, precision):
-    """Computes ``dx``, written once: the gradient through the numerator plus the gradient through the scores."""
+    """Computes ``dx`` in one write: the gradient through the numerator plus the gradient through the scores."""
     precision = factor_precision(precision)
     if x.shape[0] == 1 and applied.shape[0] != 1:  # shared by the examples
         queries = jnp.broadcast_to(queries, dnumerator.shape)
@@ -338,5 +355,8 @@ def _dx(applied, dscores, dnumerator, queries, x, precision):
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
 def tiled(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain` by the platform's kernel, with a gradient rule that reads x once more on CPUs and writes dx once."""
+    """Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
+
+    The backward pass reads x once more on CPUs, and writes dx once.
+    """
     return _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)

@@ -1,7 +1,8 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
-The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider,
-or integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
+The class and the dtype of the result are static. The leaves have the batch axes ``...`` of the chunk, and are integers,
+or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it: the rounding
+error of that sum, without gradient (two-sum).
 """
 
 from dataclasses import dataclass
@@ -36,9 +37,9 @@ class MeanState(State):
     """State of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
-      sum: [..., d], the sum of the real tokens over a power of two above their number, to avoid overflow.
+      sum: [..., d], the sum of the real tokens, divided by a power of two above their number to avoid overflow.
       rest: [..., d], the compensation of ``sum``.
-      count: [...], int32, their number.
+      count: [...], int32, the number of real tokens.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -73,7 +74,7 @@ class MaxState(State):
 
     Attributes:
       extreme: [..., d], the largest values; -inf for a fully masked row.
-      count: [..., d], int32, the number of real tokens that reach it: they share its gradient.
+      count: [..., d], int32, the number of real tokens that equal the largest value and share its gradient.
       real: [...], whether any token was real.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -106,11 +107,11 @@ class MeanMaxState(State):
     """State of :func:`~attnpool_flax.streaming.mean_max_state`: a :class:`MeanState` and a :class:`MaxState`.
 
     Attributes:
-      sum: [..., d], the sum of the real tokens over a power of two above their number.
+      sum: [..., d], the sum of the real tokens, divided by a power of two above their number to avoid overflow.
       rest: [..., d], the compensation of ``sum``.
-      count: [...], int32, their number.
+      count: [...], int32, the number of real tokens.
       extreme: [..., d], the largest values; -inf for a fully masked row.
-      ties: [..., d], int32, the number of real tokens that reach ``extreme``.
+      ties: [..., d], int32, the number of real tokens that equal ``extreme``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -142,7 +143,7 @@ class MeanMaxState(State):
 
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
-    """Returns the larger one; for ties the gradient is shared in proportion to the tokens that reach each."""
+    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens."""
     del a_count, b_count
     return jnp.maximum(a, b)
 
@@ -222,16 +223,18 @@ class LastState(State):
 @pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class WeightedState(State):
-    """State of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
+    """State of :func:`~attnpool_flax.streaming.weighted_state`: sums divided by a unit, which is a power of two.
 
-    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times a power of two above ``mass``, so no sum exceeds the largest token, whatever the weights
+    are.
 
     Attributes:
-      size: [...], the power of two under the largest weight; 0 where all are 0. A constant, as it cancels.
-      mass: [...], the sum of the absolute weights over ``size``; a constant as well.
-      total: [...], the sum of the weights in that unit; 0 if weights cancel.
+      size: [...], the largest power of two up to the largest absolute weight; 0 if all weights are 0. It is a constant
+        in the gradient, because it cancels.
+      mass: [...], the sum of the absolute weights, divided by ``size``; a constant in the gradient as well.
+      total: [...], the sum of the weights, divided by the unit; 0 if the weights cancel.
       total_rest: [...], the compensation of ``total``.
-      sum: [..., d], the sum of the weighted tokens in that unit.
+      sum: [..., d], the sum of the weighted tokens, divided by the unit.
       rest: [..., d], the compensation of ``sum``.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -265,7 +268,7 @@ class WeightedState(State):
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
     def expand_to_features(self, values):
-        """Expands values of the weights to broadcast against the tokens."""
+        """Adds a feature axis to values of the shape [...] of the weights, so that they broadcast against tokens."""
         return values[..., None]
 
 
@@ -273,10 +276,10 @@ class WeightedState(State):
 @pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class ChannelState(WeightedState):
-    """State of :func:`~attnpool_flax.streaming.weighted_state` with weights for each channel: as :class:`WeightedState`.
+    """State of :func:`~attnpool_flax.streaming.weighted_state` for weights of each channel.
 
     Attributes:
-      size: [..., d].
+      size: [..., d], as in :class:`WeightedState`, like all fields.
       mass: [..., d].
       total: [..., d].
       total_rest: [..., d].
@@ -327,7 +330,7 @@ class AttentionState(State):
         return OnlineSoftmax(self.top, self.total + self.total_rest, self.sum + self.rest).finalize()
 
     def accumulator(self):
-        """Returns the online softmax of the chunk, its sums as pairs (value, compensation)."""
+        """Returns the online softmax of the chunk; its sums are pairs (value, compensation)."""
         return OnlineSoftmax(self.top, (self.total, self.total_rest), (self.sum, self.rest))
 
 
@@ -335,10 +338,10 @@ class AttentionState(State):
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
-    """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
+    """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: an attention state for n queries, H heads.
 
     Attributes:
-      top: [..., n, H].
+      top: [..., n, H]; the fields are those of :class:`AttentionState`.
       total: [..., n, H].
       total_rest: [..., n, H].
       sum: [..., n, H, d].
@@ -351,13 +354,13 @@ class MultiHeadAttentionState(AttentionState):
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class AdditiveAttentionState(AttentionState):
-    """State of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, for each of n hops.
+    """State of :func:`~attnpool_flax.streaming.additive_attention_state`: an attention state, or n of them (hops).
 
     Attributes:
-      top: [...] or [..., n].
+      top: [...] or [..., n]; the fields are those of :class:`AttentionState`.
       total: [...] or [..., n].
       total_rest: [...] or [..., n].
-      sum: [..., v] or [..., n, v].
+      sum: [..., v] or [..., n, v], where v is the width of the values.
       rest: [..., v] or [..., n, v].
       decided: the name of the result's dtype; empty if all data are integers.
     """

@@ -1,4 +1,9 @@
-"""State classes of chunked pooling: base class, pytree registration, and options that are known on the host."""
+"""Base class of the states of chunked pooling, their registration as pytrees, and their host options.
+
+Host options are options of a pooling, such as a scale, whose values Python knows when the state is made: Python numbers
+and NumPy arrays, not arrays on a device. A state stores them, so that merging states with different options is an
+error.
+"""
 
 from dataclasses import replace
 
@@ -8,11 +13,12 @@ import numpy as np
 
 
 def pytree(*leaves, static=()):
-    """Registers a dataclass as a pytree of these leaves.
+    """Returns a decorator that registers a dataclass as a pytree with the given leaves.
 
-    The name of the result's dtype is static (as a dtype, float64 would equal None), as are the fields in ``static``. This is
-    not ``jax.tree_util.register_dataclass``: under it the tree structures of two classes with as many leaves compare equal,
-    and JAX may call a program that it compiled for the other class.
+    The fields in ``static`` are static, and so is ``decided``, the name of the result's dtype. It is a name, because
+    NumPy's dtype float64 equals None. ``jax.tree_util.register_dataclass`` is not used: the tree structures of two
+    classes with equally many leaves would compare equal, and JAX could call a function that it compiled for the other
+    class.
     """
     static = (*static, "decided")
     keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
@@ -35,12 +41,12 @@ def pytree(*leaves, static=()):
 
 
 class State:
-    """Base of all states of chunked pooling: the dtype of the result, and the names of options."""
+    """Base class of the states of chunked pooling; ``decided`` is the name of the result's dtype."""
 
     decided: str
 
     options = ()
-    """Names of the options that the state holds: states that differ in one do not merge."""
+    """Names of the fields that hold options. Merging states whose options differ is an error."""
 
     @property
     def dtype(self):
@@ -52,22 +58,22 @@ _KINDS = []
 
 
 def kind(state):
-    """Registers a class of states."""
+    """Adds a class of states to :func:`kinds`."""
     _KINDS.append(state)
     return state
 
 
 def kinds():
-    """Returns all classes of states, a tuple."""
+    """Returns all classes of states as a tuple."""
     return tuple(_KINDS)
 
 
 def with_host_options(state, values):
-    """Stores the options that are host values in a state; device arrays are never read.
+    """Stores the host options of a call in its state; device arrays are never read.
 
     Args:
       state: the state.
-      values: the arguments of the call: Python numbers, NumPy or JAX arrays.
+      values: the arguments of the call by name: Python numbers, NumPy or JAX arrays.
     """
     if not hasattr(state, "known"):
         return state
@@ -75,17 +81,20 @@ def with_host_options(state, values):
 
 
 def option(state, key):
-    """Returns an option of a state; None if it is a device array."""
+    """Returns the value of a state's option; None if it is known only on a device."""
     return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
 
 
 def without_host_options(state):
-    """Removes the host options from a state: they are static, and would be part of the key of compiled programs."""
+    """Removes the host options from a state.
+
+    They are static fields: with them, a jitted function would compile again for each new value.
+    """
     return replace(state, known=()) if hasattr(state, "known") else state
 
 
 def common_host_options(a, b):
-    """Merges the host options of two states of one class; None for an option in which they differ."""
+    """Returns the host options of two states of one class that are merged; None for an option in which they differ."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
 

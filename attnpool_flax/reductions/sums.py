@@ -15,18 +15,18 @@ from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
 LONGEST, PART = 512, 128
-"""The longest plain sum, and the size of a part of a longer one: float32 drifts over long sums."""
+"""The largest number of terms of a plain sum, and of each part of a longer sum: plain sums in float32 drift."""
 
 LEVELS = 2
-"""Levels of nested parts where the number of terms is a symbol: PART ** 3 terms are 2 million."""
+"""Levels of nested parts if the number of terms is a symbol: enough for PART ** 3 terms, which is 2 million."""
 
 SLICES = 32
-"""The largest number of products of at most LONGEST tokens that are unrolled; more of them are one batched product."""
+"""The largest number of slices of at most LONGEST tokens, one product for each. More tokens are one batched product."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def weighted(weights, x, precision):
-    """Contracts weights [..., n, L] with tokens [..., L, d]: [..., n, d]; either may be shared."""
+    """Sums tokens [..., L, d] under weights [..., n, L]: [..., n, d]. The batch axes broadcast."""
     length = x.shape[-2]
     if not known(length) or length > SLICES * LONGEST:
         return _in_parts(weights, x, precision)
@@ -42,9 +42,10 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Computes the tangent without slices, whose transposes are as large as x; only forward mode keeps token products.
+    """Computes the tangent without slices, because the transpose of a slice is as large as x.
 
-    In forward mode up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
+    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, which is off by 4e-5
+    where all tokens are equal.
     """
     (weights, x), (dweights, dx) = primals, tangents
     length = x.shape[-2]
@@ -62,7 +63,7 @@ weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 
 
 def _in_parts(weights, x, precision):
-    """Computes :func:`weighted` as one batched product of parts, and one of the remainder."""
+    """Computes :func:`weighted` as one batched product of parts of PART tokens, plus one of the remaining tokens."""
     whole = x.shape[-2] // PART * PART
     weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
@@ -71,7 +72,7 @@ def _in_parts(weights, x, precision):
 
 
 def in_slices(product, length):
-    """Sums ``product(slice)`` over slices of at most LONGEST of so many tokens."""
+    """Adds up ``product(slice)`` over slices of at most LONGEST of ``length`` tokens."""
     return functools.reduce(operator.add, (product(slice(i, i + LONGEST)) for i in range(0, max(length, 1), LONGEST)))
 
 
@@ -80,7 +81,7 @@ def _product(weights, x, precision):
 
 
 def summed(x, axis=1, levels=LEVELS):
-    """Sums along an axis in nested parts; in ``levels`` of them if the number of terms is a symbol."""
+    """Sums along an axis in nested parts. If the number of terms is a symbol, ``levels`` is the number of nestings."""
     length = x.shape[axis]
     if length <= LONGEST if known(length) else not levels:
         return jnp.sum(x, axis)
@@ -91,7 +92,7 @@ def summed(x, axis=1, levels=LEVELS):
 
 
 def products_of_tile(tokens, queries, precision):
-    """Computes products of [rows, size, d] and [rows or 1, h, d]: [rows, size, h]; matrix-vector for one query."""
+    """Multiplies tokens [rows, size, d] with queries [rows or 1, h, d]: [rows, size, h]."""
     rows, size, width = tokens.shape
     if queries.shape[0] == 1 or rows == 1:
         if queries.shape[1] == 1:
@@ -112,7 +113,7 @@ def sums_of_tile(weights, tokens, precision):
 
 
 def divisor_of(mass):
-    """Returns a power of two above the mass, which divides a sum of that mass to avoid overflow; 2 for none."""
+    """Returns a power of two above the mass, 2 for 0: a sum of that total weight, divided by it, does not overflow."""
     return 2 * power_of_two(mass)
 
 
@@ -135,7 +136,7 @@ def compensated_add(a, b):
 
 @jax.custom_jvp
 def _with_gradient_of(value, total):
-    """Returns the value with the gradient of the total."""
+    """Returns the first argument, with the gradient of the second."""
     del total
     return value
 
@@ -149,9 +150,9 @@ def plain_sum(x, mask, weights, divisor, precision):
     """Sums tokens under weights by whole products; differentiable in every mode.
 
     Args:
-      x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
+      x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
-      weights: [B or 1, L, h] in the computing dtype, or None for 1.
+      weights: [B or 1, L, h] in the computing dtype; None means that all are 1.
       divisor: a power of two by which each term is divided, so that no sum overflows.
       precision: of the products.
 
@@ -168,7 +169,7 @@ def plain_sum(x, mask, weights, divisor, precision):
 
 
 def computing(dtype):
-    """Returns float64 for float64, else float32."""
+    """Returns the dtype of the computation for arguments of a dtype: float64 for float64, else float32."""
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 
@@ -181,7 +182,7 @@ def _sum(x, mask, weights, divisor, precision):
 
 
 def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
-    """Computes :func:`plain_sum` on accelerators: weights of narrow tokens are not rounded."""
+    """Computes :func:`plain_sum` on accelerators, from tokens in their own dtype; weights are not rounded to it."""
     if weights is None or not is_narrow(x):
         return plain_sum(x, mask, weights, divisor, precision)
     weights = weights / divisor
@@ -240,7 +241,7 @@ def _dweights_plain(x, mask, dsum, *, precision):
 
 
 def _dweights_whole(x, mask, dsum, *, precision, multiply):
-    """Computes :func:`_dweights_plain` from raw tokens."""
+    """Computes :func:`_dweights_plain` on accelerators from the tokens in their own dtype."""
     dweights = token_products(x, dsum, precision, multiply)
     return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
 
@@ -258,5 +259,5 @@ def _dweights_tiles(x, mask, dsum, *, tiling, precision):
 
 @reverse_rule(_sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
 def tiled_sum(x, mask, weights, divisor, precision):
-    """Computes :func:`plain_sum`, one tile in the cache at a time; the gradient of x does not read x."""
+    """Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""
     return _sum(x, mask, weights, divisor, precision)

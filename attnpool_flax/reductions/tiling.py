@@ -1,8 +1,8 @@
 """Tiling of dense tokens [B, L, d]: loops that read each token once, one tile in the CPU's cache at a time.
 
-XLA's CPU backend calls a library for products and sums, and fuses no select into it: a mask would cost a copy of x. Inside
-a loop's step the select is free, because the tile is copied into the cache anyway. On accelerators loops are slower, and
-:func:`by_platform` takes whole products there.
+XLA's CPU backend calls a library for products and sums, and cannot fuse the ``where`` of a mask into the call: the mask
+would cost a copy of x. Inside of a loop's step the ``where`` costs nothing, because the tile is copied into the cache
+anyway. On accelerators loops are slower, and :func:`by_platform` calls a kernel of whole products there.
 """
 
 import functools
@@ -16,29 +16,29 @@ from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
 
 WHOLE = 2**20
-"""Bytes of x that are not worth a loop."""
+"""Bytes of x up to which a loop does not pay."""
 
 ROW = 3 * 2**14
-"""Bytes of a sequence below which a tile has several sequences."""
+"""Bytes of one sequence below which a tile has several whole sequences."""
 
 TILE = 2**21
-"""Bytes of a tile, where the end of the sequence does not limit it."""
+"""The largest number of bytes of a tile that is a part of one sequence."""
 
 TOKENS = 512
-"""Largest number of tokens of a tile: float32 drifts over more."""
+"""The largest number of tokens of such a tile: float32 sums of more tokens drift."""
 
 PREFIXES = (4, 2)
-"""Fractions 1/4 and 1/2: a tile whose real tokens all lie in such a prefix is read no further."""
+"""Prefixes of 1/4 and 1/2 of a tile: if all its real tokens are in one of them, the rest is not read."""
 
 LEAST = 32
 """Smallest number of tokens of a prefix that is worth a branch."""
 
 
 class Tiling(NamedTuple):
-    """Tiling of [B, L, d] by ``rows`` examples with all their tokens, or by ``size`` tokens of one example.
+    """Division of [B, L, d] into tiles: ``rows`` examples with all their tokens, or ``size`` tokens of one example.
 
     Attributes:
-      batch: B, an integer or a symbol.
+      batch: B, an integer, or a symbol of ``jax.export``.
       length: L.
       rows: the number of examples of a tile.
       size: the number of tokens of a tile.
@@ -63,7 +63,7 @@ class Tiling(NamedTuple):
 
     @property
     def steps(self):
-        """The number of tiles: all blocks of tokens of an example, then those of the next."""
+        """The number of tiles. A loop visits all tiles of an example, then those of the next example."""
         return self.examples.steps * self.tokens.steps
 
     def start(self, step):
@@ -80,7 +80,10 @@ class Tiling(NamedTuple):
         return lax.dynamic_slice(array, start, (rows, self.read, *array.shape[2:]))
 
     def slice_examples(self, array, step):
-        """Slices the examples [rows, ...] of a tile from an array [B, ...] without tokens; shared arrays [1, ...] stay."""
+        """Slices the examples [rows, ...] of a tile from an array [B, ...] that has no token axis.
+
+        An array [1, ...] that all examples share is returned unchanged.
+        """
         if not self._has_examples(array):
             return array
         row, _ = self.start(step)
@@ -90,7 +93,10 @@ class Tiling(NamedTuple):
         return array.shape[0] == self.batch
 
     def masked_tile(self, x, mask, step, dtype):
-        """Returns (tokens [rows, read, d], keep [rows, read]): padding and overlap are 0, and not kept."""
+        """Returns (tokens [rows, read, d], keep [rows, read]).
+
+        Padding, and tokens that an earlier tile has, are 0 in ``tokens`` and False in ``keep``.
+        """
         tokens = self.slice(x, step)
         keep = self.keep(mask, step)
         if mask is not None or self.length % self.size:
@@ -98,7 +104,7 @@ class Tiling(NamedTuple):
         return tokens.astype(dtype), keep
 
     def keep(self, mask, step):
-        """Returns bool [rows, read]: real tokens that no earlier tile holds."""
+        """Returns bool [rows, read]: True for real tokens that no earlier tile has."""
         keep = jnp.broadcast_to(self._tokens_outside_overlap(step), (self.rows, self.read))
         return keep if mask is None else keep & self.slice(mask, step)
 
@@ -107,11 +113,11 @@ class Tiling(NamedTuple):
         return first + jnp.arange(self.read) >= step % self.tokens.steps * self.size
 
     def examples_outside_overlap(self, step):
-        """Returns bool [rows]: examples of the tile that no earlier tile holds."""
+        """Returns bool [rows]: True for examples of the tile that no earlier tile has."""
         return self.examples.outside_overlap(step // self.tokens.steps)
 
     def concatenate(self, tiles):
-        """Puts tiles [steps, rows, size, ...] of a small array together: [B, L, ...]."""
+        """Joins the tiles [steps, rows, size, ...] of a small array: [B, L, ...]."""
         if self.tokens.steps == 1:
             return self.examples.concatenate(jnp.reshape(tiles, (-1, self.rows, *tiles.shape[2:])))
         return self.tokens.concatenate(jnp.reshape(tiles, (self.batch, self.tokens.steps, *tiles.shape[2:])), 1)
@@ -123,15 +129,16 @@ class Tiling(NamedTuple):
         return jnp.reshape(partial, (self.batch, self.tokens.steps, *partial.shape[2:]))
 
     def shortest_prefix(self, compute, mask, step, fills=()):
-        """Computes ``compute(tiling)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
+        """Calls ``compute(tiling)`` for the shortest of a few prefixes of a tile that holds all its real tokens.
 
-        Padding at the end then costs nothing. Under ``vmap`` all branches would run; a single example takes the whole tile.
+        Padding at the end of a tile then costs nothing. A batch of one example takes the whole tile: it may be mapped
+        by ``vmap``, under which all branches would run.
 
         Args:
           compute: from a tiling to (arrays [rows, read, ...], a tree of other arrays).
           mask: bool [B, L], or None.
           step: the step of the loop.
-          fills: for each of the arrays the value behind the prefix.
+          fills: for each of the arrays, the value behind the prefix.
 
         Returns:
           The result of ``compute``, its arrays padded to [rows, size, ...].
@@ -158,7 +165,7 @@ def _padded(array, fill, size):
 
 
 def make_tiling(batch, length, width, itemsize):
-    """Returns the tiling of [batch, length, width]; None for too few tokens, or a symbolic size of one example."""
+    """Returns the :class:`Tiling` of [batch, length, width]; None for too few tokens, or if L or d is a symbol."""
     if not known(length, width):
         return None
     row = max(length * width * itemsize, 1)
@@ -171,7 +178,10 @@ def make_tiling(batch, length, width, itemsize):
 
 
 def tiling_of(x, *others):
-    """Returns the tiling of tokens [B or 1, L, d]; B may come from others, [B or 1, ...] or None."""
+    """Returns the :class:`Tiling` of tokens [B or 1, L, d].
+
+    If the tokens are shared, B comes from the other arrays [B or 1, ...], which may be None.
+    """
     batch = next((a.shape[0] for a in (x, *others) if a is not None and a.shape[0] != 1), 1)
     return make_tiling(batch, x.shape[1], x.shape[2], x.dtype.itemsize)
 
@@ -179,8 +189,8 @@ def tiling_of(x, *others):
 def flatten_batch(x):
     """Reshapes tokens [..., L, d] to [B, L, d].
 
-    Reductions flatten inside of their gradient rules, whose residuals keep x in its own shape: a scan over chunks would
-    copy a residual that is another array than the chunk.
+    Reductions call this inside of their gradient rules, so that the residual is x in the caller's shape. A residual of
+    another shape would be another array, which a scan over chunks would copy.
     """
     return jnp.reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:]))
 
@@ -189,11 +199,11 @@ def by_platform(tiled, plain, tiling, *arrays, whole=None):
     """Calls the kernel for the platform that the program is lowered for.
 
     Args:
-      tiled: for CPUs, with ``tiling=tiling``.
-      plain: for all platforms without a tiling, and for accelerators unless ``whole`` is given.
-      tiling: of the tokens, or None.
+      tiled: the kernel for CPUs, called with ``tiling=tiling``.
+      plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
+      tiling: the tiling of the tokens, or None.
       *arrays: the arguments of the kernel.
-      whole: for accelerators, with ``multiply=True`` for GPUs and False for TPUs, or None.
+      whole: the kernel for accelerators, called with ``multiply=True`` on GPUs and ``multiply=False`` on TPUs; or None.
     """
     if tiling is None:
         return plain(*arrays)

@@ -1,4 +1,4 @@
-"""The interface that dense and packed tokens share: a body reads tokens in any layout."""
+"""Interface that dense and packed tokens share: pooling functions are written once, for both layouts."""
 
 import copy
 import math
@@ -11,13 +11,18 @@ from attnpool_flax.reductions.sums import computing
 
 
 class Tokens:
-    """Tokens in a layout: their array ``x`` in the caller's dtype, and which of them belong together."""
+    """Base class of dense and packed tokens.
+
+    Attributes:
+      x: the tokens in the caller's dtype, [..., L, d] or packed [N, d].
+      dtype: the dtype of the computation, float32 or float64.
+    """
 
     x: Any
     dtype: Any
 
     def end_token(self, last):
-        """Returns the last real token of each example, or the first; 0 if fully masked."""
+        """Returns the last real token of each example, or the first if ``last`` is False; 0 if fully masked."""
         raise NotImplementedError
 
     def first(self):
@@ -29,13 +34,16 @@ class Tokens:
         return self.end_token(last=True)
 
     def with_values(self, values):
-        """Returns other tokens at the same positions, under the same mask."""
+        """Returns a copy of this object with other values at the same positions, under the same mask."""
         other = copy.copy(self)
         other.x, other.dtype = values, computing(values.dtype)
         return other
 
     def sums_of_residuals(self, centers, weights):
-        """Sums the tokens minus each centre [K, d] under weights [..., K, L]: [..., K, d]; one centre after another."""
+        """Sums the tokens minus each of the centers [K, d] under weights [..., K, L]: [..., K, d].
+
+        It loops over blocks of centers.
+        """
 
         def of_center(center, weights):
             return self.minus(center).sum(weights)
@@ -48,7 +56,7 @@ class Tokens:
         raise NotImplementedError
 
     def sum(self, weights=None):
-        """Sums the tokens under weights or 1."""
+        """Sums the tokens, each multiplied by its weight if weights are given."""
         raise NotImplementedError
 
     def per_feature(self, weights):

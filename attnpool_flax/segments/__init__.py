@@ -1,7 +1,7 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`.
 
-Each function is the dense one's body on :class:`~attnpool_flax.reductions.Packed` tokens, for the rows whose layouts
-have "segments".
+Each function runs the body of the dense function on :class:`~attnpool_flax.reductions.Packed` tokens. The table's rows
+with the layout "segments" have such a function.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ from attnpool_flax.segments.packing import pack, unpack
 from attnpool_ref import table
 
 WITHOUT = {"weighted_pooling": ("precision",)}
-"""Arguments of dense functions that the packed ones lack: weighted segment sums are no matrix products, so have no precision."""
+"""Arguments of dense functions that packed ones lack. Weighted sums of segments are no matrix products."""
 
 for _row in table.VARIANTS:
     if "segments" in _row.layouts:
@@ -22,9 +22,9 @@ for _row in table.VARIANTS:
 __all__ = ["pack", "unpack", *sorted(name for name in vars() if name.startswith("segment_"))]  # pyright: ignore[reportUnsupportedDunderAll]
 
 __test__ = {name: made.__doc__ for name, made in list(vars().items()) if name.startswith("segment_")}
-"""The examples of the derived functions, where doctest finds them."""
+"""The docstrings of the derived functions, where doctest finds their examples."""
 
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Describes the functions above to type checkers; the types of the public ones are in attnpool_flax/__init__.pyi."""
+        """Declares the functions above for type checkers; public ones have types in attnpool_flax/__init__.pyi."""

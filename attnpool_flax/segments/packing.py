@@ -1,4 +1,4 @@
-"""From and to a list of sequences."""
+"""Conversion of a list of sequences to packed tokens, and back."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +32,7 @@ def pack(sequences, *, length=None, num_segments=None):
 
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
-    """Twin of :func:`attnpool_ref.unpack`; the segment numbers are read on the host, so it does not work inside ``jit``.
+    """Twin of :func:`attnpool_ref.unpack`; the segment ids are read on the host, so it does not work inside ``jit``.
 
     >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
     [Array([[1.],

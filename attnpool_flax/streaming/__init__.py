@@ -1,4 +1,4 @@
-"""Chunked pooling: states of chunks merge and finalize; a file for each family. Twin of :mod:`attnpool_ref.streaming`."""
+"""Chunked pooling: state functions, their merge and their finalization. Twin of :mod:`attnpool_ref.streaming`."""
 
 from attnpool_flax.streaming.additive import additive_attention_state
 from attnpool_flax.streaming.means import (

@@ -64,7 +64,7 @@ class MinState(State):
 
     Attributes:
       extreme: [..., d], the smallest values; inf for a fully masked row.
-      count: [..., d], int32, the number of real tokens with that value, which share its gradient.
+      count: [..., d], int32, the number of real tokens that equal the smallest value and share its gradient.
       real: [...], whether any token was real.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -112,7 +112,7 @@ class NoisyOrState(State):
         return self.probability.shape
 
     def merged(self, other):
-        """Merges the states of both chunks: a + (b - a b)."""
+        """Merges the states of both chunks, with probabilities a and b, by a + (b - a b)."""
         infinite = jnp.isinf(self.probability) | jnp.isinf(other.probability)
         finite, rest = (jnp.where(infinite, 0, value) for value in (self.probability, self.rest))
         complement = 1 - finite
@@ -130,18 +130,18 @@ class NoisyOrState(State):
 @pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
 @dataclass(frozen=True, eq=False)
 class PowerMeanState(State):
-    """State of :func:`~attnpool_flax.streaming.power_mean_state`: sums of exp(depth), the depths of logarithms below the largest.
+    """State of :func:`~attnpool_flax.streaming.power_mean_state`: exponential sums of logarithms.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row; no gradient.
-      total: [..., d], the sum of exp(depth), of depths at most 0.
+      extreme: [..., d], the largest value, or the smallest for p < 0; 0 or inf for a fully masked row; a constant.
+      total: [..., d], the sum of exp(|p| depth), where depth is sign(p) log(x) minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
-      slack: [..., d], the sum of expm1(depth) / |p|, over a power of two above the count.
+      slack: [..., d], the sum of expm1(|p| depth) / |p|, divided by a power of two above the count.
       rest: [..., d], the compensation of ``slack``.
-      zeros: [..., d], 0, with the gradient of tokens that are 0, at p = 1.
+      zeros: [..., d], 0; at p = 1 it carries the gradient of tokens that are 0, whose logarithm has none.
       count: [...], int32, the number of real tokens.
       p: [..., d], the same in all chunks.
-      known: the options that are host values; static.
+      known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -164,7 +164,7 @@ class PowerMeanState(State):
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger extreme."""
+        """Merges the states of both chunks, rescaled to the common extreme."""
         logarithms = [times_sign(jnp.log(state.extreme), self.p) for state in (self, other)]
         first, second = (times_sign(state.extreme, self.p) for state in (self, other))
         extreme = times_sign(jnp.maximum(first, second), self.p)
@@ -182,18 +182,18 @@ class PowerMeanState(State):
 @pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
 @dataclass(frozen=True, eq=False)
 class LogsumexpState(State):
-    """State of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of exp(depth), the depths of values below the largest.
+    """State of :func:`~attnpool_flax.streaming.logsumexp_state`: exponential sums of values.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
-      total: [..., d], the sum of exp(scale depth), of depths at most 0.
+      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; a constant.
+      total: [..., d], the sum of exp(|scale| depth), where depth is sign(scale) x minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
-      slack: [..., d], half the sum of expm1(scale depth) / |scale|, over a power of two above the count (overflow).
+      slack: [..., d], half the sum of expm1(|scale| depth) / |scale|, divided by a power of two above the count.
       rest: [..., d], the compensation of ``slack``.
       count: [...], int32, the number of real tokens.
       scale: [..., d], the same in all chunks.
       mean: whether the result is that of a mean; static.
-      known: the options that are host values; static.
+      known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -216,7 +216,7 @@ class LogsumexpState(State):
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger exponent."""
+        """Merges the states of both chunks, rescaled to the common extreme."""
         extreme, gaps = _common_extreme(self, other)
         sums = _merge_exponents((self, other), gaps, doubled_magnitude(self.scale))
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
@@ -230,16 +230,16 @@ class LogsumexpState(State):
 @pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
 class SoftmaxState(State):
-    """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, before the division.
+    """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, not yet divided.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; infinite for a fully masked row; no gradient.
-      total: [..., d], the sum of exp(scale depth), of depths at most 0.
+      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; a constant.
+      total: [..., d], the sum of exp(|scale| depth), where depth is sign(scale) x minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
-      excess: [..., d], half the sum of exp(scale depth) depth, over a power of two above the total (overflow).
+      excess: [..., d], half the sum of exp(|scale| depth) depth, divided by a power of two above the total.
       rest: [..., d], the compensation of ``excess``.
       scale: [..., d], the same in all chunks.
-      known: the options that are host values; static.
+      known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -260,7 +260,7 @@ class SoftmaxState(State):
         return self.excess.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger exponent."""
+        """Merges the states of both chunks, rescaled to the common extreme."""
         extreme, gaps = _common_extreme(self, other)
         exponents = [scaled(below, doubled_magnitude(self.scale)) for below in gaps]
         factors = [jnp.exp(exponent) for exponent in exponents]
@@ -282,14 +282,14 @@ class SoftmaxState(State):
 
 
 def _common_extreme(a, b):
-    """Returns the extreme of two states, and half of each one's depth below it in the sign of the scale, at most 0."""
+    """Returns the common extreme of two states, and half the depth below it (at most 0) of each state's extreme."""
     extremes = [times_sign(state.extreme, a.scale) for state in (a, b)]
     largest = jnp.maximum(*extremes)
     return times_sign(largest, a.scale), [depths(own / 2, half(largest), a.scale) for own in extremes]
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, its rest, slack, its rest) of two states, ``gaps`` below the larger extreme; the scale is >= 0."""
+    """Merges (total, its rest, slack, its rest) of two states; ``gaps`` are their depths below the common extreme."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):

@@ -1,4 +1,4 @@
-"""`merge_states` and `finalize_state`: from the states of chunks to the pooled vector."""
+"""`merge_states` and `finalize_state`, which turn the states of chunks into the pooled vector."""
 
 import functools
 import inspect
@@ -27,7 +27,7 @@ def merge_states(a, b):
     Array([2.], dtype=float32)
     """
     checks.check_mergeable(a, b, state_base.kinds(), state_base.option)
-    merged = _merged(without_host_options(a), without_host_options(b))  # one compiled program for all options
+    merged = _merged(without_host_options(a), without_host_options(b))  # one compilation for all host options
     return replace(merged, known=common_host_options(a, b)) if hasattr(merged, "known") else merged
 
 

@@ -52,7 +52,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated (Kahan summation), and maxima share the gradient.
+    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated (Kahan summation), so that it does not drift.
 
     Tokens that tie for the largest value share its gradient evenly, across all chunks.
 
@@ -93,7 +93,7 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 
 def _token_state(x, mask, start, index, end, nowhere):
-    """Returns (position, token) at an index [...], or at ``end`` without a mask; ``nowhere`` and 0 for a fully masked row."""
+    """Returns (position, token) at an index [...], or at ``end`` without a mask; (``nowhere``, 0) if fully masked."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
     if x.shape[-2] == 0:
@@ -106,7 +106,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 @compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation), so that they do not drift.
+    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation) and do not drift.
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
@@ -125,7 +125,10 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
 
 
 def _in_units(weights, axis):
-    """Returns (size, mass, weights in the unit of both) of weights that are 0 at padding, with tokens along an axis."""
+    """Returns (size, mass, weights divided by the unit) of weights that are 0 at padding, as in :class:`WeightedState`.
+
+    ``axis`` is the axis of the tokens.
+    """
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, axis, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
@@ -157,7 +160,7 @@ def attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_state`: the key kernel is folded into the query, O(L d), no keys.
+    """Twin of :func:`attnpool_ref.attention_state`: O(L d), because the key kernel is folded into the query.
 
     >>> query = jnp.array([0.0, 1.0])
     >>> one, other = (attention_state(jnp.array([[first, 0.0]]), None, query) for first in (1.0, 3.0))
@@ -189,7 +192,7 @@ def multi_head_attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries, no keys.
+    """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> parameters = {"query": jnp.zeros((1, 2)), "query_kernel": kernel, "key_kernel": kernel}

@@ -1,4 +1,4 @@
-"""Chunked readouts: states and state functions of latent attention and VLAD."""
+"""Chunked readouts: states and state functions of latent attention, VLAD and gated sums."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from attnpool_flax.streaming.means import SumState
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of the transformed tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
 
 
 @compiled
@@ -47,7 +47,7 @@ def latent_attention_state(
     epsilon=1e-5,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated (Kahan summation), so that it does not drift.
+    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated (Kahan summation) and does not drift.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -94,8 +94,8 @@ class VladState(State):
     """State of :func:`~attnpool_flax.streaming.vlad_state`: compensated sums of residuals under unnormalized weights.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. A constant in the gradient.
-      sum: [..., K, d], the numerator: the sum of exp(log a - top) times the residual.
+      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. It is a constant in the gradient.
+      sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
       normalize: whether the result is divided by its norms; static.
       decided: the name of the result's dtype; empty if all data are integers.
@@ -127,7 +127,7 @@ class VladState(State):
 
 @compiled
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
-    """Twin of :func:`attnpool_ref.vlad_state`: one cluster after another, no residuals [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_state`: clusters are summed in blocks, without an array [..., L, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}
     >>> one, other = (vlad_state(jnp.array([[token]]), **parameters) for token in (1.0, 4.0))
@@ -150,7 +150,7 @@ class GatedSumState(SumState):
 def gated_sum_state(
     x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None, precision=None
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated (Kahan summation), so that it does not drift.
+    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated (Kahan summation) and does not drift.
 
     >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
     >>> one, other = (gated_sum_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0))

@@ -33,24 +33,25 @@ _MOMENTS = (
 @pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StdState(State):
-    """State of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] if the channels share them.
+    """State of :func:`~attnpool_flax.streaming.std_state`: moments, [..., d], or [..., 1] if the channels share them.
+
+    ``unit``, ``scale``, ``center`` and ``mass`` are constants in the gradient, because they cancel.
 
     Attributes:
-      unit: the unit of the weights, a power of two. Unit, scale, center and mass are constants in the gradient, as they
-        cancel.
+      unit: the unit of the weights, a power of two.
       scale: the unit of distances, a power of two.
       center: the mean, if no weight is negative.
-      mass: the sum of the weights' magnitudes, in their unit.
-      total: the sum of the weights, in their unit.
+      mass: the sum of the absolute weights, in units of ``unit``.
+      total: the sum of the weights, in units of ``unit``.
       total_rest: the compensation of ``total``.
-      squares: the sum of the squared weights, in their unit's square.
+      squares: the sum of the squared weights, in units of ``unit`` squared.
       squares_rest: the compensation of ``squares``.
-      first: the sum of weight times distance from the center: the rounding error of the center.
+      first: the sum of weight times distance from the center, which corrects the rounding error of the center.
       second: the sum of weight times squared distance.
       second_rest: the compensation of ``second``.
-      ddof: [..., 1], the option.
-      epsilon: [..., 1], the option.
-      known: the options that are host values; static.
+      ddof: [..., 1], the option ``ddof``.
+      epsilon: [..., 1], the option ``epsilon``.
+      known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -78,7 +79,7 @@ class StdState(State):
         return self.second.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, about a center between theirs."""
+        """Merges the states of both chunks, about a center between those of the states."""
         unit = jnp.maximum(self.unit, other.unit)
         ratios = [state.unit / unit for state in (self, other)]
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
@@ -111,8 +112,8 @@ class AttentiveStatisticsState(State):
     """State of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under weights exp(score - top).
 
     Attributes:
-      top: [..., d] or [..., 1], the largest score; -inf for a fully masked row. A constant in the gradient.
-      scale: the unit of distances; this and all others as in :class:`StdState`, with weights exp(score - top).
+      top: [..., d] or [..., 1], the largest score; -inf for a fully masked row. It is a constant in the gradient.
+      scale: the unit of distances. This field and those below are as in :class:`StdState`, under these weights.
       center: the mean.
       mass: the sum of the weights.
       total: the sum of the weights.
@@ -122,8 +123,8 @@ class AttentiveStatisticsState(State):
       first: the sum of weight times distance from the center.
       second: the sum of weight times squared distance.
       second_rest: the compensation of ``second``.
-      epsilon: [..., 1], the option.
-      known: the options that are host values; static.
+      epsilon: [..., 1], the option ``epsilon``.
+      known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -165,7 +166,7 @@ def _doubled(shape):
 
 
 def _merged(a, b, ratios):
-    """Merges the moments of two states whose weights are multiplied by ``ratios``, in the order of the fields."""
+    """Returns the merged moments of two states, whose weights are multiplied by ``ratios``, as a state's fields."""
     scale = jnp.maximum(a.scale, b.scale)
     masses = [state.mass * ratio for state, ratio in zip((a, b), ratios, strict=True)]
     mass = masses[0] + masses[1]
@@ -215,7 +216,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated (Kahan summation), so that they do not drift.
+    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated (Kahan summation) and do not drift.
 
     >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
     >>> finalize_state(whole)
@@ -225,7 +226,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
 
 
 def _given(x, mask, weights):
-    """Computes the unit and the moments of a chunk under given weights."""
+    """Returns the unit and the moments of a chunk under the caller's weights, in the order of the fields."""
 
     def compute(x, mask, weights):
         channels = DenseChannels(x, mask)

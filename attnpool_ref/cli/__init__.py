@@ -1,1 +1,1 @@
-"""The commands of ``attnpool``. Nothing here but ``extras`` is imported before the command line runs."""
+"""Commands of ``attnpool``, which need the extra ``cli``; they are imported only when the command runs."""

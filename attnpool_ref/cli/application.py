@@ -1,4 +1,4 @@
-"""The commands and their options; each does its work in the module of its name."""
+"""Commands of ``attnpool`` and their options; each command does its work in another module of this package."""
 
 import click
 
@@ -14,7 +14,7 @@ FILE = click.Path(dir_okay=False, writable=True, allow_dash=True)
 @click.version_option(attnpool_ref.__version__, prog_name="attnpool")
 @click.pass_context
 def application(context):
-    """Attention pooling: its definitions in NumPy, its implementation in JAX, and a judge between them."""
+    """Attention pooling: definitions in NumPy, the same functions in JAX, and a judge that compares implementations."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -25,7 +25,7 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 @application.command("list")
 @click.option("--family", "families", type=click.Choice(FAMILIES), multiple=True, help="Only these; may be repeated.")
 @click.option(
-    "--search", "words", multiple=True, metavar="WORD", help="Only rows that have this word; may be repeated."
+    "--search", "words", multiple=True, metavar="WORD", help="Only functions that have this word; may be repeated."
 )
 @click.pass_context
 def list_command(context, families, words):
@@ -39,7 +39,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a function by the name that a paper or another library has for it: ABMIL, GeM, CLS, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -54,7 +54,7 @@ def find(context, words):
 def formats_command(context, words):
     """List the trained heads of other libraries that can be loaded, with their library and required options.
 
-    With words only those that have all of them: siglip, timm, torch ...
+    With words, list only heads that have all of them: siglip, timm, torch ...
 
     Exit status: 1 where nothing is found.
     """
@@ -113,11 +113,12 @@ def show(name):
 def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
     """Judge an implementation against the oracle.
 
-    CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
+    CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
-    A child process imports and calls it.
+    A child process imports and calls the implementation.
 
-    Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or an argument of it was never judged), 130 stopped by Ctrl-C.
+    Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or another argument of
+    the implementation was never judged), 130 stopped by Ctrl-C.
     """
     from attnpool_ref.cli import check as checking
     from attnpool_ref.conformance import Candidate, Scope
@@ -128,7 +129,7 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     if layouts:
         scope["only"] = tuple(other for name in scope["only"] for other in table.in_all_layouts(name))
     scope["contract"] = scope["contract"] or candidate == "attnpool_flax"
-    found = (then or checking.run)(  # the pytest plugin has another use for the options
+    found = (then or checking.run)(  # the pytest plugin passes another function
         candidate,
         row=row,
         implementation=implementation,
@@ -151,7 +152,7 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     help="File of the picture.",
 )
 def demo(out):
-    """Pool real embeddings in both packages, and show what a wrong mask does to them."""
+    """Pool real embeddings in both packages, and plot the results of a right and of a wrong mask."""
     need_folder(out)
     missing = extras.missing("flax", "plot")
     if missing:

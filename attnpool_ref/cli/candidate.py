@@ -1,4 +1,4 @@
-"""Imports the implementation that the arguments of ``attnpool check`` name."""
+"""Import of the implementation that the arguments of ``attnpool check`` name."""
 
 import functools
 import importlib
@@ -19,14 +19,14 @@ from attnpool_ref.conformance.candidates.capture import said
 
 @dataclass(frozen=True)
 class Named:
-    """Name of an implementation on the command line; calling this object imports it, in the calling process.
+    """Name of an implementation on the command line; calling this object imports the implementation.
 
     Attributes:
       words: "my.module", "my.module:function", or a file in the module's place.
-      row: the row that the function implements, or None.
-      only: names of the rows to judge; all that are named if empty.
-      implementation: the value of an argument ``implementation``, or None.
-      calls: how it is called (:class:`~attnpool_ref.conformance.Calls`).
+      row: the attnpool function that the function implements, or None.
+      only: names of the functions to judge; if empty, ``row`` or all functions.
+      implementation: the value to pass as the argument ``implementation``, or None.
+      calls: the calling convention (:class:`~attnpool_ref.conformance.Calls`).
     """
 
     words: str
@@ -36,11 +36,11 @@ class Named:
     calls: dict[str, Any] | None = None
 
     def __call__(self):
-        """Imports it; returns the Candidate, and the names of the rows to judge (none: all of them).
+        """Imports the implementation; returns its Candidate, and the names of the functions to judge (empty for all).
 
         Raises:
-          Refused: nothing of that name can be imported, or it is not clear which row it is.
-          ValueError: it cannot be called so.
+          Refused: nothing of that name can be imported, or it is not clear which function it implements.
+          ValueError: the calling convention is not valid.
         """
         target, rows = find_candidate(self.words, self.row)
         if self.implementation is not None:
@@ -49,14 +49,14 @@ class Named:
 
 
 def find_candidate(candidate, row=None):
-    """Returns the target that an implementation's name leads to, and the rows to judge (none: all of them).
+    """Imports an implementation by its name; returns it, and the names of the functions to judge (empty for all).
 
     Args:
       candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
-      row: the row that the function implements; needless where it has the row's name.
+      row: the attnpool function that the function implements; not needed if both have the same name.
 
     Raises:
-      Refused: nothing of that name can be imported, or it is not clear which row it is.
+      Refused: nothing of that name can be imported, or it is not clear which function it implements.
     """
     module_name, _, attribute = candidate.partition(":")
     if row and not attribute:
@@ -76,10 +76,10 @@ def find_candidate(candidate, row=None):
 
 
 def forced(namespace, implementation, rows=()):
-    """Returns the functions of a namespace that take ``implementation``, each with this value, and their names.
+    """Returns the functions of a namespace that take the argument ``implementation``, with its value, and their names.
 
     Raises:
-      Refused: no function takes it.
+      Refused: no function takes this argument.
     """
     functions = {}
     for name in rows or table.BY_NAME:
@@ -111,7 +111,7 @@ def _import_file(name):
 
 def _import(name):
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # an installed command does not look there by itself
+        sys.path.insert(0, os.getcwd())  # it is not on the path of an installed command
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

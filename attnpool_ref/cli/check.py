@@ -18,13 +18,17 @@ from attnpool_ref.conformance.running.setup import Setup
 STANDARD_OUTPUT = "-"
 
 ROWS_EACH, MOST_JOBS = 8, 4
-"""Fewest rows for which one more process saves time, and most processes: each imports the framework and may need 1-2 GB."""
+"""Smallest number of functions for which one more process saves time, and largest number of processes.
+
+Each process imports the framework, and may need 1-2 GB of memory.
+"""
 
 
 def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
-    """Returns the :class:`Named` implementation and the arguments of the judge that the words of the command ask for.
+    """Returns the :class:`Named` implementation and the arguments of the judge, from the arguments of the command.
 
-    ``calls`` says how it is called (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
+    ``calls`` is the calling convention (:class:`~attnpool_ref.conformance.Calls`); ``options`` are arguments of the
+    judge.
     """
     asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:
@@ -34,16 +38,16 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
 
 def process_pool(named, quick=False, time_limit=0.0):
     """Returns a pool of processes for the implementation; ``quick`` makes JAX compile without most optimizations."""
-    environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # compiling is most of the time
+    environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # most of the time is compilation
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
 def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
-    ``files`` are the files that the report is written to as well, by format; where one of them is standard output, the
-    report in words goes to standard error. ``words`` are those of :func:`question`. Without ``jobs`` they are as many
-    as there are cores, up to a few; 0 imports and judges in this process.
+    ``files`` has the files to which the report is also written, by format. If one of them is standard output, the
+    report in words goes to standard error. ``words`` are further arguments of :func:`question`. ``jobs`` is the number
+    of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and judged in this process.
     """
     files = {kind: name for kind, name in (files or {}).items() if name}
     for name in files.values():
@@ -61,7 +65,7 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
             with process_pool(named, quick, asked.get("time_limit", 0)) as pool, progress.shown() as shown:
                 found = pool.properties
                 report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
-    except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
+    except (ValueError, ModuleNotFoundError) as error:  # an unknown name
         raise Refused(str(error)) from None
     _show(report, files, sys.stderr if piped else sys.stdout)
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
@@ -74,7 +78,7 @@ def _judged_here(named, asked, quick):
 
 
 def _show(report, files, out):
-    from attnpool_ref.cli import verdicts  # while the child process starts there is better to do
+    from attnpool_ref.cli import verdicts  # imported only now, so that the child process starts earlier
     from attnpool_ref.cli.listing import console
     from attnpool_ref.conformance import formats
 

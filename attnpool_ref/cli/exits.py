@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 
 MISUSED = 2
-"""Nothing was done: a wrong name, a file that is not there, an extra that is not installed. 1 is a verdict."""
+"""Exit status if nothing was done: a wrong name, a missing file or extra. 1 is the verdict "fail"."""
 
 NOTHING_FOUND = 1
-"""Nothing has the words that were searched for, as with grep."""
+"""Exit status of a search without a result, as of grep."""
 
 INTERRUPTED = 130
-"""Stopped by Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 
 class Refused(click.ClickException):
@@ -21,10 +21,10 @@ class Refused(click.ClickException):
 
 
 class Commands(click.Group):
-    """Commands with a separate exit status for interruption."""
+    """Group of commands that has its own exit status after Ctrl-C."""
 
     def invoke(self, ctx):
-        """Runs one of them."""
+        """Runs a command; after Ctrl-C the exit status is :data:`INTERRUPTED`."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:  # click would end with 1, which is the verdict "fail"
@@ -33,6 +33,6 @@ class Commands(click.Group):
 
 
 def need_folder(file):
-    """Refuses a file whose folder does not exist, before anything is computed."""
+    """Raises :class:`Refused` if the folder of a file does not exist; called before anything is computed."""
     if not Path(file).absolute().parent.is_dir():
         raise Refused(f"there is no folder for {file}")

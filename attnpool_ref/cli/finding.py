@@ -1,4 +1,4 @@
-"""``attnpool find``: search for a call by a name from elsewhere."""
+"""``attnpool find``: search for a function by the names that papers and other libraries have for it."""
 
 import ast
 import functools
@@ -25,7 +25,7 @@ LEGEND = (
 def run(words):
     """Prints the entries that have all of the words, and returns the exit status."""
     entries = [entry for group in names.GROUPS for entry in group.shown]
-    words = " ".join(words).split()  # one argument may hold several
+    words = " ".join(words).split()  # an argument of the command may have several words
     found = search(words, entries)
     if not found:
         known = [name for entry in entries for name in (*entry.names, *entry.functions)]
@@ -41,7 +41,7 @@ def run(words):
 
 
 def search(words, entries):
-    """Searches names, calls and sources for all of the words; an exact name or function comes first, then other names."""
+    """Returns the entries whose names, call, module or source have all of the words; exact names come first."""
     sought = "".join(matching.pieces("".join(words)))
 
     def distance(entry):
@@ -59,7 +59,7 @@ def search(words, entries):
 
 @functools.cache
 def modules():
-    """The names of attnpool_flax's modules, read and not imported: they need JAX."""
+    """Returns the names of the module classes of attnpool_flax, from its stub: importing them needs JAX."""
     spec = find_spec("attnpool_flax")
     folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
     stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
@@ -67,7 +67,7 @@ def modules():
     modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
     return frozenset(
         alias.name for alias in modules if alias.asname and alias.name[0].isupper()
-    )  # "import X as X": offered
+    )  # "import X as X" makes a name public
 
 
 def module_of(entry):
@@ -78,7 +78,7 @@ def module_of(entry):
 def _print(out, entry):
     first, *others = entry.names
     out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
-    for line in entry.call.splitlines():  # code stays whole where it can: it is there to be copied
+    for line in entry.call.splitlines():  # lines of code are not broken if they fit, so that they can be copied
         lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
         out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
     facts = Table.grid(padding=(0, 2))

@@ -32,7 +32,7 @@ def list_formats(words=()):
         print(f"No format has {' '.join(words)!r}.{hint} `attnpool formats` lists them.", file=sys.stderr)
         return NOTHING_FOUND
     out = console()
-    for row in sorted(rows, key=lambda row: [row.name] != words):  # the one of that name first
+    for row in sorted(rows, key=lambda row: [row.name] != words):  # a format with exactly this name comes first
         out.print(Text.assemble((row.name, "bold"), "  ", (row.module, "cyan")))
         out.print(Padding(Text(row.title), (0, 0, 0, 4), expand=False))
         facts = Table.grid(padding=(0, 2))
@@ -78,7 +78,7 @@ def inspect(file):
 
 
 def given(row):
-    """Describes the options that a call of ``load`` must give, and the defaults of the others."""
+    """Describes the options that a call of ``load`` must have, and the defaults of the others."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     must = [name for name, default in options.items() if default == GIVEN]
     words = ", ".join(must) or "nothing"
@@ -88,7 +88,7 @@ def given(row):
         f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)
     ]
     if isinstance(row.num_heads, int):
-        defaults.insert(0, f"heads of {row.num_heads}")
+        defaults.insert(0, f"heads of width {row.num_heads}")
     return f"{words}; by default {', '.join(defaults)}" if defaults else words
 
 
@@ -97,7 +97,7 @@ def _is_default(default):
 
 
 def load_of(row, source=None, prefix=None, asked=None):
-    """Returns the call that loads such a head; ``...`` marks the arguments that the caller must give."""
+    """Returns code that loads a head of this format; ``...`` marks the values that the caller must fill in."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     if asked is None:
         asked = [name for name, default in options.items() if default == GIVEN]

@@ -1,4 +1,4 @@
-"""``attnpool list``: the table, by family, in columns if the terminal is wide enough."""
+"""``attnpool list``: the table of functions, by family, in columns if the terminal is wide enough."""
 
 import itertools
 import os
@@ -13,18 +13,18 @@ from attnpool_ref import table
 from attnpool_ref.cli import matching
 from attnpool_ref.cli.exits import NOTHING_FOUND
 
-UNBOUNDED = 160  # columns where no terminal sets them
+UNBOUNDED = 160  # columns of output that does not go to a terminal
 TABULAR = 130  # columns; below, names and definitions would be cut into pieces
 
 
 def console(file=None):
-    """Returns a console as wide as the terminal, or wide enough for the tables without one."""
+    """Returns a console as wide as the terminal; without a terminal, wide enough for the tables."""
     file = file or sys.stdout
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 
 
 def run(families=(), words=()):
-    """Prints the rows of these families (none: of all) that have all of the words, and their sources.
+    """Prints the functions of these families (empty for all) that have all of the words, and their sources.
 
     Returns the exit status.
     """

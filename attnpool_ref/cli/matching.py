@@ -1,4 +1,4 @@
-"""Words that people search for, held against names as they are written: MaxSim is max-sim and max sim."""
+"""Matching of search words with names in any spelling: "max-sim" and "max sim" match MaxSim."""
 
 import difflib
 import functools
@@ -6,10 +6,13 @@ import re
 import unicodedata
 
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
-"""A part of a name: a run of capitals, a word, a number, one Chinese character."""
+"""Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
 ENOUGH = 3
-"""Letters of a further part that make it meant: "hopfield pool" is HopfieldPooling, "berts" is not BERT; sentence."""
+"""Smallest number of letters by which a word matches the beginning of a part of a name that is not its first.
+
+So "hopfield pool" matches HopfieldPooling, but "berts" does not match the text "BERT; sentence".
+"""
 
 
 @functools.cache
@@ -27,7 +30,7 @@ def pieces(text):
 
 
 def has(text, word):
-    """Returns whether the word begins where a part of the text begins; separators inside do not matter.
+    """Returns whether the text has the word at the beginning of one of its parts; separators in the word do not matter.
 
     >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
     (True, True, False)
@@ -44,7 +47,7 @@ def _joined(text):
 
 
 def _begins(parts, sought):
-    """Returns whether these parts, joined, begin with the word."""
+    """Returns whether the joined parts begin with the word; see :data:`ENOUGH` for a word that ends within a part."""
     for place, part in enumerate(parts):
         if part.startswith(sought):
             return place == 0 or part == sought or len(sought) >= ENOUGH
@@ -55,7 +58,7 @@ def _begins(parts, sought):
 
 
 def has_all(text, words):
-    """Returns whether the text has each of the words, or all of them as one name."""
+    """Returns whether the text has each of the words, or all of them joined as one name."""
     return all(has(text, word) for word in words) or has(text, "".join(words))
 
 

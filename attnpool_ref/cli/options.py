@@ -13,31 +13,35 @@ from attnpool_ref.cli.exits import Refused
 
 
 class FunctionName(click.ParamType):
-    """The name of a function in the table; a wrong one is refused with the nearest names."""
+    """Type of an option whose value is the name of an attnpool function; the error for others has the nearest names."""
 
     name = "name"
 
     def convert(self, value, param, ctx):
-        """Returns the name as it is."""
+        """Returns the name unchanged.
+
+        Raises:
+          Refused: there is no such function.
+        """
         try:
             return table.get(value).name
         except ValueError as error:
             raise Refused(str(error)) from None
 
     def shell_complete(self, ctx, param, incomplete):
-        """Offers the names of the table."""
+        """Returns the names of functions that begin with ``incomplete``."""
         return [CompletionItem(name) for name in table.BY_NAME if name.startswith(incomplete)]
 
 
 class JudgingCommand(click.Command):
-    """A command that also takes the options of the judge, which are imported at its first use."""
+    """A command that also takes the options of the judge, which are imported when they are first needed."""
 
     _own: list[click.Parameter]
     _all: list[click.Parameter] | None = None
 
     @property
     def params(self):
-        """All parameters: arguments, options of the judge, and then the command's own."""
+        """All parameters: first the arguments, then the options of the judge, then the command's own options."""
         if self._all is None:
             arguments = [each for each in self._own if isinstance(each, click.Argument)]
             self._all = [*arguments, *_options_of_the_judge(), *(each for each in self._own if each not in arguments)]
@@ -79,14 +83,14 @@ def _option(each):
 
 
 def values_of(kind, given):
-    """Takes the options of a dataclass out of the parameters of a call, as values of its fields.
+    """Removes the options of a dataclass from the command's parameters, and returns them as values of its fields.
 
     Args:
       kind: :class:`Scope` or :class:`Candidate`.
       given: the parameters of the command, by name; the options are removed.
 
     Raises:
-      click.UsageError: a pair has no equals sign or nothing on one side, or a value is refused.
+      click.UsageError: a pair has no equals sign or nothing on one side of it, or a value is not valid.
     """
     found = {}
     for each in fields(kind):
@@ -123,7 +127,7 @@ def _size(declared, key, text):
 
 
 def _literal(declared, key, text):
-    """Returns a number, a truth value or None as Python writes it, or else the text itself."""
+    """Returns the value of a Python literal, such as 1, True or None; any other text unchanged."""
     del declared, key
     try:
         return ast.literal_eval(text)

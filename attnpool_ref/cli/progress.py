@@ -1,4 +1,4 @@
-"""Progress of the judge and its estimated remaining time: a bar on a terminal, plain lines elsewhere."""
+"""Progress of the judge with the estimated remaining time: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def shown():
-    """Returns a bar or lines, on stderr: stdout holds only the report."""
+    """Returns a progress bar, or lines if there is no terminal, on stderr: stdout has only the report."""
     return _Bar() if sys.stderr.isatty() else Lines()
 
 
@@ -55,7 +55,7 @@ class _Bar:
 
 
 class Lines:
-    """Lines of progress, called as ``progress(done, total, label)``: each label once, with the remaining time."""
+    """Lines of progress, called as ``progress(done, total, label)``: one for each label, with the remaining time."""
 
     def __init__(self):
         self._rest, self._last = _Rest(), None

@@ -1,6 +1,6 @@
-"""``attnpool show``: one function, its definition and its implementation side by side.
+"""``attnpool show``: one function, with its definition in NumPy and its implementation in JAX side by side.
 
-Both are read as text, without importing JAX.
+Both are read as text, so that JAX is not imported.
 """
 
 import ast
@@ -41,7 +41,7 @@ MARKS = {
     ":bool": "a boolean array of exactly these axes",
     "->": "the result, or a tuple of results",
 }
-"""Legend of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order of their use."""
+"""Explanations of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order in which they are shown."""
 
 _MARKED = {
     "[..., L, d]": r"\[\.\.\.",
@@ -56,13 +56,13 @@ _MARKED = {
 
 
 def mark_stands_in(mark, shapes):
-    """Returns whether a row's shapes have this mark."""
+    """Returns whether the shapes of a function have this mark."""
     return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
 
 
 @dataclass(frozen=True)
 class Source:
-    """Source of one function, followed by the functions of its file that it calls."""
+    """Source code of one function, and of the functions in its file that it calls."""
 
     place: str
     signature: str
@@ -72,7 +72,7 @@ class Source:
 
 
 def run(name):
-    """Prints the row called ``name``."""
+    """Prints the function called ``name``."""
     row = table.get(name)
     oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
     out = console()
@@ -81,7 +81,7 @@ def run(name):
 
 
 def read_source(package, row):
-    """Returns the source of a row's function in a package, or None; the package is not imported."""
+    """Returns the source of a function in a package, or None; the package is not imported."""
     spec = find_spec(package)
     for directory in (spec and spec.submodule_search_locations) or ():
         folder = Path(directory)
@@ -108,7 +108,7 @@ def _find(path, name, root):
 
 
 def _packed(package, row):
-    """Returns the source of a packed function, which is derived from the dense one: that one's, under its own signature."""
+    """Returns the source of the dense function from which a packed one is derived, with the packed one's signature."""
     name = row.name.removeprefix("segment_")
     dense = read_source(package, table.get(name))
     if dense is None:
@@ -132,12 +132,12 @@ def _arguments(docstring):
 
 
 def _plain(text):
-    """Removes the markup from a docstring."""
+    """Returns the text of a docstring without its markup."""
     return re.sub(r"\\(?=[a-z])", "", re.sub(r":\w+:`~?([^`]*)`", r"\1", text)).replace("`", "")
 
 
 def _with_called(function, functions):
-    """Returns the function and those that it calls in its file, in the file's order, except other rows."""
+    """Returns a function, then those that it calls in its file, in file order, without other attnpool functions."""
     reached, waiting = {function.name: function}, [function]
     while waiting:
         names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
@@ -148,7 +148,7 @@ def _with_called(function, functions):
 
 
 def _text(function, lines):
-    """Returns the lines of a function with only the first paragraph of its docstring, as the rest is shown above."""
+    """Returns the lines of a function with the first paragraph of its docstring; the rest is shown above the code."""
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
     kept = lines[first - 1 : function.end_lineno]
     if ast.get_docstring(function) is None:

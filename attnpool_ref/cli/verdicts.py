@@ -13,7 +13,7 @@ STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "miss
 
 
 def render(report, out):
-    """Prints the causes, the table, what was skipped, each guarantee, and the smallest failing case as plain text."""
+    """Prints the causes, the table, skipped checks, the results of guarantees, and the smallest failing case."""
     for row in report.rows:
         for cause in words.causes(row):
             out.print(Text(f"{row.name}: {cause}", "bold red"))
@@ -38,7 +38,7 @@ def render(report, out):
 
 
 def _print_rows(report, out):
-    """Prints a table with a column or a line for each dtype, or no table, depending on the width."""
+    """Prints the functions as a table with a column or a line for each dtype; on a narrow terminal as plain lines."""
     dtypes = list(dict.fromkeys(dtype for row in report.rows for dtype in row.cells))
     name = max([len(row.name) for row in report.rows], default=0)
     if out.width >= name + 44 + 21 * len(dtypes):
@@ -72,7 +72,7 @@ def _status(row):
 
 
 def _promised(report):
-    """Yields lines about each guarantee: of rows that broke one, and of a single row."""
+    """Yields lines about each guarantee, for functions with a broken one, or if only one function was judged."""
     for row in report.rows:
         broken = [kept for kept in row.broken if not kept.follows_from]
         if not broken and (len(report.rows) > 1 or not row.cases):
@@ -116,7 +116,7 @@ def _smallest(report):
 
 
 def _cell(cell):
-    """Formats both errors of one dtype, each with its allowed error."""
+    """Formats the errors of result and gradient in one dtype, each with its allowed error."""
     if cell is None or (cell.forward is None and cell.gradient is None):
         return Text("n/a", "dim")
     return Text("  ").join(_measure(measure) for measure in (cell.forward, cell.gradient))
@@ -142,7 +142,7 @@ def _number(value):
 
 
 def _held(row):
-    """Formats the number of guarantees that held, out of those that were judged."""
+    """Formats the number of guarantees that held and the number that were judged, such as 30/31."""
     statuses = [kept.status for kept in row.promises.values()]
     judged = len(statuses) - statuses.count("n/a")
     if not judged:
@@ -151,7 +151,7 @@ def _held(row):
 
 
 def _promises(row):
-    """Formats the number that held, and the names of the broken ones that no other explains or that are waived."""
+    """Formats the number of guarantees that held, and the names of broken ones: unexplained ones, then waived ones."""
     text = _held(row)
     text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
     return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")

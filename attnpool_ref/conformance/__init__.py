@@ -1,4 +1,4 @@
-"""The judge: checks any implementation of the table's functions against the oracle.
+"""The judge: checks an implementation of any attnpool function against the oracle, the definitions in ``attnpool_ref``.
 
 >>> import attnpool_ref
 >>> from attnpool_ref import conformance
@@ -13,13 +13,13 @@ JUnit XML and HTML. Both take the options of a :class:`Scope`, and the calling c
 >>> conformance.check(with_padding_mask, "mean_pooling", padding_true=True)
 
 ===============  ====================================================================
-scope, option    the options, each declared once
-cases            arguments drawn from the shapes of a row
+scope, option    the options of the judge, each declared once
+cases            arguments of test calls, drawn from the shapes in :mod:`attnpool_ref.table`
 candidates       implementations under test: calling conventions, array families
-checks           all checks, listed on one screen, and the tolerances
+checks           all checks, listed in its ``__init__``, and the tolerances
 causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
-running          cases and checks of each function, in threads and processes
+running          runs the checks of each function on its cases, in threads and processes
 printing         reports as JSON, JUnit XML and HTML; ``formats`` is their public name
 ===============  ====================================================================
 """

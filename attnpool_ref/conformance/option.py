@@ -1,8 +1,8 @@
 """Declaration of the options of the judge: default, help, name on the command line and validation, in one place.
 
 An option is a field of :class:`~attnpool_ref.conformance.Scope` (what is judged) or of
-:class:`~attnpool_ref.conformance.Candidate` (how it is called), made by :func:`option`. The functions of the judge take their
-signatures and the command its options from these fields.
+:class:`~attnpool_ref.conformance.Candidate` (how the implementation is called), made by :func:`option`. The signatures
+of ``judge`` and ``check`` and the options of ``attnpool check`` are made from these fields.
 """
 
 import functools
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 WIDTH = 116
-"""Columns of the help, without its indentation."""
+"""Width in columns of the options' help in docstrings, without its indentation."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,13 @@ class Option:
       says: the option's help in Python.
       flag: the option's name on the command line, such as "--dtype", or "" if the command does not have it.
       help: the option's help on the command line.
-      kind: "flag", "text", "number", "count" (an integer from 0), "choice", "choices", "names", "functions" (names in the
-        table), or of KEY=VALUE "pairs", "sizes" and "literals" (texts, positive integers, and Python literals).
-      choices: the values of a "choice" and of "choices".
+      kind: the form of the value on the command line: "flag", "text", "number", "count" (an integer of at least 0),
+        "choice" (one of ``choices``), "choices" (several of them), "names", "functions" (names of attnpool functions);
+        or KEY=VALUE, where the values are texts ("pairs"), positive integers ("sizes") or Python literals ("literals").
+      choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
-      command_default: the default of the command, if it is not that of Python.
+      command_default: the default on the command line; ``...`` if it is the same as in Python.
     """
 
     says: str = ""
@@ -46,8 +47,8 @@ def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the
     """Returns a dataclass field that is an option.
 
     Args:
-      default: the option's default; a type means a new object of that type.
-      says: the option's help in Python, unless the docstring of the dataclass has it.
+      default: the option's default; if it is a type, such as ``dict``, each instance gets a new object of this type.
+      says: the option's help in Python; empty if the docstring of the dataclass describes the field.
       check: validates the value and returns it in the form that the field holds.
       **on_the_command_line: the other fields of :class:`Option`.
     """
@@ -65,21 +66,21 @@ def options_of(kind):
 
 
 def validate(instance):
-    """Replaces each field of a frozen dataclass by the value that its check returns."""
+    """Replaces each field of a frozen dataclass by the value that its ``check`` (see :func:`option`) returns."""
     for each in fields(instance):
         if each.metadata.get("check"):
             object.__setattr__(instance, each.name, each.metadata["check"](getattr(instance, each.name)))
 
 
 def takes_options_of(kind, without=(), **defaults):
-    """Decorates a function: its ``**options`` have the names, defaults and help of a dataclass's options.
+    """Returns a decorator that gives a function's ``**options`` the names, defaults and help of a dataclass's options.
 
-    The signature shows them, and so does the docstring, in place of its line about ``**options``.
+    The options appear in the function's signature, and in its docstring in place of the line about ``**options``.
 
     Args:
       kind: the dataclass.
-      without: names that the function refuses.
-      **defaults: defaults of the function that differ.
+      without: names of options that the function does not take.
+      **defaults: defaults that differ from those of the dataclass.
     """
     own = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}
 
@@ -109,7 +110,7 @@ def takes_options_of(kind, without=(), **defaults):
 
 def _documented(text, own):
     lines = [f"{name}: {each.metadata['option'].says}" for name, each in own.items()]
-    lines.append("**calls: the calling convention, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.")
+    lines.append("**calls: the calling convention: the fields of :class:`~attnpool_ref.conformance.Candidate`.")
     wrapped = [
         textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
         for line in lines

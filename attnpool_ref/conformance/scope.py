@@ -1,4 +1,4 @@
-"""Scope of a judgement: what is judged, and how thoroughly. Each option is declared here, once."""
+"""Scope of a judgment: which functions, dtypes and checks are judged. Each option is declared here, once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,13 @@ from attnpool_ref.conformance.report import waivers
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 TIME_LIMIT = 60.0
-"""Seconds for one call of an implementation, its compilation included."""
+"""Default limit in seconds for one call of an implementation, including its compilation."""
 
 SIMPLE = ("smallest", "fullest")
-"""The configurations that are judged in each dtype and with gradients whatever ``options`` says."""
+"""Titles of the calls with the fewest and with the most arguments, which are judged in each dtype and with gradients.
+
+Calls with other titles are judged so only if ``Scope.options`` is True.
+"""
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("options", "partial", "laws"), False
@@ -43,14 +46,14 @@ def _waivers(waive):
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Scope of a judgement: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
+    """Scope of a judgment: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
 
     ``help(attnpool_ref.conformance.judge)`` explains each option.
     """
 
     only: tuple[str, ...] = option(
         (),
-        "names of functions in the table; all of them if empty.",
+        "names of the attnpool functions to judge; all of them if empty.",
         _functions,
         flag="--only",
         kind="functions",
@@ -59,7 +62,7 @@ class Scope:
     )
     dtypes: tuple[str, ...] = option(
         DTYPES,
-        "names of dtypes.",
+        "names of the dtypes to judge; many checks run only in the first one.",
         _dtypes,
         flag="--dtype",
         kind="choices",
@@ -67,14 +70,15 @@ class Scope:
         help="Judge only this dtype; may be repeated.",
         command_default=(),
     )
-    strict: bool = option(False, "a function that the implementation lacks fails; those in ``only`` always do.")
+    strict: bool = option(False, "a function that the implementation lacks fails; one named in ``only`` always does.")
     shapes: tuple[str, ...] = option(
         cases.SHAPES,
-        "names of the shapes (``cases.SHAPES``) that the first dtype is judged on besides the mixed batch.",
+        "names of further shapes (``cases.SHAPES``) to judge in the first dtype, besides a batch of five examples with "
+        "different masks.",
         tuple,
     )
     gradients: bool | tuple[str, ...] = option(
-        True, "judge gradients, if the arrays have them: in all dtypes, or in those that are named."
+        True, "judge gradients, if the array library has them: in all dtypes, or in those that are named."
     )
     laws: bool = option(
         True,
@@ -83,11 +87,14 @@ class Scope:
     )
     options: bool = option(
         True,
-        "judge other values of options, and calls without masks, in all dtypes and with gradients; otherwise only in the "
-        "first dtype, without gradients.",
+        "judge other values of the function's options, and calls without masks, in all dtypes and with gradients; if "
+        "False, only in the first dtype, without gradients.",
     )
     partial: bool = option(True, "in the first dtype, also judge calls that omit some arguments, and ties and edges.")
-    long: bool = option(True, "also judge sums over many tokens: a million in float32, thousands in narrower dtypes.")
+    long: bool = option(
+        True,
+        "also judge sums over many tokens: 70,000 in float32 (with ``contract`` a million), 4,100 in narrower dtypes.",
+    )
     refusals: bool = option(
         False,
         "also judge bad input: it must raise a TypeError or a ValueError.",
@@ -102,22 +109,22 @@ class Scope:
     )
     mixed: bool = option(
         False,
-        "require the dtype of the contract for arguments of several dtypes; otherwise an error, or a result that is right to "
-        "the rounding of another dtype, is a note.",
+        "for arguments of several dtypes, require the result dtype of attnpool's contract; otherwise an error, or a "
+        "result that is right up to the rounding of another dtype, is a note in the report.",
         flag="--mixed",
         help="Also test arguments of several dtypes for the dtype of the contract.",
     )
     broadcasting: bool = option(
         False,
-        "require masks of integers, and masks and biases of a lower rank or with axes of 1; otherwise a wrong result for them "
-        "is a note.",
+        "require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1; "
+        "otherwise a wrong result for them is a note in the report.",
         flag="--broadcasting",
         help="Also test masks of integers, of a lower rank, and with axes of 1.",
     )
     contract: bool = option(
         False,
-        "require all that the contract guarantees beyond the default, including ``mixed`` and ``broadcasting``, but neither "
-        "``refusals`` nor ``integers``.",
+        "require all guarantees of attnpool's contract (``docs/contract.md``), including ``mixed`` and "
+        "``broadcasting``, but neither ``refusals`` nor ``integers``.",
         flag="--contract",
         help="Test all guarantees of attnpool itself; always on for the default CANDIDATE.",
     )
@@ -134,22 +141,24 @@ class Scope:
     )
     examples: int = option(
         0,
-        "the number of further calls in which hypothesis searches for a wrong result, for each function, in the first dtype.",
+        "for each function, the number of further calls in which hypothesis searches for a wrong result, in the first "
+        "dtype.",
         flag="--examples",
         kind="count",
         metavar="N",
-        help="Search N more calls of each row for a wrong result (hypothesis).",
+        help="Search N more calls of each function for a wrong result (hypothesis).",
     )
     time_limit: float = option(
         TIME_LIMIT,
-        "seconds for one call, its compilation included; a call that takes longer ends the judging of its function.",
+        "seconds for one call, including its compilation; a call that takes longer ends the judging of its function.",
         flag="--time-limit",
         kind="number",
         help="Seconds for one call.",
     )
     seed: str = option(
         "",
-        "draws other cases; without it they derive from their names, and are the same on every machine.",
+        "a text that changes the random numbers of all cases; without it they derive from the cases' names only, and "
+        "are the same on every machine.",
         str,
         flag="--seed",
         kind="text",
@@ -158,14 +167,15 @@ class Scope:
     jobs: int = option(
         1,
         "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or more, "
-        "each child process judges one function at a time, and imports the implementation or receives a copy by ``pickle``; an "
-        "implementation that cannot be sent so, such as a function of a notebook or a script, is judged in this process. 0 "
-        "judges in this thread, one function after another, without ``time_limit`` and without capturing output, for debuggers.",
+        "each child process judges one function at a time, and imports the implementation or receives a copy by "
+        "``pickle``; an implementation that cannot be pickled, such as a function of a notebook or a script, is judged "
+        "in this process. 0 judges in this thread, one function after another, without ``time_limit`` and without "
+        "capturing output, for debuggers.",
         flag="--jobs",
         kind="count",
         metavar="N",
-        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 rows. 0 judges in "
-        "this process, for debuggers: without a time limit, and with its output on the screen.",
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions. 0 "
+        "judges in this process, for debuggers: without a time limit, and with its output on the screen.",
         command_default=None,
     )
 
@@ -174,7 +184,7 @@ class Scope:
 
     @property
     def demands(self) -> frozenset[str]:
-        """The optional checks that are requested, as a subset of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`."""
+        """The requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`."""
         if self.contract:
             return OPTIONS
         return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
@@ -184,7 +194,7 @@ class Scope:
         return dtype == self.dtypes[0]
 
     def judges_whole(self, case):
-        """Returns whether a case is judged in every dtype and with gradients."""
+        """Returns whether a case is judged in every dtype and with gradients, not only in the first without them."""
         return self.options or case.title.partition(", ")[0] in SIMPLE
 
     def differentiates(self, dtype):
@@ -193,6 +203,6 @@ class Scope:
 
 
 def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into those of a :class:`Scope` and the others, which say how an implementation is called."""
+    """Splits keyword arguments into those of a :class:`Scope` and the others, which are the calling convention."""
     own = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
     return own, {key: value for key, value in given.items() if key not in own}

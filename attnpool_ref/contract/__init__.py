@@ -1,8 +1,9 @@
 """Argument checks and their messages, shared by both packages. No arithmetic on data.
 
-:func:`bind` gives every argument a name. :func:`resolve` compares shapes and dtypes with the function's row
-(:mod:`attnpool_ref.table.language`) and returns a :class:`Call`; it reads no values, and can therefore run while JAX traces,
-once per signature. :func:`check_values` checks masks, lengths and segment numbers in host arrays.
+:func:`bind` gives every argument of a call its name. :func:`resolve` compares shapes and dtypes with the row of the
+function (:mod:`attnpool_ref.table.language`) and returns a :class:`Call`. It reads no values, so it can run while JAX
+traces, once for each signature. :func:`check_values` checks the values of masks, lengths and segment numbers in host
+arrays.
 """
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric

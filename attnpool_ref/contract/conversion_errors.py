@@ -17,9 +17,10 @@ def refuse(name, key, value, error=None):
 
     Args:
       name: the function's name.
-      key: the argument's.
+      key: the argument's name.
       value: the argument.
-      error: NumPy's exception if the conversion was tried; its text then replaces the suggestion "np.asarray".
+      error: the exception of NumPy if the conversion was tried; its text then takes the place of the suggestion
+        "np.asarray".
     """
     ragged = "ragged " if is_ragged(value) else ""
     found = repair(name, key, value, error is None)
@@ -77,7 +78,7 @@ def _arguments(name):
 
 
 def _mask_of(arguments, key):
-    """Returns the code that passes the mask of a masked array, or "". A token with a masked number is masked."""
+    """Returns code that passes the mask of a masked array, or "". A token with a masked number becomes padding."""
     if key not in arguments or arguments[key].kind not in ("data", "parameter"):
         return ""
     axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"
@@ -89,7 +90,7 @@ def _mask_of(arguments, key):
             return f"{name}=~{whole}"
         if own == axes[:-1] and (len(own) > 1 or arguments[key].batched):
             return f"{name}=~{whole}.any(-1)"
-        if len(own) == len(axes) == 2 and own[1] == axes[0]:  # over pairs: of keys, and of queries
+        if len(own) == len(axes) == 2 and own[1] == axes[0]:  # a mask over pairs, from masked keys or masked queries
             return f"{name}=~{whole}.any(-1)[..., None, :]"
         if len(own) == len(axes) == 2 and own[0] == axes[0]:
             return f"{name}=~{whole}.any(-1)[..., None]"

@@ -12,11 +12,12 @@ from attnpool_ref.contract import conversion_errors, docstrings
 def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
     """Turns the body of a definition into the public function.
 
-    The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller gives
-    lengths), and numbers as floats. The result is cast to the dtype of the arguments (``docs/contract.md``).
+    The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller
+    gives lengths), and numbers as floats. The result of the body is cast to the result dtype that follows from the
+    arguments (``docs/contract.md``).
 
     Args:
-      function: the body; its name is that of its row.
+      function: the body, which has the name of its row in the table.
       as_they_come: arrays that the body receives in the caller's dtype, because it converts them in blocks.
     """
     if function is None:
@@ -27,7 +28,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
     resolved = {}
 
     def checked(args, kwargs):
-        """Returns (the arguments for the body, the :class:`~attnpool_ref.contract.Call`)."""
+        """Returns (arguments for the body by name, the :class:`~attnpool_ref.contract.Call`)."""
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = as_array(row.name, key, values[key])
@@ -67,7 +68,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
 
 CACHE_SIZE = 256
-"""Number of signatures of calls in the cache of a definition."""
+"""Largest number of call signatures in the cache of a definition."""
 
 
 def _resolve_once(row, values, resolved):
@@ -90,8 +91,8 @@ def as_array(name, key, value):
     """Converts an argument with ``np.asarray``; leaves None and text unchanged, which later checks reject.
 
     Raises:
-      TypeError: NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
-      ValueError: a masked array.
+      TypeError: if NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
+      ValueError: if it is a masked array.
     """
     if value is None or isinstance(value, (str, bytes)):
         return value
@@ -102,8 +103,8 @@ def as_array(name, key, value):
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         if not hasattr(getattr(value, "dtype", None), "name"):  # not an array of JAX
             conversion_errors.refuse(name, key, value, error)
-        contract.refuse_non_numeric(name, key, value)  # PRNG keys
-        raise  # JAX's message about a tracer, or a deleted array
+        contract.refuse_non_numeric(name, key, value)  # raises for PRNG keys
+        raise  # an error of JAX about a tracer or a deleted array
 
 
 def _full_mask(mask, argument, call, values):

@@ -1,24 +1,24 @@
-"""Docstrings as structures: a summary, paragraphs, the entries of each section, an example; read, changed and written."""
+"""Parser and writer of docstrings: a summary, paragraphs, sections with entries, an example."""
 
 import inspect
 import textwrap
 from dataclasses import dataclass, field, replace
 
 TITLES = ("Args", "Returns", "Raises", "Source", "In JAX", "Packed")
-"""Sections, in their order. ``Packed`` is no part of a function's help: it has what only the packed function's says."""
+"""Titles of sections, in their order. ``Packed`` has text for the packed function only, and is not shown in help."""
 
 WIDTH = 120
 
 
 @dataclass
 class Docstring:
-    """One docstring.
+    """Parts of one docstring.
 
     Attributes:
-      paragraphs: the summary and what follows it, before the first section.
-      sections: by title the lines of a section.
-      example: the example, or empty.
-      packed_example: that of the section ``Packed``, or empty.
+      paragraphs: the summary and the paragraphs after it, before the first section.
+      sections: the lines of each section, by its title.
+      example: the example, or an empty text.
+      packed_example: the example in the section ``Packed``, or an empty text.
     """
 
     paragraphs: list[str]
@@ -27,7 +27,7 @@ class Docstring:
     packed_example: str = ""
 
     def entries(self, title):
-        """Returns the entries ``name: text`` of a section, by name; none if there is no such section."""
+        """Returns the entries ``name: text`` of a section, by name; an empty dict if there is no such section."""
         found, name = {}, ""
         for line in self.sections.get(title, "").splitlines():
             if line.startswith(" "):  # continues an entry
@@ -38,16 +38,16 @@ class Docstring:
         return found
 
     def with_section(self, title, text):
-        """Returns the docstring with another text of a section; without the section if the text is empty."""
+        """Returns a copy with another text of a section, or without the section if the text is empty."""
         return replace(self, sections=self.sections | {title: text})
 
     def with_entries(self, title, entries):
-        """Returns the docstring with more entries at the end of a section, a text for each name, filled into lines."""
+        """Returns a copy with more entries at the end of a section: a dict from names to texts, which are wrapped."""
         lines = [self.sections.get(title, ""), *(filled(f"{name}: {text}", "  ") for name, text in entries.items())]
         return self.with_section(title, "\n".join(filter(None, lines)))
 
     def without_packed(self):
-        """Returns the docstring without what only the packed function's says."""
+        """Returns a copy without the section ``Packed`` and its example."""
         sections = {title: text for title, text in self.sections.items() if title != "Packed"}
         return replace(self, sections=sections, packed_example="")
 
@@ -60,7 +60,7 @@ class Docstring:
 
 
 def parse(text):
-    """Reads the docstring that :func:`inspect.getdoc` returns; empty if Python strips docstrings (``-OO``)."""
+    """Parses the text that :func:`inspect.getdoc` returns; empty if Python strips docstrings (``-OO``)."""
     found = Docstring([])
     title = None
     for block in filter(None, (text or "").split("\n\n")):
@@ -81,17 +81,17 @@ def parse(text):
 
 
 def of(function):
-    """Reads a function's docstring."""
+    """Parses a function's docstring."""
     return parse(inspect.getdoc(function))
 
 
 def help_text(function):
-    """Returns the docstring of a function without its section ``Packed``, which is only for the packed function's."""
+    """Returns the docstring of a function without its section ``Packed``, which is for the packed function only."""
     found = of(function)
     return function.__doc__ if "Packed" not in found.sections else str(found.without_packed())
 
 
 def filled(text, subsequent_indent=""):
-    """Returns a paragraph of a section, filled into lines."""
+    """Wraps a paragraph of a section to the line width."""
     options = {"break_long_words": False, "break_on_hyphens": False}
     return textwrap.fill(" ".join(text.split()), WIDTH - 2, subsequent_indent=subsequent_indent, **options)

@@ -1,4 +1,4 @@
-"""Dtypes that arguments may have, and promotion to the dtype of the result."""
+"""Dtypes that arguments may have, and their promotion to the dtype of the result."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from attnpool_ref.table.language import INTEGERS
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
-MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # every other boolean array is a mask
+MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # of any other boolean array: POLARITY
 
 _NARROW = re.compile(r"(u?int|float)\d")
 
@@ -23,9 +23,9 @@ def name_of(dtype):
 
 
 def kind_of(dtype):
-    """Returns NumPy's letter for a dtype of numbers, also of ml_dtypes (for which NumPy has V); "" for any other."""
+    """Returns NumPy's kind letter of a numeric dtype, or ""; for dtypes of ml_dtypes NumPy itself says V."""
     if not isinstance(dtype, np.dtype):
-        return ""  # a PRNG key's
+        return ""  # the dtype of PRNG keys in JAX
     if dtype.kind in "buifc":
         return dtype.kind
     if name_of(dtype) == "bfloat16":
@@ -35,7 +35,7 @@ def kind_of(dtype):
 
 
 def common_dtype(dtypes):
-    """Promotes the floating dtypes of a call's arguments to one; None if there are none."""
+    """Promotes the floating dtypes of arguments to one (float16 and bfloat16 to float32); None if there are none."""
     floats = {name_of(dtype): dtype if dtype.isnative else dtype.newbyteorder("=") for dtype in dtypes}
     for wide in ("float64", "float32"):
         if wide in floats:
@@ -61,7 +61,7 @@ def refuse_non_numeric(name, argument, value):
 
 
 def check_dtype(name, key, value, role="data"):
-    """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``, such as a float mask."""
+    """Raises a ValueError if an argument of this role cannot have the dtype of ``value``, such as a mask of floats."""
     role = "mask" if role == "bool" and key not in MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role in ("mask", "bool") and kind in "fc":

@@ -25,7 +25,7 @@ ELSEWHERE = {
     "eps": ("epsilon", ""),
     "sm_scale": ("scale", ""),
 }
-"""For a keyword of another library: the argument here, and the text to write if the meaning differs too."""
+"""For a keyword of another library: the argument here, and a template of code if its values mean the opposite."""
 
 
 def with_suggestion(message, given, known, shown=None):
@@ -53,7 +53,7 @@ def suggestion(keyword, known, shown=None):
     >>> suggestion("dim", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
-    from difflib import get_close_matches  # 10 ms, needed only for messages
+    from difflib import get_close_matches  # takes 10 ms, and only messages need it
 
     name, written = ELSEWHERE.get(keyword, (None, ""))
     if name in known and written:

@@ -1,4 +1,4 @@
-"""Checks of options (static arguments), and of the weights that a caller's normaliser returns."""
+"""Checks of options (static arguments), and of the weights that a caller's normalizer returns."""
 
 import operator
 from typing import Any
@@ -10,7 +10,7 @@ from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
 from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
-"""The largest size of an axis: positions are 32-bit integers."""
+"""The largest size of an axis, because positions are 32-bit integers."""
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
@@ -60,7 +60,7 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
 
 
 def check_weights(normalizer, weights, shape):
-    """Checks that the caller's normaliser returned an array of numbers of the scores' shape."""
+    """Checks that the caller's normalizer returned an array of numbers of the scores' shape."""
     name = getattr(normalizer, "__name__", type(normalizer).__name__)
     refuse_non_numeric(name, "weights", weights)
     if kind_of(weights.dtype) == "c":

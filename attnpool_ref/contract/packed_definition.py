@@ -1,4 +1,4 @@
-"""Functions of packed segments from functions of one sequence: signature, docstring, and in NumPy the function itself."""
+"""Derivation of packed functions from dense ones: signature, docstring, and in NumPy the function itself."""
 
 import inspect
 
@@ -9,11 +9,11 @@ from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.table.language import arguments_of, present
 
-SEGMENT_ERRORS = "segment numbers that are no integers or out of range"
+SEGMENT_ERRORS = "also if a segment number is not an integer or is out of range"
 LAST = ("return_weights", "implementation", "precision")
-"""Arguments that stand behind the options of packed tokens."""
+"""Arguments that come after the options of packed tokens in a signature."""
 
-SORTED = "the caller guarantees that the segment numbers never decrease."
+SORTED = "True if the segment numbers never decrease, those of padding included; this is not checked."
 
 
 def each_segment(dense):
@@ -21,14 +21,14 @@ def each_segment(dense):
 
     Args:
       dense: the definition, a public function whose first argument is x [..., L, d]. The section ``Packed`` of its
-        docstring has the example, and an entry for each argument that is described otherwise.
+        docstring has the example, and an entry for each argument whose description differs.
     """
     row = table.get(f"segment_{dense.__name__}")
-    body = dense.__wrapped__  # the packed arguments are checked before; their parts then fit
+    body = dense.__wrapped__  # without checks: parts of the checked packed arguments fit
     absent = {"lengths": None} if "lengths" in inspect.signature(dense).parameters else {}
 
     def pooled(*, segment_ids, num_segments, indices_are_sorted, **values):
-        del indices_are_sorted  # no faster algorithm here
+        del indices_are_sorted  # NumPy uses one algorithm for both
         none = np.zeros(len(segment_ids), bool)
         places = [None] * len(row.results)
         if values.get("return_weights"):
@@ -57,7 +57,7 @@ def each_segment(dense):
 
 
 def _of(row, values, own, s):
-    """Returns the arguments for one segment; ``own`` marks its tokens."""
+    """Returns the arguments for segment ``s``; ``own`` is True at its tokens."""
     values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
         if value is None or key not in arguments:
@@ -71,7 +71,7 @@ def _of(row, values, own, s):
 
 
 def _optional_axes(row, values):
-    """Returns the optional axes that this call has."""
+    """Returns the optional axes, such as that of hops, that the arguments of this call have."""
     given = [(a, values[key]) for key, a in row.arguments.items() if a.lacks and values[key] is not None]
     return {a.lacks for a, value in given if value.ndim == len(a.shapes[0])}
 
@@ -106,12 +106,13 @@ def packed_signature(dense, tokens=("x",), without=()):
 def packed_docstring(dense, name):
     """Derives the docstring of a packed function from that of the dense one.
 
-    Shapes are replaced by those of packed tokens, and each entry of the dense docstring's section ``Packed`` takes the
-    place of the dense one: that of an argument, or of an error.
+    Shapes are replaced by those of packed tokens. Each entry in the section ``Packed`` of the dense docstring replaces
+    the entry of that argument or error.
 
     Args:
-      dense: the :class:`~attnpool_ref.contract.docstrings.Docstring` with its section.
-      name: the dense function's name.
+      dense: the :class:`~attnpool_ref.contract.docstrings.Docstring` of the dense function, with its section
+        ``Packed``.
+      name: the name of the dense function.
     """
     if not dense.paragraphs:  # Python strips docstrings (``-OO``)
         return dense
@@ -134,7 +135,8 @@ def packed_docstring(dense, name):
     errors["ValueError"] = f"{own.get('ValueError', errors['ValueError']).rstrip('.')}; {SEGMENT_ERRORS}."
     summary, *others = dense.paragraphs
     lead = (
-        f"For each segment of packed tokens, returns the result of :func:`{name}` for its tokens.\n"
+        "The N tokens of all sequences are packed into one array; a segment is the tokens of one sequence.\n"
+        f"The result for each segment is that of :func:`{name}` for its tokens.\n"
         "A segment without real tokens is a fully masked row."
     )
     paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]
@@ -144,7 +146,7 @@ def packed_docstring(dense, name):
 
 
 def _shapes(row):
-    """Returns each shape of a row with batch axes, as it is written, with that of packed tokens."""
+    """Returns a dict from each shape of a row with batch axes, as text, to the shape for packed tokens."""
     every = [axes for argument in row.arguments.values() for axes in argument.shapes]
     for results in (row.results, row.weight_results, *(row.weights_of_rank(rank) for rank in range(4) if row.weights)):
         for axes in results:
@@ -168,7 +170,7 @@ def _replaced(text, shapes):
 
 
 def _restricted(row, packed, key):
-    """Describes an option of which the packed function takes only some values; empty for any other argument."""
+    """Describes an option of which the packed function takes only some values; "" for other arguments."""
     allowed = packed.options.get(key)
     if allowed is None or allowed == row.options.get(key):
         return ""
@@ -176,7 +178,7 @@ def _restricted(row, packed, key):
 
 
 def _head(text):
-    """Splits the description of tokens: their shape, a noun, the rest."""
+    """Splits the description of tokens into their shape, a noun and the rest."""
     shape, _, rest = text.partition("] ")
     letters = next((i for i, letter in enumerate(rest) if not letter.isalpha()), len(rest))
     return f"{shape}]", rest[:letters], rest[letters:]

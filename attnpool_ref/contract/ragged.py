@@ -1,4 +1,4 @@
-"""Checks of lists of ragged sequences and of packed ones, for ``pad``, ``pack`` and ``unpack`` of both packages."""
+"""Checks of lists of sequences, and of packed sequences, for ``pad``, ``pack`` and ``unpack`` of both packages."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _UNPACK = Variant(
 
 
 def sequence_arrays(name, sequences, as_array) -> list[Any]:
-    """Converts each sequence of a list by ``as_array(name, argument, value)``."""
+    """Converts each sequence of a list by ``as_array(function name, argument name, value)``."""
     if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
         raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")
     sequences = list(sequences)
@@ -29,8 +29,9 @@ def checked_sequences(name, arrays):
     """Returns the common floating dtype of arrays [L_i, d]; None if all are integers.
 
     Raises:
-      ValueError: a rank other than 2, two widths, a width of 0, a dtype that no call takes.
-      TypeError: an argument is not an array of numbers.
+      ValueError: if an array has a rank other than 2, a width of 0, another width than the first one, or a dtype that
+        no function takes.
+      TypeError: if an element is not an array of numbers.
     """
     for i, array in enumerate(arrays):
         contract.refuse_non_numeric(name, f"sequences[{i}]", array)
@@ -50,10 +51,10 @@ def checked_sequences(name, arrays):
 
 
 def packed_sizes(name, arrays, length, num_segments):
-    """Returns (number of packed tokens, number of segments) for arrays [L_i, d]: the given ones, else the actual ones.
+    """Returns (number of packed tokens, number of segments): those given, or the actual ones of arrays [L_i, d].
 
     Raises:
-      ValueError: there are more tokens than ``length``, or more sequences than ``num_segments``.
+      ValueError: if there are more tokens than ``length``, or more sequences than ``num_segments``.
     """
     tokens = sum(len(array) for array in arrays)
     length = tokens if length is None else contract.checked_static(name, "length", length, "size")
@@ -71,8 +72,8 @@ def checked_packed(x, segment_ids, num_segments):
     """Checks packed tokens ``x`` [N, d] and their segment numbers; returns ``num_segments`` as an integer.
 
     Raises:
-      ValueError: shapes disagree, or a segment number on the host is out of range.
-      TypeError: an argument is not an array of numbers.
+      ValueError: if shapes disagree, or if a segment number on the host is out of range.
+      TypeError: if an argument is not an array of numbers.
     """
     values = {"x": x, "segment_ids": segment_ids, "num_segments": num_segments}
     values["num_segments"] = contract.checked_static("unpack", "num_segments", num_segments, "size")
@@ -81,10 +82,10 @@ def checked_packed(x, segment_ids, num_segments):
 
 
 def padded_length(name, arrays, length, side):
-    """Returns (padded length, side) for arrays [L_i, d].
+    """Returns (padded length, side) for arrays [L_i, d]; the length is that of the longest array if ``length`` is None.
 
     Raises:
-      ValueError: a sequence is longer, a negative length, an unknown side.
+      ValueError: if an array is longer than ``length``, if ``length`` is negative, or if the side is unknown.
     """
     side = contract.checked_static(name, "side", side, ("right", "left"))
     longest = max(len(array) for array in arrays)

@@ -31,9 +31,10 @@ class Call:
     Attributes:
       batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the result's dtype, or None where no floating argument decides it.
-      targets: for each data array with batch axes, mask, and other broadcasting argument, its shape after broadcasting.
-      limits: the largest length, for each argument that holds lengths.
+      dtype: the dtype of the result, or None if there is no floating argument that decides it.
+      targets: the shapes after broadcasting, for each data array with batch axes, mask, and other argument that
+        broadcasts.
+      limits: the largest allowed length, for each argument that holds lengths.
       arguments: the function's arguments, with the shapes that they may have in this call.
     """
 
@@ -52,18 +53,18 @@ def signature_of(function):
 
 
 def bind(row, signature, args, kwargs):
-    """Returns all arguments of a call by name, with defaults, the static ones as Python values.
+    """Returns all arguments of a call by name, defaults included; static ones are Python values.
 
     Raises:
-      TypeError: the arguments do not fit the signature.
-      ValueError: the row does not allow a static argument.
+      TypeError: if the arguments do not fit the signature.
+      ValueError: if the row does not allow the value of a static argument.
     """
     parameters = signature.parameters
     placed = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][: len(args)]
     values = {name: p.default for name, p in parameters.items()} | dict(zip(placed, args, strict=False)) | kwargs
     missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
     if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
-        try:  # only then: signature.bind takes five times as long as the lines above
+        try:  # only here, because signature.bind takes five times as long as the lines above
             signature.bind(*args, **kwargs)
         except TypeError as error:
             shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have
@@ -77,15 +78,15 @@ def bind(row, signature, args, kwargs):
 
 
 def resolve(row, values):
-    """Returns the :class:`Call` of arguments whose shapes and dtypes agree with ``row``.
+    """Returns the :class:`Call` of arguments, after a check of their shapes and dtypes against ``row``.
 
     Args:
       row: the :class:`~attnpool_ref.table.Variant`.
       values: every argument by name, as :func:`bind` returns them; arrays have ``shape`` and ``dtype``.
 
     Raises:
-      TypeError: an argument is not an array of numbers, or is None and required.
-      ValueError: any other disagreement with the row.
+      TypeError: if an argument is not an array of numbers, or is None although it is required.
+      ValueError: if anything else disagrees with the row.
     """
     name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
@@ -127,7 +128,8 @@ def resolve(row, values):
 def _refuse_floats(row, key, values):
     """Raises the ValueError about a float mask.
 
-    It suggests arguments that are not given and whose shape fits, such as the query that follows the mask.
+    The message suggests arguments that are not given and whose shapes fit the floats, such as a query that was passed
+    in the place of the mask.
     """
     floats = values[key]
     others = [
@@ -173,6 +175,6 @@ def _check_combinations(row, values):
 
 
 def _result_dtype(arguments, given):
-    """Returns the dtype of the result, from data and parameters; scalars have no influence, also as a bias of shape ()."""
+    """Returns the dtype of the result, from data and parameters other than arrays of shape ()."""
     deciding = [v.dtype for k, v in given.items() if arguments[k].kind in ("data", "parameter") and v.ndim]
     return common_dtype(dtype for dtype in deciding if kind_of(dtype) == "f")

@@ -3,15 +3,15 @@
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
-"""Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
+"""Axes whose size must not be 0. A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row."""
 
 COUNTS = ("num_segments",)
-"""Options that give the size of an axis of arguments."""
+"""Options whose value is the size of an axis of the arguments."""
 
 
 def is_symbol(size):
-    """Returns whether a size is a symbol of ``jax.export``, any number from 1 on; does not import JAX."""
-    return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # which a tracer has
+    """Returns whether a size is a symbol of ``jax.export``, which stands for any size from 1 on; needs no JAX."""
+    return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # tracers have a dtype
 
 
 def exceeds(value, size):
@@ -20,17 +20,17 @@ def exceeds(value, size):
 
 
 def axes_text(shape):
-    """Formats a shape as Python does."""
+    """Formats a shape like a tuple of Python."""
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def with_all_axes(shape, whole):
-    """Appends axes of 1 to the shape of lengths, () or the first axes of ``whole``, up to the rank of ``whole``."""
+    """Appends axes of size 1 to ``shape``, which is () or the first axes of ``whole``, up to the rank of ``whole``."""
     return tuple(shape) + (1,) * (len(whole) - len(shape))
 
 
 def full_shape(axes, batch, sizes):
-    """Returns the shape of ``axes`` in this call."""
+    """Returns the shape of ``axes`` in a call; "..." stands for the batch axes."""
     return tuple(size for axis in axes for size in (batch if axis == "..." else (sizes[axis],)))
 
 
@@ -161,7 +161,7 @@ def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
 
 
 def symbol_suggestion(symbol, size):
-    """Returns the suggestion of a message about a symbol for which a number is needed; "" for a number."""
+    """Returns the end of a message about a size that must be a number: a suggestion for a symbol, else ""."""
     return f"; did you mean to export it with {size} in place of {symbol}?" if is_symbol(symbol) else ""
 
 
@@ -224,7 +224,7 @@ def _repair(argument, value, batch, target):
 
 
 def check_counts(name, argument, value, batch, sizes):
-    """Returns the shape to which lengths given instead of a mask broadcast: the mask's axes without the last one."""
+    """Returns the shape to which lengths that replace a mask broadcast: the axes of the mask without the last one."""
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)
     own = full_shape(axes[:1], batch, sizes)
@@ -242,7 +242,7 @@ def normalize_axis(name, axis, ndim):
 
 
 def check_lengths(name, key, value, values, given):
-    """Returns the size of the axis that lengths count along; their axes are the first of the scores' other axes."""
+    """Returns the size of the axis along which lengths count, after a check of their shape against the other axes."""
     if "max_length" in values:
         limit = values["max_length"]
     else:

@@ -7,7 +7,7 @@ from attnpool_ref.contract.shapes import exceeds
 from attnpool_ref.table.language import NotZero
 
 LARGEST = np.iinfo(np.int64).max
-"""The largest position that the oracle's integers hold."""
+"""The largest position that int64 holds, which the NumPy package uses."""
 
 
 def check_values(row, values, call, largest=LARGEST):
@@ -20,7 +20,8 @@ def check_values(row, values, call, largest=LARGEST):
       largest: the largest position that the caller's integers hold.
 
     Raises:
-      ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of range.
+      ValueError: if an integer mask has another value than 0 and 1, or if a length, position, index or segment number
+        is out of range.
     """
     for key, argument in row.arguments.items():
         value = values[key]
@@ -45,7 +46,7 @@ def check_values(row, values, call, largest=LARGEST):
 
 
 def check_not_zero(name, row, values):
-    """Raises a ValueError, in the name of a function or module, for a host number 0 that an option does not allow."""
+    """Raises a ValueError, for function or module ``name``, if a number on the host is 0 and an option forbids it."""
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]
@@ -54,7 +55,7 @@ def check_not_zero(name, row, values):
 
 
 def _check_position(name, key, position, length, largest):
-    """Raises a ValueError for a position below 0, and if ``length`` tokens from there exceed the largest position."""
+    """Raises a ValueError for a position below 0, or if ``length`` tokens from there exceed the largest position."""
     if position < 0:
         raise ValueError(f"{name}: `{key}` has the value {position}, needs at least 0")
     most = largest - max(length - 1, 0)
@@ -66,7 +67,7 @@ def _check_position(name, key, position, length, largest):
 
 
 def _check_index(row, key, values, call):
-    """Raises a ValueError for an index out of range; not at padding, and not if the mask is on a device."""
+    """Raises a ValueError for an index out of range at a real position; checks nothing if the mask is on a device."""
     value, limit = values[key], values["max_length"]
     for argument in row.arguments.values():
         mask = values[argument.name]

@@ -6,10 +6,11 @@ import numpy as np
 
 
 def minilm_pairs():
-    """Reads the token embeddings of 64 pairs of texts, the hidden states as float32.
+    """Reads the token embeddings of 64 pairs of short texts, the last hidden states of an encoder, as float32.
 
     Returns:
-      A dict of arrays: hr [64, 21, 384], tail [64, 18, 384], their masks, tokens, texts and sentence embeddings. All padded
+      A dict of arrays: ``hr`` [64, 21, 384] and ``tail`` [64, 18, 384] are the tokens of the first and the second text
+      of each pair; others are masks, word pieces, texts and sentence embeddings (see ``README.md``). All padded
       positions hold the same vector, a hidden state of padding.
 
     >>> pairs = minilm_pairs()

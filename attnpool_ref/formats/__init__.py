@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
-:func:`read` returns the module's name, options and parameters; :func:`write` is the inverse: the parameters have
-the same bits. Each format is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and
-``attnpool_flax.save`` do the same for modules.
+A head is a trained pooling layer. :func:`read` returns its module's name, options and parameters; :func:`write` is the
+inverse, and keeps the parameters bit for bit. Each format is a row of the table in :mod:`attnpool_ref.formats.table`.
+``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for modules.
 """
 
 from attnpool_ref import contract
@@ -18,20 +18,20 @@ from attnpool_ref.table.suggestions import did_you_mean
 __all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 
 FORMATS = {row.name: row for row in ROWS}
-"""The rows by name, in the order of the documentation."""
+"""The formats by name, in the order of the documentation."""
 
 
 NO_OPTIONS = {"num_heads": None, "epsilon": None, "activation": None}
-"""The options of a caller who gives none."""
+"""The options of :func:`read` if none are given."""
 
 
 @contract.with_short_traceback
 def get(name):
-    """Returns the format called ``name``; a ValueError lists the nearest names.
+    """Returns the format called ``name``.
 
     Raises:
-      ValueError: there is no such format.
-      TypeError: the argument is not a text.
+      ValueError: if there is no such format; the message lists similar names.
+      TypeError: if ``name`` is not a str.
     """
     if not isinstance(name, str):
         raise TypeError(f'`format` is a {type(name).__name__}, needs the name of a format, such as "siglip"')
@@ -46,20 +46,24 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     """Reads a head from a file or a mapping.
 
     Args:
-      tensors: a path to a ``.safetensors`` or ``.npz`` file, to a sharded file's ``.safetensors.index.json``, to a folder
-        with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the head's tensors are read.
-      format: the name of a row, such as "siglip".
-      prefix: the beginning of the keys, as in "vision_model.head."; None finds it. Other keys are ignored.
+      tensors: a path to a ``.safetensors`` or ``.npz`` file, to the ``.safetensors.index.json`` of several files, or to
+        a folder with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the tensors of the head
+        are read.
+      format: the name of a format, such as "siglip".
+      prefix: the beginning of the names of the head's tensors, such as "vision_model.head."; None finds it. Other
+        tensors are ignored.
       num_heads: the number of heads, which most files do not contain.
-      epsilon: the epsilon of the layer normalizations; by default that of the configuration, else of the format.
-      activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu", with the same default.
+      epsilon: the epsilon of the layer normalizations; None takes that of the configuration, else the default of the
+        format.
+      activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None is as for ``epsilon``.
 
     Returns:
-      A :class:`Head`: arrays in the dtypes and with the bits of the file.
+      A :class:`Head`, whose arrays have the dtypes and the bits of the file.
 
     Raises:
-      ValueError: an unknown format, a corrupt file, several heads or none, keys that are missing, unexpected or of another
-        shape, a missing option, or a feature that attnpool does not have.
+      ValueError: if the format is unknown, if the file is corrupt, if it holds several heads or none, if tensors are
+        missing, unexpected or of another shape, if an option is missing, or if the head has a feature that attnpool
+        does not have.
 
     >>> import numpy as np
     >>> kernel, bias = np.eye(4).reshape(4, 2, 2), np.zeros((2, 2))
@@ -96,15 +100,15 @@ def write(head, format, *, prefix=""):
 
     Args:
       head: a :class:`Head`, as :func:`read` returns it.
-      format: the name of a row; its module must be the head's.
-      prefix: the beginning of the keys.
+      format: the name of a format of the head's module.
+      prefix: the beginning of the names.
 
     Returns:
-      Arrays by name; for a head that was read from this format, the arrays of the file, bit for bit.
+      Arrays by name. For a head that was read from this format they are those of the file, bit for bit.
 
     Raises:
-      ValueError: an unknown format, another module, or a head that the format cannot hold.
-      TypeError: the argument is not a head.
+      ValueError: if the format is unknown, belongs to another module, or cannot hold the head.
+      TypeError: if ``head`` is not a :class:`Head`.
 
     >>> import numpy as np
     >>> tensors = {"in_proj_weight": np.ones((6, 2)), "out_proj.weight": np.eye(2)}
@@ -126,14 +130,14 @@ def save(head, target, format, *, prefix=""):
 
     Args:
       head: a :class:`Head`.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
-        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts
-        after the encoder are replaced.
-      format: the name of a row.
-      prefix: the beginning of the keys.
+      target: a path that ends with ``.safetensors`` or ``.npz``, where an existing file is replaced; or a dict, to
+        which the arrays are added. For "sentence_transformers" a folder: a new or empty one, that of an encoder, or
+        that of a model, whose parts after the encoder are replaced.
+      format: the name of a format.
+      prefix: the beginning of the names.
 
     Raises:
-      ValueError: as :func:`write`, or another ending of the path.
+      ValueError: as :func:`write` does, or if the path has another ending.
     """
     if format == sentences.NAME:
         _check_head(head)
@@ -151,21 +155,21 @@ def _check_head(head):
 
 @contract.with_short_traceback
 def fitting(tensors):
-    """Returns the formats that fit a file's names and shapes, and its configuration.
+    """Returns the formats that fit the names and shapes of a file's tensors, and its configuration.
 
     Args:
       tensors: as in :func:`read`.
 
     Returns:
-      (format, prefix, None) for each head that fits. After them, best first, (format, prefix, reason) for formats that do
-      not fit but have more than 4/5 of their keys in the file, or more than half if no format fits.
+      (format, prefix, None) for each head that fits. After them, best first, (format, prefix, reason) for formats that
+      do not fit, but have more than 4/5 of their required names in the file, or more than half if no format fits.
     """
     return [found[:3] for found in examined(tensors)]
 
 
 @contract.with_short_traceback
 def examined(tensors):
-    """Returns the result of :func:`fitting` with a fourth entry: the names of the options that :func:`read` needs."""
+    """Returns the result of :func:`fitting`, each entry with the names of the options that :func:`read` needs."""
     if sentences.is_model(tensors):
         try:
             sentences.read(tensors)

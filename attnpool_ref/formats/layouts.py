@@ -1,4 +1,4 @@
-"""Layouts of tensors in files, converted to those of attnpool and back, bit for bit."""
+"""Layouts of tensors in files, and their conversion to the layouts of attnpool and back, bit for bit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Layout:
-    """One layout.
+    """Layout of a tensor in a file.
 
     Attributes:
-      title: the layout in the file, for the documentation.
-      read: converts the file's tensor, given the sizes by their letters.
-      write: converts a parameter back.
+      title: a description of the layout, for the documentation.
+      read: converts the file's tensor to a parameter; also takes the sizes of axes by their letters.
+      write: converts a parameter to the file's tensor.
     """
 
     title: str
@@ -72,7 +72,7 @@ QUERIES_IN_HEADS = Layout(
 
 
 def split(layout, tensor, count, sizes):
-    """Splits a tensor into the parameters that it concatenates."""
+    """Splits a tensor of the file into the parameters that it concatenates."""
     return [layout.read(part, sizes) for part in np.split(tensor, count)]
 
 

@@ -1,4 +1,4 @@
-"""Matching of a file's tensors to a head: prefixes, and keys that are missing, unexpected or of another shape."""
+"""Matching of a file's tensors to a head: prefixes, and tensors that are missing, unexpected or of another shape."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from attnpool_ref.formats.row import Form, Format
 
 
 class Names:
-    """The names of a file's tensors, indexed by beginning and end: a file may have hundreds of thousands.
+    """Names of the tensors in a file, indexed by beginning and end, because a file may have hundreds of thousands.
 
     Attributes:
-      tensors: by name, each with a ``shape``.
-      spelled: the names as the file spells them, by the names with dots.
+      tensors: the tensors by name; each has a ``shape``.
+      spelled: the names as in the file, by the names with dots in place of slashes.
     """
 
     def __init__(self, tensors):
@@ -26,7 +26,7 @@ class Names:
         return plain in self.spelled
 
     def under(self, prefix):
-        """Returns the names under a prefix, by their rest, with dots."""
+        """Returns the names under a prefix, by the rest of each name, with dots."""
         under, plain = {}, _plain(prefix)
         for place in range(bisect_left(self._sorted, (plain,)), len(self._sorted)):
             whole, name = self._sorted[place]
@@ -39,7 +39,7 @@ class Names:
         return under
 
     def prefixes_of(self, key):
-        """Returns the prefixes of all names that end with a key, with dots."""
+        """Returns the prefixes of all names that end with ``key``, with dots."""
         pieces = key.count(".") + 1
         if pieces not in self._ending:
             self._ending[pieces] = found = {}
@@ -62,12 +62,12 @@ class Match:
 
     Attributes:
       form: the form.
-      prefix: the prefix, as the file spells it.
-      names: the file's names by the form's keys.
-      sizes: by the letters of the form's shapes.
-      missing: required keys that are not there.
+      prefix: the prefix as the file spells it.
+      names: the file's names, by the keys of the form.
+      sizes: the sizes of axes, by the letters in the shapes of the form.
+      missing: required keys that the file lacks.
       unexpected: names under the prefix that the form does not have.
-      misshapen: (name, its shape, the shape that it needs).
+      misshapen: (name, its shape, the required shape) of each tensor of another shape.
     """
 
     form: Form
@@ -80,19 +80,19 @@ class Match:
 
     @property
     def problems(self):
-        """Number of keys that are missing, unexpected or of another shape."""
+        """Number of tensors that are missing, unexpected or of another shape."""
         return len(self.missing) + len(self.unexpected) + len(self.misshapen)
 
 
 def prefixes(row: Format, names: Names):
-    """Finds the prefixes under which all required keys of some form exist.
+    """Finds the prefixes under which a file has all required keys of some form.
 
     Args:
       row: the format.
-      names: those of the file.
+      names: the names in the file.
 
     Returns:
-      (sorted list of them, as the file spells them; the prefix with the largest share of required keys, or None; that
+      (the prefixes, sorted, as the file spells them; the prefix with the largest share of required keys, or None; that
       share, from 0 to 1).
     """
     full, best = {}, (0.0, None)
@@ -112,7 +112,7 @@ def prefixes(row: Format, names: Names):
 
 
 def match(row: Format, names: Names, prefix, sizes):
-    """Returns the match of the form that fits best under a prefix."""
+    """Returns the :class:`Match` of the form that fits best under a prefix."""
     under = names.under(prefix)
     matches = (_matched(row, form, names.tensors, prefix, dict(under), sizes) for form in row.forms)
     return min(matches, key=lambda found: found.problems)
@@ -123,17 +123,17 @@ def find(row: Format, names: Names, prefix, of, sizes=None):
 
     Args:
       row: the format.
-      names: those of the file.
-      prefix: that of their names, or None to find it.
-      of: the file's name in messages.
-      sizes: known sizes, by their letters.
+      names: the names in the file.
+      prefix: the prefix of the head, or None to find it.
+      of: the name of the file in messages.
+      sizes: known sizes of axes, by their letters.
 
     Returns:
       A :class:`Match` without problems.
 
     Raises:
-      ValueError: no prefix or several, features that attnpool does not have, or keys that are missing, unexpected or of
-        another shape: all of them in one message.
+      ValueError: if no prefix fits or several do, if the head has features that attnpool does not have, or if tensors
+        are missing, unexpected or of another shape; the message names all of these.
     """
     if prefix is None:
         prefix = _only_prefix(row, names, of)
@@ -148,7 +148,7 @@ def find(row: Format, names: Names, prefix, of, sizes=None):
 
 
 def check_prefix(row: Format, prefix):
-    """Raises a ValueError for a prefix that does not end with a separator."""
+    """Raises a ValueError for a prefix that is not empty and does not end with "." or "/"."""
     if not isinstance(prefix, str) or not _plain(f".{prefix}").endswith("."):
         wanted = f"{prefix}{row.separator}" if isinstance(prefix, str) else f"head{row.separator}"
         raise ValueError(
@@ -157,7 +157,7 @@ def check_prefix(row: Format, prefix):
 
 
 def _matched(row, form, tensors, prefix, under, known):
-    """Returns the match of a form; removes the form's names from ``under``, the names under the prefix."""
+    """Returns the :class:`Match` of a form; removes its names from ``under``, the names under the prefix."""
     names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)
@@ -208,7 +208,7 @@ def _reasons(row, found):
 
 
 def _most_similar(found):
-    """Returns the unexpected names; of many, first those that share the longest beginning with a key of the form."""
+    """Returns the unexpected names; if there are many, those first that share the longest beginning with a key."""
     if len(found.unexpected) <= MOST:
         return sorted(found.unexpected)
     keys = [_plain(tensor.key) for tensor in found.form.tensors]

@@ -1,4 +1,4 @@
-"""Constructor arguments of a head: sizes from shapes; other options from the caller, config.json or the format."""
+"""Constructor arguments of a head: sizes follow from shapes; others come from the caller, config.json or the format."""
 
 import operator
 
@@ -9,7 +9,7 @@ from attnpool_ref.formats.printable import brief, printable
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
-"""Names of activations in arguments: gelu by tanh, by the error function, relu."""
+"""Names of activations in arguments: gelu approximated by tanh, exact gelu, relu."""
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 """The dtypes of parameters."""
@@ -19,20 +19,21 @@ OF_CONFIGURATIONS = {
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
 }
-"""Other names of activations, in configurations."""
+"""Names of activations in configurations that differ from those in arguments."""
 
 
 def chosen(row, given, config, found):
-    """Returns the number of heads, epsilon and activation, those that the format has.
+    """Returns the options that the format has: number of heads, epsilon and activation.
 
     Args:
       row: the format.
-      given: the caller's arguments; None if not given.
+      given: the caller's arguments, by name; None for each that is not given.
       config: the configuration next to the tensors, or None.
       found: the :class:`~attnpool_ref.formats.matching.Match`.
 
     Raises:
-      ValueError: an option is given that the format does not have, is not known, or has an invalid value.
+      ValueError: if an option is given that the format does not have, if no source has a value for an option, or if a
+        value is invalid.
     """
     result, missing = known(row, given, config, found)
     if missing:
@@ -42,10 +43,10 @@ def chosen(row, given, config, found):
 
 
 def known(row, given, config, found):
-    """Returns the options of :func:`chosen` that are known, and the names of those that are not.
+    """Returns the options of :func:`chosen` whose values are known, and the names of the others.
 
     Raises:
-      ValueError: an option is given that the format does not have, or a value is invalid.
+      ValueError: if an option is given that the format does not have, or if a value is invalid.
     """
     config = _of_head(row, config)
     result, missing = {}, []
@@ -68,7 +69,7 @@ def known(row, given, config, found):
 
 
 def head(row, found, tensors, sizes, options):
-    """Returns the head: the tensors in attnpool's layouts, and the options that follow from their shapes."""
+    """Returns the head: parameters in attnpool's layouts, and the options that follow from their shapes."""
     parameters, extras = {}, {}
     for tensor in found.form.tensors:
         name = found.names.get(tensor.key)
@@ -94,12 +95,12 @@ def head(row, found, tensors, sizes, options):
 
 
 def _of_head(row, config):
-    """Returns the head's entries of a configuration by key: (title in messages, value)."""
+    """Returns (title in messages, value) of the configuration entries that concern the head, by key."""
     if config is None:
         return None
     said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}
     vision = config.get("vision_config")
-    if isinstance(vision, dict):  # the outer keys are the whole model's, and describe other attention
+    if isinstance(vision, dict):  # the outer keys describe the whole model, whose attention may differ
         said = {"model_type": said["model_type"]} if "model_type" in said else {}
         said |= {key: (f"`vision_config.{key}` of config.json", value) for key, value in vision.items()}
     for key, needed in row.config_needs.items():
@@ -110,7 +111,7 @@ def _of_head(row, config):
 
 
 def _configured(row, name, config):
-    """Returns (title in messages, value) of an option in a configuration; the value is None if it is not there."""
+    """Returns (title in messages, value) of an option in a configuration; the value is None if there is none."""
     title, value = config.get(row.config[name], (f"`{name}`", None))
     if name == "num_heads" and value is None:
         model = config.get("model_type", ("", None))[1]
@@ -127,7 +128,7 @@ def _configured(row, name, config):
 
 
 def _nor_a_configuration(row, names, config):
-    """Returns the end of the message about missing options: where else they may be, and the arguments to write."""
+    """Returns the end of the message about missing options: other places where they may be, and code to write."""
     say = f"; say {', '.join(f'`{name}=`' for name in names)}"
     keys = [row.config[name] for name in names if name in row.config]
     if not keys:

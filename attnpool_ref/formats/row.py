@@ -1,4 +1,4 @@
-"""One row of the table of formats."""
+"""Classes of the table of formats: a format is a row, with forms and their tensors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from attnpool_ref.formats.layouts import SAME, Layout
 
 GIVEN = "given"
-"""Default of an option that no file holds: the caller or a configuration must give it."""
+"""Default of an option without a default: the caller or a configuration must give its value."""
 
 SPELLING = "spelling"
-"""Among the extras: which form a head was read from, where the head itself does not show it."""
+"""Key of the extra that says from which form a head was read, if the head itself does not show it."""
 
 
 class Head(NamedTuple):
@@ -18,9 +18,9 @@ class Head(NamedTuple):
 
     Attributes:
       module: the name of the class in ``attnpool_flax``.
-      options: arguments of its constructor, by name.
-      parameters: arrays by the names of the module's parameters; None for an absent optional one.
-      extras: tensors of the file that are no parameters, by the file's keys after the prefix.
+      options: arguments of the constructor, by name.
+      parameters: arrays, by the names of the parameters of the module; None for an optional one that is absent.
+      extras: tensors of the file that are not parameters, by their keys without the prefix.
     """
 
     module: str
@@ -31,13 +31,13 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a file.
+    """Description of one tensor of a file.
 
     Attributes:
-      key: the tensor's name after the prefix.
+      key: the name of the tensor without the prefix.
       shape: the shape in letters, see :mod:`~attnpool_ref.formats.shapes`.
-      parameters: the module's parameters in this tensor, concatenated along its first axis; () for an extra.
-      layout: the layout of each of them.
+      parameters: the parameters of the module in this tensor, concatenated along its first axis; () if it is an extra.
+      layout: the layout of each parameter in it.
       optional: whether a head may lack it.
     """
 
@@ -50,14 +50,14 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Form:
-    """One spelling of a format.
+    """One way in which files of a format name and lay out their tensors.
 
     Attributes:
       tensors: the tensors of a head.
       fixed: the constructor arguments that the form implies.
-      sizes: the format's ``sizes`` that have other letters in this form.
-      derived: the parameters that the format's ``derive`` computes from extras.
-      bare: whether the form needs a given prefix, because its keys are too common.
+      sizes: entries of the ``sizes`` of the format that differ in this form.
+      derived: the parameters that the function ``derive`` of the format computes from extras.
+      bare: whether the caller must give the prefix, because the keys are too common to find it.
     """
 
     tensors: tuple[Tensor, ...]
@@ -68,38 +68,42 @@ class Form:
 
     @property
     def parameters(self):
-        """Names of the parameters in its tensors, each with the title of its layout."""
+        """Pairs of each parameter in the tensors and the title of its layout."""
         return {(name, tensor.layout.title) for tensor in self.tensors for name in tensor.parameters}
 
 
 @dataclass(frozen=True)
 class Format:
-    """One row.
+    """One row: a format.
 
     Attributes:
-      name: the name for ``load`` and ``save``.
-      title: the library and class.
-      source: the code it was derived from.
-      module: the class of attnpool_flax.
-      forms: its spellings; the first that fits is taken.
-      sizes: for each constructor argument the letter of its size, or letters, ``H*c``; None for an absent one.
+      name: the name of the format for ``load`` and ``save``.
+      title: the library and the class.
+      source: the code from which the row was derived.
+      module: the class in attnpool_flax.
+      forms: the forms of files; the first that fits is taken.
+      sizes: for each constructor argument that is a size, its letter in the shapes, or a product such as ``H*c``; the
+        argument is None if a letter has no size.
       fixed: constructor arguments with a fixed value.
-      num_heads: GIVEN, the letter of its size, or the default width of a head; None for a module without heads.
-      width: the letter of the width of all heads together, if no shape has their number.
+      num_heads: GIVEN, the letter of its size in the shapes, or the default width of a head; None for a module without
+        heads.
+      width: the letter of the total width of all heads, if no shape contains their number.
       epsilon: the epsilon of the layer normalizations: a number, GIVEN, or None for a format without any.
-      activation: the activation of the MLP, in the same way.
-      config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json``; the format's value is the default.
-      config_heads: the default number of heads in the source's configurations, by ``model_type``.
-      config_needs: required values of keys of a ``config.json``.
-      refused: beginnings of keys of features that attnpool does not have.
-      absent: for a required key, the feature of the source's heads without it, which attnpool does not have.
-      derive: computes parameters from (parameters, extras).
-      restore: the inverse: computes extras from (parameters, extras).
-      beside: beginnings of keys of other parts of the source's model, under the same prefix.
-      separator: between the pieces of a key.
-      framework: the ``format`` entry of a ``.safetensors`` file, which transformers requires.
-      usual: the prefix in the source's files, for the documentation.
-      verified: the largest difference to the original, in float64 and relative to its largest output, and the tested masks.
+      activation: the activation of the MLP: a name, GIVEN, or None for a format without one.
+      config: the keys in a ``config.json`` of ``num_heads``, ``epsilon`` and ``activation``; without an entry the
+        default of the format counts.
+      config_heads: the default number of heads in the configurations of the source, by ``model_type``.
+      config_needs: values that keys of a ``config.json`` must have, if they are there.
+      refused: features that attnpool does not have, by the beginning of their keys.
+      absent: for required keys: the feature, which attnpool does not have, of heads of the source without that key.
+      derive: a function (parameters, extras) -> parameters that computes parameters from extras.
+      restore: its inverse, a function (parameters, extras) -> extras.
+      beside: beginnings of keys, under the same prefix, of other parts of the source's model.
+      separator: the text between the pieces of a key.
+      framework: the entry ``format`` of a ``.safetensors`` file, which transformers requires.
+      usual: the usual prefix in files of the source, for the documentation.
+      verified: the largest difference to the source's results in float64, relative to their largest value, and the
+        masks of that test.
       notes: differences for users of the source, in sentences.
     """
 
@@ -130,7 +134,7 @@ class Format:
 
     @property
     def biases(self):
-        """The names of the biases that ``use_bias`` lists."""
+        """Names of the biases that the argument ``use_bias`` can list."""
         return tuple(
             dict.fromkeys(
                 name for form in self.forms for tensor in form.tensors if tensor.optional for name in tensor.parameters
@@ -138,6 +142,6 @@ class Format:
         )
 
     def spelled_alike(self, form):
-        """Returns whether an earlier form would hold the same head."""
+        """Returns whether an earlier form gives the same parameters and fixed arguments as this one."""
         before = self.forms[: self.forms.index(form)]
         return any(other.parameters == form.parameters and other.fixed == form.fixed for other in before)

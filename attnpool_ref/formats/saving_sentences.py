@@ -1,6 +1,7 @@
 """Saving of a SentencePool as a folder of sentence-transformers: one folder for each part, and ``modules.json``.
 
-Types and keys have their oldest names, which every version of the library and other programs read.
+The types of parts, and the keys of their configurations, have their oldest names, which every version of the library
+and other programs read.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.writing import tensors_of
 
 TYPES = "sentence_transformers.models."
-"""The library's package of modules, by a name that all its versions understand."""
+"""The package of the library that contains the types of parts, by a name that all its versions understand."""
 
 LISTING = "modules.json"
 
@@ -28,14 +29,14 @@ def save(head, target):
 
     Args:
       head: a :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool".
-      target: a path: to a folder that does not exist yet or is empty, to an encoder's folder as transformers writes it, or to
-        a model's folder, whose parts after the encoder are replaced. No file of the encoder is written.
+      target: a path to a folder: one that does not exist yet or is empty, an encoder's as transformers writes it, or a
+        model's, whose parts after the encoder are replaced. No file of the encoder is written.
 
     Raises:
-      ValueError: another module, stages that the library does not have, parameters that do not fit them, or a folder of
-        another kind.
-      TypeError: the target is not a path.
-      FileNotFoundError: the folder's parent does not exist.
+      ValueError: if the head is of another module, has stages that the library does not have or parameters that do not
+        fit them, or if the folder is of another kind.
+      TypeError: if the target is not a path.
+      FileNotFoundError: if the parent of the folder does not exist.
     """
     if head.module != "SentencePool":
         raise ValueError(f"{NAME} holds a SentencePool, and this is a {head.module}")
@@ -71,7 +72,7 @@ def _parts(stages, parameters):
     """Returns (kind, configuration, tensors) of each part.
 
     Raises:
-      ValueError: stages that cannot be written, or parameters of no stage.
+      ValueError: if a stage cannot be written, or if parameters belong to no stage.
     """
     parts, before, held = [], [], set()
     if not any(getattr(stage, "kind", None) == "pooling" for stage in stages):
@@ -172,10 +173,10 @@ def _tensors(number, tensors, own):
 
 
 def _kept(folder):
-    """Returns the entries of ``modules.json`` that stay, those of the encoder.
+    """Returns the entries of ``modules.json`` that stay: those of the encoder.
 
     Raises:
-      ValueError: a folder with other contents, or parts after the encoder that would be lost.
+      ValueError: if the folder has other contents, or parts after the encoder that would be lost.
     """
     if not there(folder):
         return []
@@ -199,7 +200,7 @@ def _kept(folder):
 
 
 def _check_paths(folder, kept, parts):
-    """Refuses to write into the encoder's folder, or through a symbolic link: a hub's cache shares files by links."""
+    """Raises a ValueError for a target in the encoder's folder, or a symbolic link: hub caches share linked files."""
     of_encoder = {(folder / part["path"]).resolve() for part in kept if part["path"]}
     for part in parts:
         if part.resolve() in of_encoder:

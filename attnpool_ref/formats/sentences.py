@@ -1,7 +1,7 @@
 """Stages after the encoder of a sentence-transformers model: pooling, and layers on the pooled vector.
 
-A model is a folder with a ``modules.json`` that lists its parts in order; each part has a folder with a configuration and
-perhaps a file of tensors. The first part is the encoder, which attnpool does not load.
+A model is a folder with a ``modules.json`` that lists its parts in order. Each part has a folder with a configuration
+and, if it has parameters, a file of tensors. The first part is the encoder, which attnpool does not load.
 
 Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files
 next to them.
@@ -23,7 +23,7 @@ from attnpool_ref.formats.sources.regular import there
 NAME = "sentence_transformers"
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-"""The poolings, in the order in which old configurations concatenate them."""
+"""Names of pooling modes, in the order in which old configurations concatenate their results."""
 
 OLD_KEYS = {
     "cls": "pooling_mode_cls_token",
@@ -35,7 +35,7 @@ OLD_KEYS = {
 }
 
 VECTOR = "sentence_embedding"
-"""The library's name of the pooled vector."""
+"""Name of the pooled vector in the library."""
 
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "identity",
@@ -48,33 +48,34 @@ ACTIVATIONS = {
 """Activations of dense layers; no other name in a configuration is imported or called."""
 
 LARGEST = 2**31
-"""Sizes in configurations must be below it."""
+"""Sizes in configurations must be smaller than this."""
 
 WITHOUT_FILES = ("Normalize",)
-"""Parts that may have neither a configuration nor tensors."""
+"""Types of parts that may have neither a configuration nor tensors."""
 
 EPSILON = 1e-5
-"""Epsilon of PyTorch's layer normalisation."""
+"""Default epsilon of layer normalizations in PyTorch."""
 
 
 LAYER_NORM = (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",)))
 LAYERS = (Tensor("layer_weights", "k", ("layer_weights",)),)
-"""The tensors of the parts of these kinds."""
+"""Tensors of a part of the kind "layer_norm" and of one of the kind "layers"."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One part.
+    """One part of a model after its encoder.
 
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
-      shapes: the shapes of the stage's parameters by name.
-      modes: for "pooling", the poolings to concatenate.
-      width: for "pooling", the width of the tokens, from a folder; None if unknown.
-      include_prompt: for "pooling", whether the prompt's tokens are pooled too.
+      shapes: the shapes of the stage's parameters, by name.
+      modes: for "pooling", the pooling modes whose results are concatenated.
+      width: for "pooling", the width of the tokens as the folder states it; None if unknown.
+      include_prompt: for "pooling", whether the tokens of the prompt are pooled too.
       activation: for "dense", the name of the activation.
-      residual: for "dense", whether to add the stage's input to its result, through ``residual_kernel`` if there is one.
-      start: for "layers", the first layer of the mean.
+      residual: for "dense", whether the input of the stage is added to its result, after ``residual_kernel`` if there
+        is one.
+      start: for "layers", the first of the layers that are averaged.
     """
 
     kind: str
@@ -94,13 +95,13 @@ def read(folder):
       folder: the model's folder.
 
     Returns:
-      A :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool": its option ``stages``, and its parameters, whose
-      names end with the stage's number.
+      A :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool", with the option ``stages``. The names of
+      its parameters end with the number of their stage.
 
     Raises:
-      FileNotFoundError: no such folder.
-      ValueError: no folder or no ``modules.json``, a part that is not known, parts that do not fit together, tensors that
-        are missing or stored as a pickle.
+      FileNotFoundError: if there is no such folder.
+      ValueError: if the path is not a folder, if it has no ``modules.json``, if a part is unknown, if parts do not fit
+        together, or if tensors are missing or stored as a pickle.
     """
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"{NAME} is read from a model's folder, not from {brief(folder)}")
@@ -155,7 +156,7 @@ def all_parts(folder):
     """Returns the parts of a model, as its ``modules.json`` lists them.
 
     Raises:
-      ValueError: the file has no such list.
+      ValueError: if the file does not contain such a list.
     """
     parts = folders.read_json(folder / "modules.json")
     sound = isinstance(parts, list) and all(
@@ -168,19 +169,19 @@ def all_parts(folder):
 
 
 def is_known(part):
-    """Returns whether a part of the list may follow an encoder."""
+    """Returns whether attnpool knows the type of a part, as one after an encoder."""
     return part["type"].rpartition(".")[2] in _READERS
 
 
 def _folder_of(folder, part, kind):
-    """Returns a part's folder, which may not exist for a part without tensors: repositories have no empty folders."""
+    """Returns the folder of a part; without tensors it may be missing, because repositories keep no empty folders."""
     if not part["path"]:
         return folder
     return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
 
 
 def check_order(stage, before):
-    """Raises a ValueError for a stage that cannot follow those before it."""
+    """Raises a ValueError for a stage that cannot follow the stages before it."""
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
@@ -223,7 +224,7 @@ def _dense(folder, config, width):
 
 
 def dense_tensors(bias, residual):
-    """Returns the tensors of a dense layer; its residual needs a kernel if the widths differ."""
+    """Returns the tensors of a dense layer. A residual has a kernel of its own if the widths differ."""
     return (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
         *((Tensor("linear.bias", "o", ("bias",)),) if bias else ()),
@@ -232,7 +233,7 @@ def dense_tensors(bias, residual):
 
 
 def check_residual(name, residual, mapped, width, result):
-    """Raises a ValueError for a residual whose kernel is missing or not needed."""
+    """Raises a ValueError for a residual that lacks a required kernel or has one that is not needed."""
     if residual and (result != width) != mapped:
         raise ValueError(
             f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"
@@ -266,11 +267,11 @@ _READERS = {
     "Normalize": _normalize,
     "Dropout": None,
 }
-"""By the last piece of a part's type: the package before it differs between versions."""
+"""Readers by the last piece of a part's type, because the package before it differs between versions."""
 
 
 def _tensors(folder, tensors, sizes):
-    """Returns the parameters in a part's file, and the sizes by their letters."""
+    """Returns (parameters in the file of a part, sizes of axes by their letters)."""
     row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
     source = folders.opened(folder)
     found = find(row, Names(source.tensors), "", source.title, sizes)
@@ -286,14 +287,14 @@ def _flag(folder, config, key, default):
 
 
 def _check_names(folder, config):
-    """Refuses a part whose input or output is not the pooled vector; the output's default name is the input's."""
+    """Raises a ValueError if input or output of a part is not the pooled vector; by default the output is the input."""
     for key, default in (("module_input_name", VECTOR), ("module_output_name", None)):
         if config.get(key, default) not in (VECTOR, default):
             raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
 
 
 def _check_said(folder, config, **sizes):
-    """Raises a ValueError for a size in the configuration that differs from that of the tensors or the part before."""
+    """Raises a ValueError if a size in the configuration differs from that of the tensors or of the part before."""
     for key, size in sizes.items():
         if key in config and (isinstance(config[key], bool) or config[key] != size):
             raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, but its tensors need {size}")
@@ -306,7 +307,7 @@ def _check_size(folder, key, value, least):
 
 
 def _said(folder, key):
-    """Returns the title in messages of an entry of a part's configuration."""
+    """Returns the name in messages of an entry of a part's configuration."""
     return f"{NAME}: `{key}` of {folder.name}/config.json"
 
 

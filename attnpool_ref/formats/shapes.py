@@ -1,4 +1,4 @@
-"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. They constrain the tensors of a file and determine its sizes."""
+"""Shapes in letters, such as ``1 1 d``, ``3d d`` and ``s+1 d``; matching tensors give the letters their sizes."""
 
 import re
 
@@ -6,12 +6,12 @@ _TERM = re.compile(r"(?:(?P<times>\d+)?(?P<letter>[A-Za-z]\w*)(?:\+(?P<plus>\d+)
 
 
 def axes(shape):
-    """Returns the axes of a shape that is written in letters."""
+    """Splits a shape in letters into its axes."""
     return tuple(shape.split())
 
 
 def bind(shape, actual, sizes):
-    """Reads letters off a tensor's shape.
+    """Matches a shape in letters with a tensor's shape, and determines the sizes of letters.
 
     Args:
       shape: a shape in letters.
@@ -39,7 +39,7 @@ def bind(shape, actual, sizes):
 
 
 def filled(shape, sizes):
-    """Replaces the letters of a shape by their sizes, where these are known."""
+    """Replaces the letters of a shape whose sizes are known by these sizes."""
     return tuple(_filled(axis, sizes) for axis in axes(shape))
 
 

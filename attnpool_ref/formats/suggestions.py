@@ -5,13 +5,13 @@ from attnpool_ref.formats.printable import MOST, brief, listed
 
 
 def suggestion(rows, row, names, prefix):
-    """Returns "; one is under ..." or "; `...` fits", or "".
+    """Returns "; one is under ..." or "; `...` fits" if that holds for the file, else "".
 
     Args:
       rows: all formats.
       row: the format that does not fit.
-      names: those of the file.
-      prefix: the requested prefix; None for any.
+      names: the names in the file.
+      prefix: the requested prefix, or None if none was.
     """
     own, best, share = prefixes(row, names)
     if prefix is None and own:
@@ -26,7 +26,7 @@ def suggestion(rows, row, names, prefix):
         for there in prefixes(other, names)[0]
         if _fits(other, names, there)
     ]
-    # the layers of a head may fit other formats: suggest only what is not a part of something else
+    # a layer inside a head may fit another format: suggest only heads that are not part of another one
     around = {there for _, there in others} | ({best} if share > 0.5 else set())
     whole = [(name, there) for name, there in others if not _is_within(there, around)]
     more = f"; and {len(whole) - MOST} more" if len(whole) > MOST else ""

@@ -7,14 +7,15 @@ from attnpool_ref.formats.row import SPELLING
 
 
 def tensors_of(row, head):
-    """Returns the tensors of a head by the format's keys.
+    """Returns the tensors of a head, by the keys of a format.
 
     Args:
       row: the format.
       head: a :class:`~attnpool_ref.formats.row.Head`.
 
     Raises:
-      ValueError: another module, an option of another value than the format's, or parameters that no form of the format holds.
+      ValueError: if the head is of another module, if an option differs from the value that the format fixes, or if no
+        form of the format holds the parameters.
     """
     if head.module != row.module:
         raise ValueError(f"{row.name} holds a {row.module}, and this is a {head.module}")
@@ -40,7 +41,7 @@ def _other_option(row, form, head):
 
 
 def _laid_out(form, parameters, extras):
-    """Returns (tensors, None), or (anything, reason) if the form cannot hold the parameters."""
+    """Returns (tensors, None); if the form cannot hold the parameters, the second entry is the reason."""
     tensors, sizes, held = {}, {}, set()
     for tensor in form.tensors:
         if not tensor.parameters:
@@ -58,7 +59,7 @@ def _laid_out(form, parameters, extras):
             reason = f"`{tensor.key}` would be {shapes.written(array.shape)}, needs {needed}"
         if reason is not None:
             return None, reason
-        tensors[tensor.key] = np.array(array, order="C")  # a view of the parameter otherwise
+        tensors[tensor.key] = np.array(array, order="C")  # otherwise a view of the parameter
     more = sorted(name for name, ours in parameters.items() if ours is not None and name not in held | form.derived)
     if more:
         return None, f"it has no place for `{'`, `'.join(more)}`"
@@ -82,6 +83,6 @@ def _joined(tensor, parameters):
 
 
 def _absent(tensor, sizes, tensors):
-    """Returns zeros for a tensor that is no parameter and has no effect, of a head that was not read from a file."""
+    """Returns zeros for a tensor that is not a parameter and has no effect, if the head was not read from a file."""
     dtype = np.result_type(*tensors.values()) if shapes.axes(tensor.shape) else np.int64
     return np.zeros(shapes.filled(tensor.shape, sizes), dtype)

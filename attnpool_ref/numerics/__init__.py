@@ -1,1 +1,1 @@
-"""Functions of arrays, without tokens, masks or rows."""
+"""Numerical helpers: activations, reductions by blocks, alpha-entmax by bisection, bounds of rounding."""

@@ -14,7 +14,7 @@ def relu(x):
 
 def gelu(x):
     """Multiplies x by the probability that a standard normal number is below it."""
-    return x * _erfc(-x / math.sqrt(2)) / 2  # 1 + erf would cancel far below 0
+    return x * _erfc(-x / math.sqrt(2)) / 2  # 1 + erf would lose digits far below 0
 
 
 def gelu_tanh(x):
@@ -23,7 +23,7 @@ def gelu_tanh(x):
 
 
 def geglu(x):
-    """Multiplies the first half of [..., 2f] by the :func:`gelu` of the second: [..., f]."""
+    """Returns [..., f]: the first half of the last axis of [..., 2f], times the :func:`gelu` of the second half."""
     value, gate = np.split(x, 2, -1)
     return value * gelu(gate)
 

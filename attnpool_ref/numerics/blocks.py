@@ -1,19 +1,20 @@
-"""Reduction of large arrays by blocks: a float64 copy of the whole would be larger than the array."""
+"""Reductions of large arrays by blocks, because a float64 copy of a whole array would take much memory."""
 
 import numpy as np
 
 SIZE = 2**14
-"""Numbers of a block: small enough for a CPU cache, and for malloc to reuse memory."""
+"""Largest number of elements in a block: it fits into a CPU cache, and malloc reuses its memory."""
 
 
 def over_tokens(reduce, of_block, x, *others):
-    """Computes ``reduce(of_block(x, *others), -2)``; halves a large ``x`` until the parts are small.
+    """Computes ``reduce(of_block(x, *others), -2)``; halves ``x`` until its parts have at most ``SIZE`` elements.
 
     Args:
-      reduce: an associative reduction such as np.sum: applied to the results of blocks it gives that of the whole.
-      of_block: maps a block of tokens in float64, and the same part of each other array, to [..., tokens, d].
+      reduce: a reduction of an axis, such as np.sum, that gives the same when it is applied to the results of blocks.
+      of_block: maps a block of x in float64, and the same part of each other array, to an array [..., L, d] of the
+        block.
       x: [..., L, d] tokens of any dtype.
-      *others: arrays [..., L, ...], or with 1 for an axis of ``x``.
+      *others: arrays [..., L, ...] with the axes of ``x``, each of which may have size 1 instead.
     """
     axis = next((axis for axis, size in enumerate(x.shape[:-1]) if size > 1), None)
     if x.size <= SIZE or axis is None:

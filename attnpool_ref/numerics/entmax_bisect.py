@@ -1,4 +1,4 @@
-"""Alpha-entmax by bisection: for its threshold, or for a large alpha for its smallest weight."""
+"""Alpha-entmax by bisection: for the threshold if alpha is at most 2, else for the smallest weight above 0."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def gentle_entmax(below, count, power):
 
 
 def _powers(x, power):
-    """Computes max(0, 1 + power x) to 1/power, which is exp(x) for the power 0."""
+    """Computes max(0, 1 + power * x) ** (1 / power), or its limit exp(x) for a power of 0."""
     if power == 0:
         return np.exp(x)
     inside = power * x
@@ -34,8 +34,9 @@ def _powers(x, power):
 def steep_entmax(below, count, power):
     """Returns weights [..., m] for a power above 1, by bisection for the smallest weight v above 0.
 
-    The others follow from it: w^p = v^p + p (s - s_k), with s_k the smallest score that has a weight. The sum of the
-    weights is steep in the threshold, which is why the bisection is for v.
+    With p = ``power``, v determines each other weight w of a score s: w^p = v^p + p (s - s_k), where s_k is the
+    smallest score that has a weight. The bisection is not for the threshold, because small changes of it would change
+    the sum of the weights too much.
 
     Args:
       below: [..., m] scores minus the largest one, -inf at padding.
@@ -46,16 +47,16 @@ def steep_entmax(below, count, power):
         return np.where(count > 0, np.nan, np.zeros(below.shape))
     lost = np.any(np.isnan(below), -1, keepdims=True)
     with np.errstate(over="ignore"):
-        gaps = np.minimum(-power * np.where(np.isnan(below), 0, below), 2)  # nothing beyond 1 has a weight
+        gaps = np.minimum(-power * np.where(np.isnan(below), 0, below), 2)  # scores with a gap above 1 have weight 0
     ordered = np.sort(gaps, -1)
 
     def weights(gaps, least, v):
-        with np.errstate(divide="ignore"):  # a logarithm of 0
+        with np.errstate(divide="ignore"):  # log(0)
             logarithms = power * np.log(v), np.log(np.maximum(least - gaps, 0))
         return np.where(gaps <= least, np.exp(np.logaddexp(*logarithms) / power), 0)
 
     low, high = np.zeros(count.shape, int), np.maximum(count - 1, 0)
-    while np.any(low < high):  # the number of scores with a weight: those before the last sum to less than 1
+    while np.any(low < high):  # find the last score with a weight: if its own were 0, the sum would be less than 1
         middle = (low + high + 1) // 2
         least = np.take_along_axis(ordered, middle, -1)
         fits = np.sum(weights(ordered, least, 0.0), -1, keepdims=True) < 1

@@ -32,38 +32,45 @@ def attention_pooling(
     .. math:: o = \sum_l w_l x_l, \qquad
               w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization
-    :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens, without a
-    projection. With ``query=None`` the query of each sequence is the mean of its real tokens, so that nothing is learned.
+    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization (:func:`layer_norm`) with scale
+    :math:`\gamma` and bias :math:`\beta`. The values are the raw tokens, without a projection. With ``query=None`` the
+    query of each sequence is the mean of its real tokens, so that nothing is learned.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      query: [d], shared by all sequences, or [..., d] for each; without ``query_kernel`` its width is c. None is the
+        mean.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      query_kernel: [d, c], :math:`W_q`.
-      key_kernel: [d, c], :math:`W_k`.
+      query_kernel: [d, c], :math:`W_q`, or None.
+      key_kernel: [d, c], :math:`W_k`, or None.
       normalize_query: apply layer normalization to the query, before its kernel.
-      query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query if its width is not d.
+      query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query, if that is not d.
       query_norm_bias: [d], :math:`\beta`, 0 if None.
-      epsilon: :math:`\epsilon`, a number.
-      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
-      bias: broadcastable to [..., L], :math:`b`; does not affect the result's dtype, and may hold any values at padding.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
-        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take only "softmax" and "sigmoid".
-      dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
+      epsilon: the epsilon of the layer normalization, a number.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
+      bias: broadcastable to [..., L], :math:`b`, or None; does not affect the result's dtype. It is never read at
+        padding.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
+        function (scores, mask) -> weights, as described in :func:`attend`. Packed tokens take only "softmax" and
+        "sigmoid".
+      dropout_multiplier: broadcastable to [..., L] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., d], and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
+      [..., d] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., L]. Both are 0 in
+      a fully masked row.
 
     Raises:
-      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without
+        ``normalize_query``.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one learned query; the query's layer normalization is from docs/notebooks, 001.
+      Vaswani et al. 2017, equation 1, with one learned query; the layer normalization of the query is from notebook 001
+      (docs/notebooks).
 
     >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
     array([2., 0.])
@@ -88,7 +95,10 @@ def attention_pooling(
 
 
 def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
-    """Returns scores [..., L] of tokens without padding values; ``normalization`` of the query: flag, scale, bias, epsilon."""
+    """Returns scores [..., L] of tokens that are 0 at padding.
+
+    The argument ``normalization`` is (normalize_query, query_norm_scale, query_norm_bias, epsilon).
+    """
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
         query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)

@@ -28,23 +28,26 @@ def multi_head_attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Pools the real tokens by multi-head attention to learned queries: one vector per query.
+    r"""Pools the real tokens by multi-head attention with learned queries, to one vector per query.
 
     .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    The result equals that of :func:`multi_head_attention` with the same query. Without ``query_kernel`` the queries are
-    already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one
-    constant to all scores of a head and query, and is ignored where such a constant cancels ("softmax", "sparsemax",
-    "entmax15", "hardmax"). In a fully masked row the result is :math:`b_o`, or 0.
+    The softmax runs over the real tokens, and the sum over H heads of width c. The result equals that of
+    :func:`multi_head_attention` with the same queries. Without ``query_kernel`` the queries are already projected,
+    [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one constant to all
+    scores of a head and query; normalizers in which it cancels ("softmax", "sparsemax", "entmax15", "hardmax") ignore
+    it. In a fully masked row the result is :math:`b_o`, or 0 without it.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without ``query_kernel``.
+      query: [n, q] learned queries of width q, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without
+        ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       value_kernel: [d, H, c'], :math:`W_v`.
@@ -53,17 +56,20 @@ def multi_head_attention_pooling(
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
-      scale: a number instead of :math:`1/\sqrt c`.
-      bias: broadcastable to [..., H, n, L], :math:`B`; does not affect the result's dtype.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
-      dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L], :math:`B`, or None; does not affect the result's dtype.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
+        described in :func:`attend`.
+      dropout_multiplier: broadcastable to [..., H, n, L] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
     Returns:
-      [..., n, o], where o = Hc' without ``out_kernel``; and with ``return_weights`` the weights [..., H, n, L].
+      [..., n, o], where o = Hc' without ``out_kernel``; with ``return_weights`` a tuple of this and the
+      weights [..., H, n, L].
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown normaliser, ``query_bias`` or ``out_bias`` without its kernel.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the normalizer is unknown, or if ``query_bias``
+        or ``out_bias`` is given without its kernel.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, with learned queries.

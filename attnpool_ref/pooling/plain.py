@@ -15,18 +15,19 @@ def mean_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MEAN; without a minimum of the count.
@@ -41,7 +42,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
            [5.]])
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)  # exact; sums of large numbers would overflow
+    part = 2 * power_of_two(count)  # division is exact; sums of large numbers would overflow
 
     def share(x, mask, part):
         return np.where(mask[..., None], x, 0) / part
@@ -55,20 +56,20 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = \max_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
-
-    Tokens that tie share the gradient evenly.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. Tokens that tie for the largest
+    value share the gradient evenly.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row. -inf at a real token is data.
+      [..., d] pooled vectors; 0 in a fully masked row. -inf at a real token is a value like any other.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MAX.
@@ -96,18 +97,19 @@ def first_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
@@ -130,18 +132,19 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row.
+      [..., d] pooled vectors; 0 in a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
@@ -159,7 +162,7 @@ def last_pooling(x, mask=None, *, lengths=None):
 
 
 def _token_at(x, mask, position):
-    """Returns the token at ``position()``; 0 in a fully masked row, and for sequences of length 0."""
+    """Returns the token at ``position()``, an index [...]; 0 in a fully masked row, and for sequences of length 0."""
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
     token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
@@ -172,23 +175,25 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. :math:`w_{lc}` is its weight,
+    which is the same for all features if the weights have no axis of features.
 
-    Each weight belongs to a position, and may be negative. If the weights of the real tokens sum to exactly 0, the result
-    is 0; with weights for each feature, only that feature is 0. Weights at padding are never read.
+    Weights may be negative. If those of the real tokens sum to exactly 0, the result is 0; with weights for each
+    feature, only that feature is 0. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
       weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
-        axes, compared with that of x, tells which. None is uniform.
-      mask: bool, broadcastable to [..., L], True = real.
+        axes, compared with that of x, decides which. None gives the mean.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 in a fully masked row, or if the weights cancel.
+      [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to exactly 0.
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
@@ -197,7 +202,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     array([2.])
 
     Packed:
-      weights: [N], or [N, d] for each channel: their rank says which. None is uniform.
+      weights: [N], or [N, d] for each feature; the number of axes decides which. None gives the mean.
 
     >>> segment_weighted_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, [2.0, 3.0, 1.0])
     array([[2.],
@@ -213,7 +218,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
 
 def weighted_average(weights, x, mask):
-    """Sums tokens under weights [..., L, 1] or [..., L, d] that are 0 at padding."""
+    """Sums tokens times weights [..., L, 1] or [..., L, d], which must be 0 at padding."""
 
     def share(x, weights, mask):
         return weights * np.where(mask[..., None], x, 0)
@@ -227,22 +232,23 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \Big[ \frac 1 N \sum_{l : k_l} x_l \; ; \; \max_{l : k_l} x_l \Big], \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at a real token, else 0. fastai's ``AdaptiveConcatPool2d`` has the maximum first; the classifier of
-    ULMFiT puts the last token before both.
+    A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens. The mean comes before the maximum; fastai's ``AdaptiveConcatPool2d``
+    has the maximum first, and the classifier of ULMFiT puts the last token before both.
 
     Args:
       x: [..., L, d] tokens.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., 2d]: the mean, then the maximum; 0 for a fully masked row.
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Howard and Ruder 2018, section 3.3, concat pooling, without its last hidden state.
+      Howard and Ruder 2018, section 3.3, concat pooling, without the last hidden state that the paper concatenates too.
 
     >>> mean_max_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2., 3.])

@@ -1,7 +1,7 @@
-"""Chunked pooling: each chunk has an accumulator state; states merge in any order, and finalize to the pooled vector.
+"""Chunked pooling: each chunk of a sequence has an accumulator state; merged states finalize to the pooled vector.
 
-No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other. A file for
-each family of poolings.
+Chunks are parts of a sequence that do not overlap; their states can be merged in any order. Merging with the state of a
+chunk without real tokens, such as one of length 0, changes nothing. Each family of pooling functions has a file.
 """
 
 from attnpool_ref.streaming.additive import additive_attention_state

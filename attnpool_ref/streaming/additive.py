@@ -1,4 +1,4 @@
-"""Chunked additive attention."""
+"""Chunked additive attention pooling."""
 
 import numpy as np
 
@@ -23,32 +23,36 @@ def additive_attention_state(
     value=None,
     activation="tanh",
 ):
-    r"""Returns the state of one chunk for additive attention pooling: numerator and denominator of the average.
+    r"""Returns the state of one chunk of a sequence for additive attention pooling, with an online softmax.
 
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`i` counts the hops, :math:`t_i` is the largest score, and the three
+    entries are max, denominator and numerator of the average. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)`
+    is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      kernel: [d, h], :math:`W`.
-      out_kernel: [h], :math:`K`, or [h, n] for n hops.
+      kernel: [d, h], :math:`W`, for h hidden units.
+      out_kernel: :math:`K`: [h] for one hop; [h, n] for n hops, for example one for each class.
       bias: [h], :math:`b`, or None.
       gate_kernel: [d, h], :math:`U`, or None.
       gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
-      out_bias: (), or [n] with n hops, :math:`c`; or None.
-      value: [..., L, v] the values to average, or None for the tokens.
+      out_bias: :math:`c`: a number, or [n] with n hops; or None.
+      value: [..., L, v] the values to average, of width v, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
 
     Returns:
-      An ``AdditiveAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., v], or [..., n, v] with n hops.
+      An ``AdditiveAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., v],
+      or [..., n, v] with n hops.
 
     Raises:
-      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation.
+      ValueError: if shapes disagree, if the mask has a float dtype, if ``gate_bias`` is given without ``gate_kernel``,
+        or if the activation is unknown.
 
     Source:
       Ilse et al. 2018, equations 8 and 9.

@@ -1,4 +1,4 @@
-"""Checks of states, and their messages, shared by both packages. No arithmetic."""
+"""Checks of the arguments of ``merge_states`` and ``finalize_state``, and their messages, shared by both packages."""
 
 from types import SimpleNamespace
 
@@ -15,11 +15,11 @@ FINALIZED = Variant(
     source="vaswani2017",
     equation="o = sum_h (z_h W_v^h + b_v^h) W_o^h + b_o, z the pooled tokens of each head and query",
 )
-"""The row of ``finalize_state`` with kernels; the state takes the place of its pooled tokens."""
+"""Row of ``finalize_state`` with kernels. Its argument ``state`` is checked by the shape of the pooled tokens."""
 
 
 def check_state(name, key, value, kinds):
-    """Raises TypeError if ``value`` is none of the kinds of states."""
+    """Raises a TypeError if ``value`` is not an instance of ``kinds``, the classes of states."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
 
@@ -29,13 +29,13 @@ def check_mergeable(a, b, kinds, option=getattr):
 
     Args:
       a: a state.
-      b: another.
-      kinds: the kinds of states that there are.
-      option: from a state and the name of an option to its value; None if it is unknown.
+      b: another state.
+      kinds: the classes of states.
+      option: a function from a state and the name of an option to its value, or None if the value is unknown.
 
     Raises:
-      TypeError: one is no state.
-      ValueError: they differ in kind, width, batch axes or options.
+      TypeError: if an argument is not a state.
+      ValueError: if the states differ in kind, width, batch axes or options.
     """
     check_state("merge_states", "a", a, kinds)
     check_state("merge_states", "b", b, kinds)
@@ -52,24 +52,24 @@ def check_mergeable(a, b, kinds, option=getattr):
         if ours is None or theirs is None:
             continue
         ours, theirs = np.broadcast_arrays(ours, theirs)
-        apart = (ours != theirs) & ((ours == ours) | (theirs == theirs))  # NaN is NaN
+        apart = (ours != theirs) & ((ours == ours) | (theirs == theirs))  # two NaN are equal
         if np.any(apart):
             one, other = ours[apart][0].item(), theirs[apart][0].item()
             raise ValueError(f"merge_states: `a` has `{key}` {one} but `b` has {other}, needs states of equal options")
 
 
 def resolve_finalize(state, kinds, multi_head, **parameters):
-    """The :class:`~attnpool_ref.contract.Call` of ``finalize_state``.
+    """Checks the arguments of ``finalize_state``, and returns its :class:`~attnpool_ref.contract.Call`.
 
     Args:
       state: the state.
-      kinds: the kinds of states that there are.
-      multi_head: the kind that takes kernels.
+      kinds: the classes of states.
+      multi_head: the class of states that takes kernels.
       **parameters: the kernels and biases as arrays, or None.
 
     Raises:
-      TypeError: the state is none, or a parameter no numeric array.
-      ValueError: the parameters do not suit the state, or one another.
+      TypeError: if ``state`` is not a state, or a parameter is not an array of numbers.
+      ValueError: if the parameters do not fit the state, or one another.
     """
     name = FINALIZED.name
     check_state(name, "state", state, kinds)

@@ -1,4 +1,8 @@
-"""Exponential sums of chunks, relative to the largest exponent: accumulated, merged and finalized."""
+"""Sums of exp(scale * x) over chunks, relative to the extreme value: accumulated, merged and finalized.
+
+The extreme is the largest x, or the smallest for a negative scale. Distances from it are stored as halves of at most 0,
+because the difference of two large numbers may overflow.
+"""
 
 import numpy as np
 
@@ -6,26 +10,26 @@ from attnpool_ref.means import below_maximum
 
 
 def common_extreme(a, b, scale):
-    """Returns the extreme of two states, and half of each one's depth below it in the sign of the scale, at most 0."""
+    """Returns (the extreme of two states, half of the first one's distance from it, half of the second one's)."""
     signed = [np.where(scale < 0, -state.extreme, state.extreme) for state in (a, b)]
     largest = np.maximum(*signed)
     return np.where(scale < 0, -largest, largest), *(below_maximum(own / 2, largest / 2, scale) for own in signed)
 
 
 def exponent(scale, half):
-    """Multiplies the magnitude of the scale with twice a half; 0 if either is 0, whatever the other."""
+    """Computes 2 * abs(scale) * half; 0 if one factor is 0, even if the other is infinite."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((half == 0) | (scale == 0), 0, 2 * (np.abs(scale) * half))
 
 
 def slack_of(scale, half):
-    """Computes (exp(2 scale half) - 1) over twice the magnitude of the scale, and its limit at 0."""
+    """Computes (exp(2 * abs(scale) * half) - 1) / (2 * abs(scale)), and its limit ``half`` for a scale of 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(scale == 0, half, np.expm1(exponent(scale, half)) / 2 / np.abs(scale))
 
 
 def merge(a, b, scale):
-    """Returns (extreme, total, slack) of two states, rescaled to the larger exponent."""
+    """Returns (extreme, total, slack) of two states together, as :class:`~.means.LogsumexpState` describes them."""
     extreme, *halves = common_extreme(a, b, scale)
     count = np.maximum(a.count + b.count, 1)
     total, slack = 0, 0
@@ -39,9 +43,9 @@ def merge(a, b, scale):
 
 
 def finalize(state, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale; arbitrary for a fully masked row."""
+    """Computes ln(mean exp(scale x)) / scale, or of the sum if not ``mean``; arbitrary for a fully masked row."""
     count = np.maximum(state.count, 1)[..., None]
-    with np.errstate(divide="ignore", invalid="ignore"):  # an empty row, scales of 0, and all tokens infinite
+    with np.errstate(divide="ignore", invalid="ignore"):  # fully masked rows, scales of 0, rows of infinite tokens
         logarithm = np.log(state.total / (count if mean else 1))
         if mean:
             difference = np.where(np.isinf(scale), -1, exponent(scale, state.slack))
@@ -52,7 +56,7 @@ def finalize(state, scale, mean):
 
 
 def accumulate(x, mask, scale):
-    """Returns (extreme, total, slack, count, scale) of tokens that are 0 at padding."""
+    """Returns (extreme, total, slack, count, scale) of tokens, which must be 0 at padding."""
     scale, real = np.broadcast_to(scale, (*x.shape[:-2], x.shape[-1])), mask[..., None]
     extreme, halves = relative_to_extreme(x, mask, scale)
     each, count = scale[..., None, :], np.maximum(np.sum(real, -2, keepdims=True), 1)
@@ -62,7 +66,7 @@ def accumulate(x, mask, scale):
 
 
 def relative_to_extreme(x, mask, scale):
-    """Returns (extreme [..., d], half the depth of each real token below it in the sign of the scale [..., d])."""
+    """Returns (extreme [..., d], half of each real token's distance from it [..., L, d]); 0 at padding."""
     real, each = mask[..., None], scale[..., None, :]
     signed = np.where(each < 0, -x, x)
     largest = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)

@@ -19,21 +19,21 @@ class SumState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return type(self)(self.sum + other.sum)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum
 
 
 @kind
 class MinState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d], inf without any; any real [...]."""
+    """State of :func:`~attnpool_ref.streaming.min_state`: smallest values [..., d]; whether any token is real [...]."""
 
     extreme: Any
     real: Any
@@ -41,47 +41,47 @@ class MinState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.extreme.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
 class NoisyOrState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that something happened."""
+    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that an event happened."""
 
     probability: Any
     dtype: Any = None
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.probability.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.probability
 
 
 @kind
 class PowerMeanState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.power_mean_state`: a :class:`LogsumexpState` of ln y under the scale p.
+    """State of :func:`~attnpool_ref.streaming.power_mean_state`: the sums of :class:`LogsumexpState`, with ln y for x.
 
     Attributes:
-      extreme: [..., d], the largest ln y, the smallest for negative p; an infinity for a fully masked row.
+      extreme: [..., d], the largest ln y, or the smallest for a negative p; an infinity for a fully masked row.
       total: [..., d], the sum of exp(p (ln y - extreme)).
-      slack: [..., d], half the mean of exp(p (ln y - extreme)) - 1 over the magnitude of p.
+      slack: [..., d], the mean of (exp(p (ln y - extreme)) - 1) / (2 abs(p)).
       count: [...], the number of real tokens.
       p: [..., d].
       dtype: the dtype of the result.
@@ -98,30 +98,30 @@ class PowerMeanState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return PowerMeanState(*exponents.merge(self, other, self.p), self.count + other.count, self.p)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, np.exp(exponents.finalize(self, self.p, True)))
 
 
 @kind
 class LogsumexpState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean relative to the largest exponent.
+    """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean relative to the extreme value.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      slack: [..., d], half the mean of exp(scale (x - extreme)) - 1 over the magnitude of the scale, which has a limit at
-        0 and is finite where the tokens are.
+      slack: [..., d], the mean of (exp(scale (x - extreme)) - 1) / (2 abs(scale)), or its limit for a scale of 0; it is
+        finite if the tokens are.
       count: [...], the number of real tokens.
       scale: [..., d].
-      mean: whether the result is that of a mean.
+      mean: True for the logarithm of a mean, False for that of a sum.
       dtype: the dtype of the result.
     """
 
@@ -137,28 +137,28 @@ class LogsumexpState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.total.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return LogsumexpState(
             *exponents.merge(self, other, self.scale), self.count + other.count, self.scale, self.mean
         )
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, exponents.finalize(self, self.scale, self.mean))
 
 
 @kind
 class SoftmaxState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.softmax_state`: an exponential average of each channel, before the division.
+    """State of :func:`~attnpool_ref.streaming.softmax_state`: a softmax average of each feature.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      sum: [..., d], the sum of exp(scale (x - extreme)) x over ``total``, to avoid overflow.
+      sum: [..., d], the sum of exp(scale (x - extreme)) x, divided by ``total`` so that it cannot overflow.
       scale: [..., d].
       dtype: the dtype of the result.
     """
@@ -173,11 +173,11 @@ class SoftmaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger exponent."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger exponent."""
         extreme, *halves = exponents.common_extreme(self, other, self.scale)
         totals = [
             state.total * np.exp(exponents.exponent(self.scale, half))
@@ -185,34 +185,35 @@ class SoftmaxState(NamedTuple):
         ]
         total = totals[0] + totals[1]
         ratios = [own / np.where(total == 0, 1, total) for own in totals]
-        with np.errstate(invalid="ignore"):  # 0 times an infinite mean, and inf - inf
+        with np.errstate(invalid="ignore"):  # 0 * inf and inf - inf are not selected
             terms = [np.where(r == 0, 0, r * s.sum) for r, s in zip(ratios, (self, other), strict=True)]
             mean = terms[0] + terms[1]
         return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum
 
 
 @definition
 def sum_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the sum.
+    r"""Returns the state of one chunk of a sequence for sum pooling.
 
     .. math:: \sum_{l : k_l} x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``SumState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Zaheer et al. 2017, equation 4.
@@ -226,22 +227,23 @@ def sum_state(x, mask=None, *, lengths=None):
 
 @definition
 def min_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the minimum.
+    r"""Returns the state of one chunk of a sequence for min pooling.
 
     .. math:: \min_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MinState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MinState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Corso et al. 2020, section 2.1.
@@ -255,23 +257,23 @@ def min_state(x, mask=None, *, lengths=None):
 
 @definition
 def noisy_or_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the noisy-or.
+    r"""Returns the state of one chunk of a sequence for noisy-or pooling.
 
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk, probabilities from 0 to 1.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``NoisyOrState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``NoisyOrState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Maron and Lozano-Pérez 1997, section 2, noisy-or.
@@ -284,29 +286,29 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @definition
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Returns the state of one chunk for the power mean (GeM); the state holds p.
+    r"""Returns the state of one chunk of a sequence for the power mean (GeM); it holds p.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens.
 
     Only states with the same p merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      p: a number, or [d].
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      p: a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      A ``PowerMeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``PowerMeanState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Radenović, Tolias and Chum 2019, equation 3, GeM.
@@ -315,36 +317,36 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     >>> finalize_state(whole) ** 2
     array([12.5])
     """
-    with np.errstate(divide="ignore"):  # epsilon 0
+    with np.errstate(divide="ignore"):  # log(0) if epsilon is 0
         logarithms = np.log(np.maximum(np.where(mask[..., None], x, 1), epsilon))
     return PowerMeanState(*exponents.accumulate(logarithms, mask, p))
 
 
 @definition
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Returns the state of one chunk for the log-mean-exp; the state holds the scale and ``mean``.
+    r"""Returns the state of one chunk of a sequence for log-sum-exp pooling; it holds the options.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} r x_l
 
-    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the :math:`N` real tokens.
 
-    Only states with the same scale merge.
+    Only states with the same scale and the same ``mean`` merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      scale: :math:`r`, a number, or [d].
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens of all chunks.
 
     Returns:
-      A ``LogsumexpState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``LogsumexpState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.
 
     Source:
       Pinheiro and Collobert 2015, equation 4.
@@ -357,27 +359,27 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    r"""Returns the state of one chunk for softmax pooling; the state holds the scale.
+    r"""Returns the state of one chunk of a sequence for softmax pooling; it holds the scale.
 
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      scale: :math:`r`, a number, or [d].
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``SoftmaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``SoftmaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       McFee, Salamon and Bello 2018, section II-C.
@@ -391,5 +393,5 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     unnormalized = np.where(real, np.exp(exponents.exponent(scale[..., None, :], halves)), 0)
     total = np.sum(unnormalized, -2)
     weights = unnormalized / np.where(total == 0, 1, total)[..., None, :]
-    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+    with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         return SoftmaxState(extreme, total, np.sum(np.where(weights == 0, 0, weights * x), -2), scale)

@@ -12,26 +12,27 @@ from attnpool_ref.streaming.states import MultiHeadAttentionState
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    r"""Merges two states into the state of both chunks; the operation is associative and commutative.
+    r"""Merges two states into the state of both chunks; merging is associative and commutative.
 
     .. math:: a \circ b = b \circ a, \qquad (a \circ b) \circ c = a \circ (b \circ c), \qquad a \circ 1 = a
 
-    1 is the state of a chunk without real tokens. In any order of merging, largest values, first and last tokens are the
-    same bit for bit, and sums are the same up to rounding. Of two tokens with equal positions either may be returned.
+    :math:`\circ` merges, and 1 is the state of a chunk without real tokens. In any order of merging, maxima, minima,
+    first and last tokens are equal bit for bit, and sums are equal up to rounding. Of two first (or last) tokens with
+    equal positions, either may be returned.
 
     Args:
-      a: a state.
-      b: a state of the same kind, widths and batch axes, made with the same options.
+      a: a state, as functions such as :func:`attention_state` return it.
+      b: a state of the same class, widths and batch axes, made with the same options.
 
     Returns:
       The state of both chunks; its dtype is promoted as for two arguments of one call.
 
     Raises:
-      TypeError: an argument is no state.
-      ValueError: the states differ in kind, width, batch axes or options (``p``, ``scale``, ``ddof`` and their like).
+      TypeError: if an argument is not a state.
+      ValueError: if the states differ in class, width, batch axes or options (such as ``p``, ``scale`` or ``ddof``).
 
     Source:
-      Milakov and Gimelshein 2018, for those of attention.
+      Milakov and Gimelshein 2018, for the states of attention.
 
     >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
     array([2.])
@@ -47,24 +48,26 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
 
-    The formula is for a multi-head state with kernels, whose pooled tokens are :math:`z_{ih}`; the result is that of
-    :func:`multi_head_attention_pooling`. Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` are concatenated.
+    The formula is for a multi-head state with kernels: :math:`z_{ih}` are its pooled tokens for query :math:`i` and
+    head :math:`h`, and the result is that of :func:`multi_head_attention_pooling`. Without ``out_kernel`` the heads
+    :math:`z_{ih} W_v^h + b_v^h` are concatenated.
 
     Args:
       state: the state.
-      value_kernel: [d, H, c'], :math:`W_v`, or None; only for multi-head states.
-      out_kernel: [H, c', o], :math:`W_o`, or None; only with ``value_kernel``.
+      value_kernel: [d, H, c'], :math:`W_v`, or None; only for multi-head states, which have H heads.
+      out_kernel: [H, c', o], :math:`W_o`, for o features of the result, or None; only with ``value_kernel``.
       value_bias: [H, c'], :math:`b_v`, or None; only with ``value_kernel``.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
 
     Returns:
-      The result of the dense function, [..., d]. Of a multi-head state [..., n, H, d], and with kernels [..., n, o],
-      where o = Hc' without ``out_kernel``. 0 (or :math:`b_o`) if no token was real. The dtype is that of the dense
-      call.
+      The result of the dense function, [..., d]. For a multi-head state it is [..., n, H, d], and with kernels
+      [..., n, o], where o = Hc' without ``out_kernel``. It is 0 (or :math:`b_o`) if no token was real. Its dtype is
+      that of the dense call.
 
     Raises:
-      TypeError: the argument is no state, or a kernel no array of numbers.
-      ValueError: kernels for another kind of state, ``out_kernel`` or a bias without its kernel, shapes disagree.
+      TypeError: if ``state`` is not a state, or a kernel is not an array of numbers.
+      ValueError: if kernels are given for another kind of state, if ``out_kernel`` or a bias is given without its
+        kernel, or if shapes disagree.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, for the kernels.

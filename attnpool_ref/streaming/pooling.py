@@ -1,4 +1,4 @@
-"""Chunked pooling: mean, max, first, last, weighted, attention, multi-head attention."""
+"""Chunked mean, max, first, last, weighted, attention and multi-head attention pooling."""
 
 import numpy as np
 
@@ -23,22 +23,23 @@ from attnpool_ref.streaming.states import (
 
 @definition
 def mean_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the mean.
+    r"""Returns the state of one chunk of a sequence for mean pooling.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MeanState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MEAN.
@@ -52,22 +53,23 @@ def mean_state(x, mask=None, *, lengths=None):
 
 @definition
 def max_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the maximum.
+    r"""Returns the state of one chunk of a sequence for max pooling.
 
     .. math:: \max_{l : k_l} x_{lc}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``MaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Reimers and Gurevych 2019, section 3, MAX.
@@ -81,23 +83,23 @@ def max_state(x, mask=None, *, lengths=None):
 
 @definition
 def mean_max_state(x, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the mean and the maximum.
+    r"""Returns the state of one chunk of a sequence for :func:`mean_max_pooling`.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N, \; \max_{l : k_l} x_{lc} \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at a real token, else 0.
+    A chunk has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if token
+    :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``MeanMaxState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
-      2d].
+      A ``MeanMaxState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Howard and Ruder 2018, section 3.3, concat pooling without its last hidden state.
@@ -110,23 +112,24 @@ def mean_max_state(x, mask=None, *, lengths=None):
 
 @definition
 def first_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk for the first token: its first real token, and that token's position in the sequence.
+    r"""Returns the state of one chunk of a sequence for its first token: the first real token and its position.
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`s` is ``start``.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
+      start: :math:`s`, the position in the sequence of the chunk's first token, real or not; positions begin at 0.
 
     Returns:
-      A ``FirstState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``FirstState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
@@ -141,23 +144,24 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def last_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk for the last token: its last real token, and that token's position in the sequence.
+    r"""Returns the state of one chunk of a sequence for its last token: the last real token and its position.
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`s` is ``start``.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position of the chunk's first token in the sequence, from 0.
+      start: :math:`s`, the position in the sequence of the chunk's first token, real or not; positions begin at 0.
 
     Returns:
-      A ``LastState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``LastState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
       The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
@@ -173,27 +177,28 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def weighted_state(x, weights=None, mask=None, *, lengths=None):
-    r"""Returns the state of one chunk for the average under given weights.
+    r"""Returns the state of one chunk of a sequence for the average under given weights.
 
     .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    :func:`finalize_state` divides by the sum of all weights, because the weights of one chunk may cancel.
+    :func:`finalize_state` divides by the sum of the weights of all chunks; those of one chunk may sum to 0.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature; the same in all
-        chunks. The number of axes, compared with that of x, tells which. None is 1.
-      mask: bool, broadcastable to [..., L], True = real.
+      weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
+        axes, compared with that of x, decides which; it must be the same for all chunks. None is 1.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      A ``WeightedState``, or with weights for each feature a ``ChannelState``: :func:`merge_states` merges it with those of
-      other chunks, :func:`finalize_state` gives [..., d].
+      A ``WeightedState``, or with weights for each feature a ``ChannelState``, for :func:`merge_states` and then
+      :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
@@ -237,39 +242,43 @@ def attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Returns the state of one chunk for attention pooling: numerator and denominator of the average.
+    r"""Returns the state of one chunk of a sequence for attention pooling, with an online softmax.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`t` is the largest score, and the three entries are max, denominator and
+    numerator of the average. :math:`\hat q` is the query, or its layer normalization with ``normalize_query``.
 
-    ``query`` is required, because the mean of all tokens is not known before the last chunk.
+    A query is required: its default in :func:`attention_pooling` is the mean of all tokens, which is not known before
+    the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] for each sequence; without ``query_kernel`` its width is c.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      query: [d], shared by all sequences, or [..., d] for each; without ``query_kernel`` its width is c.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      query_kernel: [d, c], :math:`W_q`.
-      key_kernel: [d, c], :math:`W_k`.
+      query_kernel: [d, c], :math:`W_q`, or None.
+      key_kernel: [d, c], :math:`W_k`, or None.
       normalize_query: apply layer normalization to the query, before its kernel.
-      query_norm_scale: [d], 1 if None; as wide as the query if its width is not d.
+      query_norm_scale: [d], 1 if None; as wide as the query, if that is not d.
       query_norm_bias: [d], 0 if None.
       epsilon: the epsilon of the layer normalization, a number.
-      scale: a number instead of :math:`1/\sqrt c`; without kernels c = d.
-      bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold any values at padding.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
+      bias: broadcastable to [..., L] of the chunk, :math:`b`, or None; never read at padding.
 
     Returns:
-      An ``AttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      An ``AttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
-      TypeError: no query.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without
+        ``normalize_query``.
+      TypeError: if the query is missing.
 
     Source:
-      Vaswani et al. 2017, equation 1, with one learned query; the query's layer normalization is from docs/notebooks, 001.
+      Vaswani et al. 2017, equation 1, with one learned query; the layer normalization of the query is from notebook 001
+      (docs/notebooks).
 
     >>> query = [0.0, 1.0]
     >>> whole = merge_states(attention_state([[1.0, 0.0]], None, query), attention_state([[3.0, 0.0]], None, query))
@@ -298,33 +307,37 @@ def multi_head_attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Returns the state of one chunk for multi-head attention pooling: sums of raw tokens for each query and head.
+    r"""Returns the state of one chunk of a sequence for multi-head attention pooling, with an online softmax.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`i` counts queries and :math:`h` heads; :math:`t` is the largest of their
+    scores :math:`s_l`, and the three entries are max, denominator and numerator of the average of the raw tokens.
 
-    The value kernel is applied to the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
+    The value kernel is applied to the averages, in :func:`finalize_state`. The key bias is ignored, because it cancels
+    in the softmax.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query: [n, q] learned queries of width q, or [..., n, q] for each example; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
-      scale: a number instead of :math:`1/\sqrt c`.
-      bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
+      scale: a number that multiplies the products; None is :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`, or None.
 
     Returns:
-      A ``MultiHeadAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., n, H, d], and with kernels [..., n, o].
+      A ``MultiHeadAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
+      [..., n, H, d], and with kernels [..., n, o].
 
     Raises:
-      ValueError: shapes disagree, a float mask, ``query_bias`` without its kernel.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``query_bias`` is given without
+        ``query_kernel``.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, with learned queries.
@@ -353,7 +366,7 @@ def exponential_sums(scores, x, mask):
     """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
     scores = np.where(mask, scores, -np.inf)
     max_score = np.max(scores, -1, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         unnormalized = np.exp(scores - np.where(max_score == -np.inf, 0, max_score)[..., None])
     unnormalized = np.where(mask, unnormalized, 0)
     return max_score, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)

@@ -1,4 +1,4 @@
-"""The states of readouts: latent attention, VLAD."""
+"""Chunked readouts: latent attention, VLAD, gated sum."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the transformed tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of transformed tokens."""
 
 
 @definition
@@ -38,39 +38,40 @@ def latent_attention_state(
     mlp_norm_bias=None,
     epsilon=1e-5,
 ):
-    r"""Returns the state of one chunk for latent attention pooling: the mean of the transformed tokens.
+    r"""Returns the state of one chunk of a sequence for latent attention pooling: the mean of the transformed tokens.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0; :math:`f(x_l)` is the term of token l in :func:`latent_attention_pooling`.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`f(x_l)` is the term of token :math:`l` in
+    :func:`latent_attention_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      latents: [r, e].
-      query_kernel: [d, H, c].
+      latents: [r, e] r latents of width e.
+      query_kernel: [d, H, c], for H heads of width c.
       key_kernel: [e, H, c].
       value_kernel: [e, H, c'].
       out_kernel: [H, c', d].
-      mlp_kernel: [d, 2f], whose first half is multiplied by the gelu of the second.
+      mlp_kernel: [d, 2f], whose first f columns are multiplied by the gelu of the others.
       mlp_out_kernel: [f, d].
       mlp_bias: [2f], or None.
       mlp_out_bias: [d], or None.
-      norm_scale: [d], scale of the tokens' layer normalisation, 1 if None.
-      norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
-      latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
-      mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
-      epsilon: the epsilon of the three layer normalizations, a number.
+      norm_scale: [d], scale of the tokens' layer normalization, 1 if None.
+      norm_bias: [d], its bias, 0 if None; only with ``norm_scale``.
+      latent_norm_scale: [e], scale of the latents' layer normalization, 1 if None.
+      latent_norm_bias: [e], its bias, 0 if None; only with ``latent_norm_scale``.
+      mlp_norm_scale: [d], scale of the layer normalization before the MLP, 1 if None.
+      mlp_norm_bias: [d], its bias, 0 if None; only with ``mlp_norm_scale``.
+      epsilon: the epsilon of all three layer normalizations, a number.
 
     Returns:
-      A ``LatentAttentionState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``LatentAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if a norm has a bias without a scale.
 
     Source:
       Lee et al. 2025, section 3.1.
@@ -114,10 +115,10 @@ def latent_attention_state(
 
 @kind
 class VladState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights that are not yet normalised.
+    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights relative to the largest.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row.
+      top: [..., K], the largest logarithm of a weight a in each of K clusters; -inf for a fully masked row.
       sum: [..., K, d], the sum of exp(log a - top) times the residual.
       normalize: whether the result is divided by its norms.
       dtype: the dtype of the result.
@@ -132,43 +133,45 @@ class VladState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger maximum."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger maximum."""
         top = np.maximum(self.top, other.top)
         scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
         return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
 
     def finalized(self):
-        """Returns [..., K, d]; 0 for a fully masked row."""
+        """Returns the result [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum, self.normalize)
 
 
 @definition
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True):
-    r"""Returns the state of one chunk for :func:`vlad_pooling`: the sums of residuals, not yet normalized.
+    r"""Returns the state of one chunk of a sequence for :func:`vlad_pooling`: unnormalized sums of residuals.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
               t_j = \max_{l : k_l} \log a_{lj}
 
-    :math:`k_l` is 1 at real tokens, else 0; :math:`a` and :math:`c` are those of :func:`vlad_pooling`.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. The weights :math:`a` and the centers :math:`c_j` are those of
+    :func:`vlad_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      assign_kernel: [d, K+G]; the last G columns belong to the ghosts.
+      assign_kernel: [d, K+G], for K clusters and G ghosts, which have the last columns.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], or None.
       normalize: divide by the norms, as in :func:`vlad_pooling`; only states with the same value merge.
 
     Returns:
-      A ``VladState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., K, d].
+      A ``VladState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., K, d].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Arandjelović et al. 2016, equation 4.
@@ -183,32 +186,32 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 
 @kind
 class GatedSumState(SumState):
-    """State of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of the projected tokens."""
+    """State of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of projected tokens."""
 
 
 @definition
 def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
-    r"""Returns the state of one chunk for the gated sum.
+    r"""Returns the state of one chunk of a sequence for :func:`gated_sum_pooling`.
 
     .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
-    :math:`k_l` is 1 at a real token, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      gate_kernel: [d, o], :math:`W_g`.
+      gate_kernel: [d, o], :math:`W_g`, for o features of the result.
       value_kernel: [d, o], :math:`W_v`.
       gate_bias: [o], :math:`b_g`, or None.
       value_bias: [o], :math:`b_v`, or None.
 
     Returns:
-      A ``GatedSumState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [...,
-      o].
+      A ``GatedSumState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., o].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Li et al. 2016, equation 7, without its outer tanh.

@@ -1,7 +1,8 @@
-"""Accumulator states of chunked pooling: a named tuple for each kind of pooling, all of them commutative monoids.
+"""Accumulator states of chunked pooling: named tuples with an associative and commutative merge.
 
-A state has the batch axes of its chunk and holds float64; ``dtype`` is the result's dtype (None if all data are
-integers). Some states also hold options of their function; states with different options do not merge.
+A state has the batch axes of its chunk and holds float64 arrays; its field ``dtype`` is the dtype of the result, or
+None if all data are integers. Some states also hold options of their function, and do not merge with states of other
+options.
 """
 
 from typing import Any, NamedTuple
@@ -11,26 +12,32 @@ import numpy as np
 from attnpool_ref.numerics.rounding import power_of_two
 
 NOWHERE = np.iinfo(np.int64)
-"""Its limits are the positions of an absent token: later, or earlier, than any real position."""
+"""Limits of positions: the largest (or smallest) integer stands for a first (or last) token that does not exist."""
 
 
 _KINDS = []
 
 
 def kind(state):
-    """Registers a class of states."""
+    """Registers a class of states, for :func:`kinds`."""
     _KINDS.append(state)
     return state
 
 
 def kinds():
-    """Returns all classes of states, a tuple."""
+    """Returns a tuple of all classes of states."""
     return tuple(_KINDS)
 
 
 @kind
 class MeanState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
+    """State of :func:`~attnpool_ref.streaming.mean_state`.
+
+    Attributes:
+      mean: [..., d], the mean of the real tokens.
+      count: [...], their number.
+      dtype: the dtype of the result.
+    """
 
     mean: Any
     count: Any
@@ -38,24 +45,30 @@ class MeanState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.mean.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
         return type(self)(parts[0] + parts[1], count)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.mean
 
 
 @kind
 class MaxState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf for a fully masked row; whether any is real [...]."""
+    """State of :func:`~attnpool_ref.streaming.max_state`.
+
+    Attributes:
+      extreme: [..., d], the largest real values; -inf for a fully masked row.
+      real: bool [...], whether any token is real.
+      dtype: the dtype of the result.
+    """
 
     extreme: Any
     real: Any
@@ -63,21 +76,28 @@ class MaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.extreme.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         return MaxState(np.maximum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
 class MeanMaxState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.mean_max_state`: the fields of the mean's and of the maximum's state."""
+    """State of :func:`~attnpool_ref.streaming.mean_max_state`.
+
+    Attributes:
+      mean: [..., d], the mean of the real tokens.
+      count: [...], their number.
+      extreme: [..., d], the largest real values; -inf for a fully masked row.
+      dtype: the dtype of the result.
+    """
 
     mean: Any
     count: Any
@@ -86,26 +106,32 @@ class MeanMaxState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return (*self.mean.shape[:-1], 2 * self.mean.shape[-1])
 
     def _parts(self):
         return MeanState(self.mean, self.count), MaxState(self.extreme, self.count > 0)
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         ours, theirs = self._parts(), other._parts()
         mean, largest = ours[0].merged(theirs[0]), ours[1].merged(theirs[1])
         return MeanMaxState(mean.mean, mean.count, largest.extreme)
 
     def finalized(self):
-        """[..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return np.concatenate([part.finalized() for part in self._parts()], -1)
 
 
 @kind
 class FirstState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.first_state`.
+
+    Attributes:
+      position: int [...], the position of the first real token in the sequence; the largest integer if there is none.
+      token: [..., d], that token.
+      dtype: the dtype of the result.
+    """
 
     position: Any
     token: Any
@@ -113,22 +139,28 @@ class FirstState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.token.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         wanted = (self.position <= other.position)[..., None]
         return FirstState(np.minimum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
 @kind
 class LastState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.last_state`.
+
+    Attributes:
+      position: int [...], the position of the last real token in the sequence; the smallest integer if there is none.
+      token: [..., d], that token.
+      dtype: the dtype of the result.
+    """
 
     position: Any
     token: Any
@@ -136,30 +168,31 @@ class LastState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.token.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         wanted = (self.position >= other.position)[..., None]
         return LastState(np.maximum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
 @kind
 class WeightedState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
+    """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two.
 
-    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times the power of two above ``mass``: no sum in it exceeds the largest token, whatever the
+    weights. Scaling by a power of two is exact.
 
     Attributes:
-      size: [...], the power of two below the largest weight; 0 if all are 0.
-      mass: [...], the sum of the absolute weights over ``size``.
-      total: [...], the sum of the weights in that unit, which may be 0 although there are real tokens.
-      sum: [..., d], the sum of the weighted tokens in that unit.
+      size: [...], the largest power of two up to the largest weight; 0 if all weights are 0.
+      mass: [...], the sum of the absolute weights, divided by ``size``.
+      total: [...], the sum of the weights in the unit, which may be 0 even if there are real tokens.
+      sum: [..., d], the sum of the weighted tokens in the unit.
       dtype: the dtype of the result.
     """
 
@@ -171,11 +204,11 @@ class WeightedState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks."""
+        """Returns the merged state of this chunk and of ``other``."""
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
@@ -185,32 +218,35 @@ class WeightedState(NamedTuple):
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
     def expand_to_features(self, values):
-        """Returns an array of the weights' shape with a feature axis, to broadcast against tokens."""
+        """Appends a feature axis to an array of the weights' shape, so that it broadcasts against tokens."""
         return values[..., None]
 
 
 @kind
 class ChannelState(WeightedState):
-    """State of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.weighted_state` with weights for each feature.
+
+    Its fields are those of :class:`WeightedState`, all [..., d].
+    """
 
     def expand_to_features(self, values):
-        """Returns the array unchanged: these weights have a feature axis."""
+        """Returns the array unchanged, because these weights have a feature axis."""
         return values
 
 
 def divisor_of(mass):
-    """A power of two above the mass; 2 for none."""
+    """Returns a power of two above the mass; 2 for a mass of 0."""
     return 2 * power_of_two(mass)
 
 
 @kind
 class AttentionState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.attention_state`: an online softmax before the division.
+    """State of :func:`~attnpool_ref.streaming.attention_state`: max, denominator and numerator of an online softmax.
 
     Attributes:
       top: [...], the largest score; -inf for a fully masked row.
@@ -226,21 +262,21 @@ class AttentionState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.sum.shape
 
     def merged(self, other):
-        """Merges the states of both chunks, rescaled to the larger maximum."""
+        """Returns the merged state of this chunk and of ``other``, rescaled to the larger maximum."""
         return type(self)(*_merged(self, other))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 
 @kind
 class MultiHeadAttentionState(AttentionState):
-    """State of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
+    """State of :func:`~attnpool_ref.streaming.multi_head_attention_state`, for each of n queries and H heads.
 
     Attributes:
       top: [..., n, H], the largest score; -inf for a fully masked row.
@@ -252,7 +288,7 @@ class MultiHeadAttentionState(AttentionState):
 
 @kind
 class AdditiveAttentionState(AttentionState):
-    """State of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
+    """State of :func:`~attnpool_ref.streaming.additive_attention_state`, with an axis n if there are n hops.
 
     Attributes:
       top: [...] or [..., n], the largest score; -inf for a fully masked row.
@@ -264,6 +300,6 @@ class AdditiveAttentionState(AttentionState):
 
 def _merged(a, b):
     max_score = np.maximum(a.top, b.top)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         a_scale, b_scale = (np.exp(state.top - np.where(max_score == -np.inf, 0, max_score)) for state in (a, b))
     return max_score, a.total * a_scale + b.total * b_scale, a.sum * a_scale[..., None] + b.sum * b_scale[..., None]

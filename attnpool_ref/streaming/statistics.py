@@ -1,4 +1,4 @@
-"""The states of statistics pooling: moments about a center, which merge without a difference of large squares."""
+"""Chunked statistics pooling: moments about a center, which merge without subtracting large squares."""
 
 from typing import Any, NamedTuple
 
@@ -41,44 +41,44 @@ class StdState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return self.second.shape
 
     def merged(self, other):
-        """Returns the state of both chunks, about a center between theirs."""
+        """Returns the merged state of this chunk and of ``other``, about a center between theirs."""
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
 @kind
 class StatisticsState(StdState):
-    """State of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_ref.streaming.statistics_state`, with the fields of :class:`StdState`."""
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
 @kind
 class AttentiveStatisticsState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
+    """State of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under the weights exp(score - top).
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf for a fully masked row.
-      mass: the sum of the weights exp(score - top).
-      total: the same as ``mass``, as no weight is negative.
-      squares: the sum of the squared weights.
+      mass: [..., d] or [..., 1], the sum of the weights.
+      total: the same as ``mass``, because no weight is negative.
+      squares: [..., d] or [..., 1], the sum of the squared weights.
       center: [..., d], the weighted mean.
-      first: [..., d], 0.
-      second: [..., d], the sum of weight times squared distance from the center.
+      first: [..., d], the sum of weights times distances from the center: 0 up to rounding.
+      second: [..., d], the sum of weights times squared distances from the center.
       epsilon: [..., 1], the argument of the state function.
       dtype: the dtype of the result.
     """
@@ -97,21 +97,21 @@ class AttentiveStatisticsState(NamedTuple):
 
     @property
     def shape(self):
-        """The shape of the result."""
+        """The shape of the result of ``finalize_state``."""
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """Returns the state of both chunks, in the measure of the larger top."""
+        """Returns the merged state of this chunk and of ``other``, with weights relative to the larger ``top``."""
         top, parts = np.maximum(self.top, other.top), []
         for state in (self, other):
-            with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+            with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
                 scale = np.exp(state.top - np.where(top == -np.inf, 0, top))
             mass, total, squares, center, first, second = state[1:7]
             parts.append((mass * scale, total * scale, squares * scale**2, center, first * scale, second * scale))
         return AttentiveStatisticsState(top, *_merged(*parts), self.epsilon)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return np.concatenate(_statistics(self[2:7], 0, self.epsilon), -1)
 
 
@@ -120,9 +120,9 @@ def _doubled(shape):
 
 
 def _merged(a, b):
-    """(mass, total, squares, center, first, second) of both."""
+    """Returns (mass, total, squares, center, first, second) of two states together."""
     whole = a[0] + b[0]
-    with np.errstate(invalid="ignore"):  # inf - inf: of an infinite token
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
         between = a[3] + (b[3] - a[3]) * (b[0] / np.where(whole == 0, 1, whole))
         center = np.where(b[0] == 0, a[3], np.where(a[0] == 0, b[3], between))
         moved = [np.where((c == center) | (mass == 0), 0, c - center) for mass, _, _, c, _, _ in (a, b)]
@@ -132,7 +132,7 @@ def _merged(a, b):
 
 
 def _statistics(moments, ddof, epsilon):
-    """Computes (mean, deviation) from (total, squares, center, first, second)."""
+    """Returns (mean, deviation) from the moments (total, squares, center, first, second)."""
     total, squares, center, first, second = moments
     whole = np.where(total == 0, 1, total)
     mean = np.where(total == 0, 0, center + first / whole)
@@ -140,7 +140,7 @@ def _statistics(moments, ddof, epsilon):
 
 
 def _moments(x, mask, weights):
-    """Computes (mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
+    """Returns (mass, total, squares, center, first, second) of real tokens under weights [..., L, d] or [..., L, 1]."""
     mask = mask[..., None]
     weights = np.where(mask, weights, 0)
     origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
@@ -154,7 +154,7 @@ def _moments(x, mask, weights):
 
 
 def _given(x, mask, weights, ddof, epsilon):
-    """Returns the fields of a state under given weights."""
+    """Returns the fields of a :class:`StdState` under given weights."""
     if weights is None:
         weights = np.ones(mask.shape)
     moments = _moments(x, mask, weights if weights.ndim == x.ndim else weights[..., None])
@@ -163,28 +163,32 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the standard deviation; the state holds the options.
+    r"""Returns the state of one chunk of a sequence for the standard deviation; it holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
-    Two states merge about their common mean. If the weights of a chunk cancel, another center takes the place of the mean.
+    Two states merge about their common mean. The state stores the mean under the absolute weights, which is :math:`\mu`
+    if no weight is negative.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
+        None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
-      epsilon: the minimum of the variance, a number.
+      ddof: a number; 1 divides by N - 1 if there are no weights and N real tokens. Only states with the same ``ddof``
+        merge.
+      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
 
     Returns:
-      A ``StdState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives [..., d].
+      A ``StdState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
@@ -198,27 +202,29 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk for the mean and the standard deviation; the state holds the options.
+    r"""Returns the state of one chunk of a sequence for mean and standard deviation; it holds the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
-      weights: at least 0: [L], shared by all examples; [..., L]; or [..., L, d], for each feature. None is 1.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
+      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
+        None is 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; 1 divides by N - 1 if there are no weights. Only states with the same ``ddof`` merge.
-      epsilon: the minimum of the variance, a number.
+      ddof: a number; 1 divides by N - 1 if there are no weights and N real tokens. Only states with the same ``ddof``
+        merge.
+      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
 
     Returns:
-      A ``StatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state` gives
-      [..., 2d].
+      A ``StatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
@@ -245,36 +251,38 @@ def attentive_statistics_state(
     global_context=False,
     epsilon=0.0,
 ):
-    r"""Returns the state of one chunk for attentive statistics pooling: moments under exponential weights.
+    r"""Returns the state of one chunk of a sequence for attentive statistics pooling.
 
     .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
               t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
+    :math:`l : k_l` are the real tokens. :math:`t` is the largest score, and the entries are moments of the tokens under
+    the weights :math:`e^{s_l - t}`. :math:`a` is the activation.
 
     ``global_context=True`` is an error, because the statistics of all tokens are not known before the last chunk.
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      mask: bool, broadcastable to [..., L], True = real.
+      mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      kernel: [d, h], :math:`W`.
-      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
+      kernel: [d, h], :math:`W`, for h hidden units.
+      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per token and feature.
       bias: [h], :math:`b`, or None.
       out_bias: a number or [d], or None; ignored, because it cancels.
-      norm_scale: [h], or None; only with tanh.
+      norm_scale: [h], or None; only with the activation "tanh".
       norm_bias: [h], or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
       global_context: only False.
-      epsilon: the floor of the variance, a number.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
-      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with states of other chunks, :func:`finalize_state`
-      gives [..., 2d].
+      An ``AttentiveStatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
+      [..., 2d].
 
     Raises:
-      ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it, the
-        context.
+      ValueError: if shapes disagree, if the mask has a float dtype, if ``norm_scale`` is given with another activation
+        than "tanh", if ``norm_bias`` is given without ``norm_scale``, or if ``global_context`` is True.
 
     Source:
       Okabe et al. 2018, section 2.3.
@@ -288,6 +296,6 @@ def attentive_statistics_state(
     scores = scores_of(clean, kernel, bias, norm_scale, norm_bias, activation, out_kernel)
     scores = np.where(mask[..., None], scores if out_kernel.ndim == 2 else scores[..., None], -np.inf)
     top = np.max(scores, -2, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
         weights = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None, :])
     return AttentiveStatisticsState(top, *_moments(x, mask, weights), np.broadcast_to(epsilon, (*x.shape[:-2], 1)))

@@ -1,8 +1,8 @@
-"""Table of the functions: one row each, in the order of the documentation.
+"""Table of the functions: one row for each function, in the order of the documentation.
 
-A row is data. The argument checks, the tests, the command, the type stubs and the judge read it, and find the function by
-its name in any namespace. Each family has a file in ``rows/``; :mod:`attnpool_ref.table.language` is the syntax of ``shapes``
-and ``rules``.
+A row is data: the argument checks, the tests, the command line, the type stubs and the judge (``attnpool check``) read
+it. They find the function by the name of the row in any namespace. Each family of functions has a file in ``rows/``;
+:mod:`attnpool_ref.table.language` describes the syntax of ``shapes`` and ``rules``.
 """
 
 from attnpool_ref.table.row import Variant
@@ -51,26 +51,26 @@ VARIANTS: tuple[Variant, ...] = sum(
     ),
     (),
 )
-"""The rows, in the order in which the documentation shows them."""
+"""Rows of all functions but those in ``STATES`` and ``HEADS``, in the order of the documentation."""
 
 STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
-"""The rows whose functions return the state of one chunk, for :func:`merge_states` and :func:`finalize_state`."""
+"""Rows of the functions that return the state of one chunk, for :func:`merge_states` and :func:`finalize_state`."""
 
 HEADS: tuple[Variant, ...] = heads.ROWS
-"""The rows of functions that only modules call; they are in no namespace."""
+"""Rows of functions that only modules call, and that are in no public namespace."""
 
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
 _OF_HEADS = {row.name: row for row in HEADS}
 
 
 def get(name):
-    """Returns the row called ``name``; a ValueError lists the nearest names."""
+    """Returns the row called ``name``; the ValueError for an unknown name lists similar ones."""
     if name in BY_NAME or name in _OF_HEADS:
         return BY_NAME.get(name) or _OF_HEADS[name]
     raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME)}")
 
 
 def in_all_layouts(name):
-    """Returns the names of a dense row, of its packed function and of its chunk states."""
+    """Returns the names of a dense row, of its packed function, and of the function that returns its chunk states."""
     states = [row.name for row in STATES if row.state == name]
     return [name, *([f"segment_{name}"] if f"segment_{name}" in BY_NAME else []), *states]

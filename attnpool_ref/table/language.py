@@ -1,23 +1,27 @@
 """Syntax of the table's rows, parsed once and strictly: unknown syntax raises an error.
 
-``shapes`` of a row, from left to right:
+``shapes`` of a row are its arguments, then ``->`` and its results:
 
-* ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments with batch axes share.
-* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one term
-  whose size no other array gives is computed as the remainder of a sum.
-* ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
-* ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
+* ``x[..., L, d]``: an array. ``...`` are its batch axes, which are the same for all data arguments that have them.
+* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``. If
+  no other array gives the size of one term, it is what the other terms leave of the axis.
+* ``mask?[..., L]``: ``?`` marks an argument that may be None. Arguments called ``mask`` or ``*_mask`` are masks, which
+  broadcast.
+* ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and has no influence on the dtype of the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
-* ``weights?[..., L]|[..., L, d]``: the rank decides, given the batch axes of the other data; only the first may be shared.
-* ``p[]|[d]``: a number, which has no influence on the result's dtype, or a parameter of that shape, which has.
-* ``lengths:int[...]``: integers on some leading axes.
-* ``x_lengths?:lengths[...]``: integers instead of ``x_mask``: the number of real tokens of its last axis, counted from the
-  left. () for all examples, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
-* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data.
-* ``start:position[]``: an integer, traced, of at least 0.
-* ``segment_ids:segments[N]``: the segment of each token, integers of exactly this shape, below the option
-  ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
+* ``weights?[..., L]|[..., L, d]``: the rank tells which shape it is, given the batch axes of the other data. Only an
+  array of the first shape may lack batch axes.
+* ``p[]|[d]``: a number, which has no influence on the dtype of the result, or an array of that shape, which has.
+* ``lengths:int[...]``: integers of any rank. With an argument ``scores``, their axes are the first axes of the scores
+  without ``axis``.
+* ``x_lengths?:lengths[...]``: integers that may be given instead of ``x_mask``: the number of real tokens on its last
+  axis, counted from the left. Their shape is () for all examples, the batch axes, or all axes shown, as in
+  ``lengths?:lengths[..., n]``.
+* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data arguments have them.
+* ``start:position[]``: an integer of at least 0, which may be traced by JAX.
+* ``segment_ids:segments[N]``: the segment number of each token, integers of exactly this shape, below the option
+  ``num_segments``. Arrays with that axis, or with an axis ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` are constraints beyond the shapes:
@@ -27,9 +31,9 @@
 * ``epsilon needs normalize_query``: an argument needs an option, or another argument.
 * ``norm_scale needs activation=tanh``: an argument needs one value of an option.
 * ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: the shape of an argument depends on
-  another argument, on an option or on its value; where the rule does not hold it has its other shapes.
+  another argument, on an option or on its value. If the condition does not hold, the argument has its other shapes.
 * ``d may be 0``: a feature axis may be empty.
-* ``scale is not 0 unless mean``: a number that is 0 needs an option; checked for values on the host.
+* ``scale is not 0 unless mean``: a number may be 0 only with an option; only values on the host are checked.
 """
 
 import re
@@ -42,19 +46,19 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
 INTEGERS = ("int", "lengths", "position", "segments", "index")
 KINDS = (*INTEGERS, "bool")
-"""Kinds that may follow a colon."""
+"""Kinds of arguments that are written after a colon."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument.
+    """One argument of a row.
 
     Attributes:
-      name: its name.
+      name: the name of the argument.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, bool, or one of :data:`INTEGERS`.
-      shapes: its alternatives, each a tuple of axes; the batch axes are "...".
-      lacks: the axis that its second shape lacks, if a call may lack one.
+      kind: data, parameter, mask, stretch (marked ``~``), number, bool, or one of :data:`INTEGERS`.
+      shapes: its alternative shapes, each a tuple of axes; "..." stands for the batch axes.
+      lacks: the optional axis, which its second shape lacks; "" if there is none.
     """
 
     name: str
@@ -72,44 +76,44 @@ class Argument:
 
     @property
     def batched(self):
-        """Whether it has batch axes."""
+        """Whether the argument has batch axes."""
         return "..." in self.shapes[0]
 
     @property
     def numeric(self):
-        """Whether it is a number, or one unless it is given as an array."""
+        """Whether the argument can be a number."""
         return self.kind == "number" or (self.kind == "parameter" and self.shapes[0] == ())
 
     @property
     def integers(self):
-        """Whether it holds integers."""
+        """Whether the argument holds integers."""
         return self.kind in INTEGERS
 
     @property
     def lengths(self):
-        """The name of the lengths that may be given instead of a mask."""
+        """The name of the lengths that may be given instead of this mask."""
         return self.name.removesuffix("mask") + "lengths"
 
     @property
     def mask(self):
-        """The name of the mask that lengths replace."""
+        """The name of the mask that these lengths replace."""
         return self.name.removesuffix("lengths") + "mask"
 
     @property
     def own(self):
-        """The axes of its first shape that are no batch axes."""
+        """The axes of its first shape without the batch axes."""
         return tuple(axis for axis in self.shapes[0] if axis != "...")
 
 
 class OrFunction(tuple):
-    """Names of an option that takes one of them, or a function."""
+    """Names that an option can have, if it also takes a function."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Equal:
-    """Two axes have one size if any of ``names`` is given (``present``), or if none is."""
+    """Rule: two axes have one size if any of ``names`` is given (``present`` True), or if none is (False)."""
 
     first: str
     second: str
@@ -119,7 +123,7 @@ class Equal:
 
 @dataclass(frozen=True)
 class Excludes:
-    """Two arguments are not given together."""
+    """Rule: two arguments are not given together."""
 
     first: str
     second: str
@@ -127,21 +131,25 @@ class Excludes:
 
 @dataclass(frozen=True)
 class Needs:
-    """An argument is given only with an option, with another argument, or with one value of an option."""
+    """Rule: an argument is given only with an option, with another argument, or with one value of an option."""
 
     argument: str
     option: str
     value: str = ""
 
     def met(self, values):
-        """Returns whether the values of a call satisfy the need."""
+        """Returns whether the values of a call satisfy the rule."""
         found = values.get(self.option)
         return found == self.value if self.value else found is not None and found is not False
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """An argument has the shape ``axes`` if ``name`` is given or has ``value`` (or is not: ``present``); else its other shapes."""
+    """Rule: the shape of an argument depends on another argument or option, ``name``.
+
+    The shape is ``axes`` if ``name`` is given, or if it has ``value`` where that is not None; else the argument has its
+    other shapes. If ``present`` is False, the condition is reversed.
+    """
 
     argument: str
     axes: tuple[str, ...]
@@ -158,14 +166,14 @@ class Shaped:
 
 @dataclass(frozen=True)
 class MayBeEmpty:
-    """A feature axis may have size 0."""
+    """Rule: a feature axis may have size 0."""
 
     axis: str
 
 
 @dataclass(frozen=True)
 class NotZero:
-    """A number is 0 only with an option."""
+    """Rule: a number may be 0 only with an option."""
 
     argument: str
     option: str
@@ -180,7 +188,7 @@ def parse_shapes(text):
     """Parses a row's shapes into (arguments by name, results).
 
     Raises:
-      ValueError: a piece that is not understood.
+      ValueError: if a piece is not understood.
     """
     before, arrow, after = text.partition("->")
     if not arrow:
@@ -198,7 +206,7 @@ def parse_shapes(text):
 
 
 def _packed(arguments):
-    """Returns the arguments; those with an axis of packed tokens or of segments become data."""
+    """Returns the arguments, of which those with an axis of packed tokens or of segments become data."""
     axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
     if not axes:
         return arguments
@@ -223,17 +231,17 @@ def parse_results(text):
 
 
 def present(results, sizes):
-    """Returns the axes of each array without absent optional axes, and without the marks of optional axes.
+    """Returns the axes of each array without absent optional axes and without the marks "?".
 
     Args:
       results: a tuple of axes for each array.
-      sizes: the size of each axis of the call.
+      sizes: the sizes of all axes that the call has, by name.
     """
     return tuple(tuple(axis.rstrip("?") for axis in axes if axis[-1] != "?" or axis[:-1] in sizes) for axes in results)
 
 
 def parse_rule(text):
-    """Parses a rule; raises a ValueError if ``text`` is none."""
+    """Parses a rule; raises a ValueError for a text that is not understood."""
     if match := re.fullmatch(r"(\w+'?)=(\w+'?) (if|unless) (\w+(?: or \w+)*)", text):
         return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
     if match := re.fullmatch(r"not (\w+) with (\w+)", text):
@@ -250,7 +258,7 @@ def parse_rule(text):
 
 
 def exclusions(arguments):
-    """Returns the implied rules: a mask and its lengths exclude each other."""
+    """Returns the implied rules that a mask and its lengths exclude each other."""
     return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
 
 
@@ -292,7 +300,7 @@ def check_names(rules, arguments, options):
 
 
 def _pieces(text):
-    """Splits at blanks outside of brackets."""
+    """Splits a text at blanks outside of brackets."""
     pieces, depth, piece = [], 0, ""
     for letter in text:
         depth += (letter == "[") - (letter == "]")

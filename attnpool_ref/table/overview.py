@@ -1,13 +1,13 @@
-"""The overview with which ``help`` of a package opens: its names by family."""
+"""Overview at the beginning of ``help`` of a package: its names by family."""
 
 WIDTH = 100
 
 
 def overview(rows, **others):
-    """Returns a text of one paragraph per family: its file's name and the names in it.
+    """Returns a text with a paragraph for each family: the name of its file, and the names in it.
 
     Args:
-      rows: the rows, in the order of the documentation.
+      rows: rows of the table, in the order of the documentation.
       **others: names of functions without a row, by family.
     """
     families = {}

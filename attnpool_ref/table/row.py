@@ -1,4 +1,4 @@
-"""One row of the table."""
+"""Class of the rows of the table."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,16 +8,16 @@ from attnpool_ref.table.sources import SOURCES
 from attnpool_ref.table.suggestions import did_you_mean
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
-"""Activations of the hidden layer of scores."""
+"""Activations of hidden layers that compute scores."""
 
 LAYOUTS = ("segments", "states", "mesh")
 """All layouts besides the dense one: packed tokens, chunks, sequences sharded over a mesh."""
 
 NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
-"""Normalisers by name; the caller may give a function (scores, mask) -> weights instead."""
+"""Names of normalizers; the caller may give a function (scores, mask) -> weights instead."""
 
 ABSOLUTE = ("normalizer=sigmoid",)
-"""The normalisers whose weights change if a constant is added to every score."""
+"""Options with which a constant added to every score changes the weights."""
 
 
 @dataclass(frozen=True)
@@ -26,29 +26,32 @@ class Variant:
 
     Attributes:
       name: the function's name in every namespace.
-      family: the file that contains it.
+      family: the name of the file that contains it.
       shapes: arguments and result, in the syntax of :mod:`~attnpool_ref.table.language`.
       source: a key of :data:`~attnpool_ref.table.sources.SOURCES`.
       equation: the definition in one line of plain text; the docstring has it in full.
-      weights: shape of the weights that ``return_weights=True`` adds, if there is that argument; may have alternatives by
-        rank, as arguments do.
+      weights: the shape of the weights that ``return_weights=True`` adds, empty if there is no such argument; may have
+        alternatives by rank, as arguments do.
       rules: constraints beyond the shapes.
-      options: static arguments: a tuple of names (:class:`~attnpool_ref.table.language.OrFunction`: or a function), or "flag",
-        "axis", "size", "count" (both from 0) or "positive" (from 1).
-      refused: (option, value, reason) of values that a related function takes and this one cannot; True for a flag, "a
-        function" for a function.
-      module: the class with the parameters, if any.
-      state: for a function that returns a state, the dense row whose result the state finalizes to.
+      options: static arguments by name, each with its values: a tuple of names (with a function as well, if it is an
+        :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "size", "count" (both from 0) or
+        "positive" (from 1).
+      refused: (option, value, reason) of values that a related function takes and this one does not; the value is True
+        for a flag, "a function" for a function.
+      module: the class of attnpool_flax with its parameters, if any.
+      state: for a function that returns a state: the dense row to whose result the state finalizes.
       layouts: layouts of tokens besides the dense one: "segments", "states", "mesh".
-      ordered: "always", or the option such as "method=local" with which the order of the real tokens matters.
+      ordered: "always", or an option such as "method=local" with which the order of the real tokens matters; "" if it
+        never does.
       unit: whether the data are probabilities, numbers from 0 to 1.
-      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score matters.
-      surrogate: the flag with which the gradient is not that of the values, but the one in the docstring.
-      norms: whether it divides by a norm, and must therefore be right for vectors of 1e-30, 1e30 and 0.
+      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
+        the result.
+      surrogate: the flag with which the gradient is not that of the values, but the one that the docstring describes.
+      norms: whether the function divides by a norm, so that it must also be right for vectors of 1e-30, 1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
-      results: the axes of each array of the result.
-      weight_results: the axes of each array that ``return_weights=True`` adds, the first alternative.
-      relations: the rules as objects.
+      results: the axes of each array of the result, from ``shapes``.
+      weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.
+      relations: the rules as objects of :mod:`~attnpool_ref.table.language`.
       sizes: fixed sizes of axes, from a module's parameters or the row.
     """
 
@@ -105,5 +108,5 @@ class Variant:
 
     @property
     def packed(self):
-        """Whether its tokens are packed."""
+        """Whether the tokens are packed."""
         return any(argument.kind == "segments" for argument in self.arguments.values())

@@ -1,4 +1,4 @@
-"""``python -m bench.aot``: compiles, writes bench/aot.json and the table of docs/performance.md, and says what misses its goal."""
+"""Command ``python -m bench.aot``: compiles, writes bench/aot.json and the page's table, and prints missed goals."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ RESULTS, DOCUMENT = ROOT / "bench" / "aot.json", ROOT / "docs" / "performance.md
 
 
 def arguments(given=None):
-    """The command's arguments."""
+    """Returns the command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m bench.aot", description=__doc__.split("\n")[0])
     parser.add_argument("--all", action="store_true", help="every device, direction and dtype")
     parser.add_argument("--only", default="", help="one function, or one call such as 'attention_pooling, dense'")
@@ -35,7 +35,7 @@ def arguments(given=None):
 
 
 def main(given=None):
-    """Runs, writes and judges; returns the exit status: 1 where a goal is missed, 2 where nothing can be compiled."""
+    """Compiles, writes and compares with goals; returns the exit status: 1 for a missed goal, 2 if it cannot compile."""
     asked = arguments(given)
     file = asked.output or RESULTS
     known = json.loads(file.read_text())["programs"] if file.exists() else {}
@@ -54,7 +54,7 @@ def main(given=None):
 
 
 def compile_all(asked, file, known):
-    """Compiles what is asked for, writing the JSON after each program; returns the keys of what was asked for."""
+    """Compiles the requested programs, writing the JSON file after each; returns their keys."""
     from bench.aot import programs, running
 
     if asked.text:
@@ -75,7 +75,7 @@ def compile_all(asked, file, known):
 
 
 def write(file, known):
-    """Writes the JSON, sorted, so that it changes only where a program does."""
+    """Writes the JSON file, sorted, so that it changes only if a program does."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{json.dumps(key)}: {json.dumps(known[key], sort_keys=True)}" for key in sorted(known)]
     text = ",\n".join(lines)

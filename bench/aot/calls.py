@@ -1,4 +1,4 @@
-"""Programs of the table's rows: what is called, with arrays of which shapes, forward and as a step."""
+"""Calls of the table's rows, with the shapes of their arrays, forward and as a step."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,18 +29,18 @@ KERNELS = {
     "segment_attention_pooling": (SORTED,),
     "segment_multi_head_attention_pooling": (SORTED,),
 }
-"""Layouts in which a row is compiled with the implementation KERNEL, too."""
+"""Layouts in which rows are also compiled with the implementation KERNEL."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a row, with arrays that are described and not made.
+    """A call of a row, whose arrays are only described, not made.
 
     Attributes:
-      row: of the table.
+      row: the row of the table.
       layout: one of LAYOUTS.
       way: OURS, the name of an implementation of ours, or of a formula in :mod:`bench.aot.plain`.
-      extra: options beside the row's defaults.
+      extra: options that differ from the row's defaults.
     """
 
     row: table.Variant = field(repr=False)
@@ -50,12 +50,12 @@ class Call:
 
     @property
     def name(self):
-        """The function and what is special about it."""
+        """Name of the function and of the call's options."""
         return ", ".join([self.row.name, *(f"{key}={value}" for key, value in self.extra)])
 
     @property
     def dense(self):
-        """The name of the dense row that it computes."""
+        """Name of the dense row that the call computes."""
         return self.row.state or self.row.name.removeprefix("segment_")
 
     @cached_property
@@ -71,7 +71,7 @@ class Call:
 
     @cached_property
     def options(self):
-        """Static arguments."""
+        """Static arguments of the call."""
         (_, _, options), *_ = cases.configurations(self.row)
         counts = {key: sizes.OPTIONS[key] for key in options if key in sizes.OPTIONS}
         counts |= {key: self.sizes[key] for key in ("num_segments", "max_length") if key in options}
@@ -80,7 +80,7 @@ class Call:
 
     @cached_property
     def _small(self):
-        """The same call in small: it says which arguments there are and which axes they have."""
+        """The same call with small sizes, which has the same arguments and axes."""
         (_, names, options), *_ = cases.configurations(self.row)
         given = [
             *names,
@@ -92,17 +92,17 @@ class Call:
 
     @property
     def axes(self):
-        """The axes of each array by name; "..." is the batch axis."""
+        """The axes of each array, by name; "..." is the batch axis."""
         return {key: axes for key, axes in self._small.axes.items() if not _is_number(self._small.values[key])}
 
     @property
     def numbers(self):
-        """Arguments that are plain numbers."""
+        """Arguments that are Python numbers."""
         values = self._small.values
         return {key: value.item() for key, value in values.items() if value is not None and _is_number(value)}
 
     def arrays(self, dtype):
-        """Every array, described; floats in a dtype."""
+        """Returns descriptions of all arrays; floating arrays have the dtype."""
         found = {}
         for key, axes in self.axes.items():
             own = self._small.values[key].dtype
@@ -112,14 +112,14 @@ class Call:
         return found
 
     def tokens(self, dtype):
-        """Its arrays of tokens, as one device has them."""
+        """Returns the call's arrays of tokens, as one device has them."""
         arrays = self.arrays(dtype)
         data = [key for key in arrays if self.row.arguments[key].kind == "data" and is_float(arrays[key])]
         data = data or [key for key in arrays if is_float(arrays[key])] or list(arrays)
         return [self._shard(key, arrays[key]) for key in data]
 
     def _shard(self, key, array):
-        """An array as one device has it."""
+        """Returns the description of an array as one device has it."""
         if self.layout != MESH:
             return array
         place = place_of(self.axes[key], len(array.shape), (AXIS,))
@@ -127,7 +127,7 @@ class Call:
         return jax.ShapeDtypeStruct(tuple(shape), array.dtype)
 
     def floor(self, direction, dtype):
-        """Bytes that no program can do without: operands read once, results and gradients written once, on one device."""
+        """Returns the least bytes on one device: operands read once, results and gradients written once."""
         arrays = self.arrays(dtype)
         results = jax.eval_shape(self.forward, arrays)
         read = [self._shard(key, array) for key, array in arrays.items()]
@@ -135,7 +135,7 @@ class Call:
         return sum(array.size * array.dtype.itemsize for array in [*read, *results, *gradients])
 
     def forward(self, arrays):
-        """The results; tokens of a mesh on one device."""
+        """Computes the results; tokens of a mesh are on one device."""
         if self.way in plain.WAYS:
             return jax.tree.leaves(plain.FORMULAS[self.way, self.name](**arrays, **self.numbers, **self.options))
         own = {} if self.way == OURS else {"implementation": self.way}
@@ -148,7 +148,7 @@ class Call:
         return jax.tree.leaves(attnpool_flax.finalize_state(result) if self.layout == STATE else result)
 
     def over(self, mesh):
-        """From arrays to results: the call under ``jax.shard_map``, tokens split over the mesh."""
+        """Returns the call under ``jax.shard_map``, with tokens split over the mesh."""
         rank = 1
         places = self.places()
         results = [place_of(own, len(own) - 1 + rank, (AXIS,)) for own in present(self.row.results, self.sizes)]
@@ -161,17 +161,17 @@ class Call:
         return jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results)
 
     def places(self):
-        """Where the arrays of a mesh lie."""
+        """Returns the shardings of the arrays on a mesh."""
         return {key: place_of(axes, len(axes), (AXIS,)) for key, axes in self.axes.items()}
 
     def program(self, direction, mesh=None):
-        """From arrays to results, or to results and gradients of a loss whose cotangents depend on the results."""
+        """Returns a function to results, or to results and gradients of a loss whose cotangents depend on the results."""
         forward = self.forward if self.layout != MESH or mesh is None else self.over(mesh)
         return forward if direction == FORWARD else step_of(forward)
 
 
 def step_of(forward):
-    """From arrays to (results, gradients of the sum of their squares)."""
+    """Returns a function from arrays to (results, gradients of the sum of their squares)."""
 
     def step(arrays):
         floats = {key: array for key, array in arrays.items() if is_float(array)}
@@ -187,7 +187,7 @@ def step_of(forward):
 
 
 def is_float(array):
-    """Whether an array, or its description, is floating."""
+    """Returns whether an array, or its description, is floating."""
     return jnp.issubdtype(array.dtype, jnp.floating)
 
 
@@ -196,9 +196,9 @@ def _is_number(value):
 
 
 def calls(way=OURS):
-    """Every call: rows in their layouts, then what stands beside them; ``way`` may be an implementation of ours.
+    """Returns all calls: rows in their layouts, then plain formulas and kernels.
 
-    With an implementation the list has only calls of functions that take one.
+    If ``way`` is an implementation of ours, the list has only calls of functions that take it.
     """
     found = []
     for row in (*table.VARIANTS, *table.STATES):
@@ -217,6 +217,6 @@ def calls(way=OURS):
 
 
 def has_gradient(call):
-    """Whether there is a step: floating arguments and floating results."""
+    """Whether there is a step: some arguments and results are floating."""
     arrays = call.arrays("float32")
     return any(map(is_float, arrays.values())) and all(map(is_float, jax.eval_shape(call.forward, arrays)))

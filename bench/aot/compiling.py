@@ -1,4 +1,4 @@
-"""One program: lowered, compiled for a device, read. Runs in a child process: ``python -m bench.aot.compiling`` answers one line with one.
+"""Child process that lowers, compiles and reads programs; it answers each line with a line of JSON.
 
 Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
 """
@@ -16,11 +16,11 @@ from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionS
 from bench.aot import calls, devices, kernels, reading
 
 READERS = ("compiling.py", "hlo.py", "reading.py", "kernels.py", "calls.py")
-"""Files whose text decides what is read from a program: a change of theirs asks for compiling anew."""
+"""Files whose text changes the results of a program: after an edit of them, all programs are compiled again."""
 
 
 def digest_of(text, device):
-    """What a result is kept under: the program's text, the device, the versions, the code that reads it."""
+    """Returns the key of a stored result: a digest of text, device, versions and the code that reads the text."""
     found = hashlib.sha256(json.dumps([text, device, devices.PINNED]).encode())
     for name in READERS:
         found.update(Path(__file__).with_name(name).read_bytes())
@@ -28,7 +28,7 @@ def digest_of(text, device):
 
 
 def traced(call, device, direction, dtype):
-    """The program for a device, traced."""
+    """Returns the traced program for a device."""
     mesh = devices.mesh(device, call.layout == calls.MESH)
     places = call.places() if call.layout == calls.MESH else {}
     arrays = {
@@ -41,18 +41,18 @@ def traced(call, device, direction, dtype):
 
 
 def described(device):
-    """The context in which a program is traced and lowered: kernels of Triton ask which GPU they are for."""
+    """Returns the context for tracing and lowering; Triton kernels need to know the GPU."""
     if device in devices.TPUS:
         return contextlib.nullcontext()
     return use_abstract_mesh(AbstractMesh((), (), abstract_device=AbstractDevice("NVIDIA H200", 132, "gpu")))
 
 
 def measure(asked, known=None):
-    """What is found of one program, as plain data; ``known`` is what was found before.
+    """Returns the results of one program, as plain data.
 
     Args:
       asked: "name", "layout", "way", "device", "direction", "dtype".
-      known: its result of an earlier run, which stands where the program's digest is the same.
+      known: the result of an earlier run, which is returned if the program's digest did not change.
     """
     call = next(
         c
@@ -66,7 +66,7 @@ def measure(asked, known=None):
         with described(device):
             traced_program = traced(call, device, direction, dtype)
             program = traced_program.lower()
-    except Exception as error:  # a refusal is an answer, too
+    except Exception as error:  # an error is an answer, too
         return {"digest": "", "error": f"lowering: {_first_line(error)}"}
     digest = digest_of(program.as_text(), device)
     if known and known.get("digest") == digest:
@@ -111,7 +111,7 @@ def _first_line(error):
 
 
 def main():
-    """Answers lines of JSON until there is no more."""
+    """Answers lines of JSON until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         answer = measure(asked, asked.pop("known", None))

@@ -1,4 +1,4 @@
-"""The devices that programs are compiled for, none of which is here."""
+"""Devices that programs are compiled for; none of them needs to exist here."""
 
 import importlib.metadata
 from pathlib import Path
@@ -19,17 +19,17 @@ ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-"""Of a process that compiles; to be set before JAX is imported."""
+"""Environment of a process that compiles, to be set before JAX is imported."""
 
 PINNED = {"jax": "0.11.2", "libtpu": "0.0.52", "jax-cuda13-plugin": "0.11.2", "nvidia-cuda-nvcc": "13.5.37"}
-"""Packages that must be there, as the extra ``aot`` pins them."""
+"""Packages that must be installed, as the extra ``aot`` pins them."""
 
 _DESCRIPTION = Path(__file__).with_name("h200.textproto")
 _TOPOLOGIES = {V5E: "v5e:2x2", V6E: "v6e:2x2"}
 
 
 def missing(version=None):
-    """Why nothing can be compiled here, or None; ``version`` says which version of a package is installed."""
+    """Returns why nothing can be compiled here, or None; ``version`` returns the installed version of a package."""
     version = version or importlib.metadata.version
     for name, wanted in PINNED.items():
         try:
@@ -42,7 +42,7 @@ def missing(version=None):
 
 
 def topology(device, count):
-    """The devices of a kind, as many as that: their description is all that there is."""
+    """Returns descriptions of a given number of devices of a kind; the devices themselves do not exist here."""
     from jax.experimental import topologies
 
     if device == H200:
@@ -52,7 +52,7 @@ def topology(device, count):
 
 
 def mesh(device, split):
-    """A mesh of one device, or of four over which tokens are split."""
+    """Returns a mesh of one device, or of four devices, over which tokens are split."""
     import numpy as np
     from jax.sharding import AxisType, Mesh
 

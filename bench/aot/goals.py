@@ -1,7 +1,8 @@
-"""Goals of compiled programs as data, and which results miss theirs.
+"""Goals of compiled programs as data, and the results that miss them.
 
-A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor or of plain JAX compiled in the same way; for
-the first two also the most cycles by the compiler's estimate. A program has the first goal that fits it.
+A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor, or of the bytes of plain JAX
+compiled in the same way. The first two kinds also limit the cycles of the compiler's estimate. The goal of a program is
+the first that fits it.
 """
 
 from dataclasses import dataclass
@@ -36,26 +37,26 @@ COPIES = "keys and values are copied with padding replaced: XLA fuses no selecti
 X, FLOOR, OF_PLAIN = "bytes(x)", "floors", "times plain JAX"
 
 MEMORY = {devices.V5E: 16e9, devices.V6E: 32e9, devices.H200: 151e9}
-"""Bytes of each device."""
+"""Bytes of each device's memory."""
 
 BUDGET = 1 / 16
-"""Of a device's memory: where plain JAX needs more temporaries, blocks are right, and their bytes have no goal."""
+"""Part of a device's memory. If plain JAX needs more temporaries, blocks are right, and the bytes have no goal."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The most that some programs may cost, forward and in a step.
+    """The highest allowed costs of some programs, forward and in a step.
 
     Attributes:
-      names: of calls; empty for all.
-      most: of bytes, forward and step, in units.
+      names: names of calls; empty for all.
+      most: the most bytes, forward and step, in units.
       unit: X, FLOOR or OF_PLAIN.
-      layouts: empty for all.
-      ways: of calls; empty for all.
-      devices: empty for all.
-      cycles: the most of the compiler's estimate in bfloat16 on a TPU v5e, forward and step.
-      narrow: whether no float32 copy of narrow tokens is written.
-      reason: why less cannot be had, where the goal is worse than that of other rows.
+      layouts: names of layouts; empty for all.
+      ways: ways of calls; empty for all.
+      devices: names of devices; empty for all.
+      cycles: the most cycles of the compiler's estimate in bfloat16 on a TPU v5e, forward and step.
+      narrow: whether float32 copies of narrow tokens are forbidden.
+      reason: why fewer bytes are not possible, if the goal is higher than that of other rows.
     """
 
     names: tuple
@@ -69,7 +70,7 @@ class Goal:
     reason: str = ""
 
     def fits(self, program):
-        """Whether a program has this goal."""
+        """Returns whether the goal applies to a program."""
         pairs = ((self.names, program.name), (self.layouts, program.layout), (self.devices, program.device))
         return (not self.ways or program.way in self.ways) and all(
             not allowed or own in allowed for allowed, own in pairs
@@ -88,19 +89,19 @@ GOALS = (
     Goal(("attention_pooling", "segment_attention_pooling"), (1.05, 3.1), ways=KERNEL),
     Goal((), (1.3, 3.6), ways=KERNEL),
     Goal(BY_PLAIN, (1.1, 1.1), OF_PLAIN, layouts=DENSE),
-    # 1.5 times 175 and 522 MB in float32, and what projecting the keys adds at the sizes of the table, 134 and 400 MB, would be
-    # (2.2, 3.4). Compiled: float32 2.7 and 3.6, bfloat16 3.3 and 4.8.
+    # The target is (2.2, 3.4): 1.5 times 175 and 522 MB in float32, plus 134 and 400 MB for the projection of keys at the table's
+    # sizes. Compiled: float32 2.7 and 3.6, bfloat16 3.3 and 4.8.
     Goal(HIDDEN_UNITS, (3.4, 4.9), FLOOR, devices=(devices.H200,), reason=COPIES),
     Goal(UNITS_OF_SCORES, (4.0, 4.9), FLOOR, devices=(devices.H200,), reason=UNITS),
     Goal(("quantile_pooling",), (36.0, 21.0), FLOOR, reason="bisection: a read for each bit of a number"),
     Goal(STEPS, (13.0, 16.0), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),
     Goal((), (4.0, 4.0), FLOOR, ways=()),
 )
-"""In the order in which they are tried; the last one fits every program of ours."""
+"""Goals, in the order in which they are tried; the last one fits every program of ours."""
 
 
 def missed(judged, found):
-    """A line for each of these results that misses its goal; ``found`` has all results by the key of their program."""
+    """Returns a line for each of these results that misses its goal; ``found`` has all results by key."""
     lines = []
     for key, result in judged.items():
         program = Program.of(key)
@@ -110,7 +111,7 @@ def missed(judged, found):
 
 
 def shortfalls(program, result, found):
-    """What a result misses."""
+    """Returns the goals that a result misses."""
     if program.way in plain.WAYS or "no" in result:
         return []
     if "error" in result:
@@ -122,7 +123,7 @@ def shortfalls(program, result, found):
 
 
 def goal_of(program):
-    """The goal of a program of ours."""
+    """Returns the goal of a program of ours."""
     return next(goal for goal in GOALS if goal.fits(program))
 
 

@@ -1,4 +1,4 @@
-"""Parser of the text of compiled programs (optimised HLO): computations, instructions, arrays with their layouts."""
+"""Parser of the text of compiled programs (optimized HLO): computations, instructions, arrays with their layouts."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 WIDTHS = {"pred": 1, "bf16": 2, "s4": 0.5, "u4": 0.5, "c64": 8, "c128": 16, "token": 0, "opaque": 0}
-"""Bytes of a number by its type, where the digits of its name do not say them."""
+"""Bytes of a number by its type, if its name does not have the number of bits."""
 
 _ARRAY = re.compile(r"\b([a-z]+\d*(?:e\dm\d\w*)?)\[([\d,<=]*)\](?:\{([^}]*)\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
@@ -24,9 +24,9 @@ class Array:
     """An array of a program.
 
     Attributes:
-      dtype: such as "bf16".
-      shape: its sizes.
-      layout: what the compiler says of it: order of its axes, tiles, memory space.
+      dtype: the dtype, such as "bf16".
+      shape: the sizes.
+      layout: the compiler's layout: order of axes, tiles, memory space.
     """
 
     dtype: str
@@ -35,29 +35,29 @@ class Array:
 
     @property
     def elements(self):
-        """The number of its elements."""
+        """Number of its elements."""
         return math.prod(self.shape)
 
     @property
     def width(self):
-        """Bytes of an element."""
+        """Bytes of one element."""
         known = WIDTHS.get(self.dtype)
         return int(re.sub(r"^[a-z]+(\d+).*", r"\1", self.dtype)) / 8 if known is None else known
 
     @property
     def on_chip(self):
-        """Whether it lies in another memory than the device's large one, such as a TPU's VMEM."""
+        """Whether it is in another memory than the device's large one, such as a TPU's VMEM."""
         return re.search(r"S\([1-9]", self.layout) is not None
 
     @cached_property
     def size(self):
-        """Bytes that it takes, the padding of its tiles included."""
+        """Its bytes, including the padding of its tiles."""
         order, _, tiles = self.layout.partition(":")
         tile = re.match(r"T\(([\d,]+)\)", tiles)
         if tile is None:
             return self.elements * self.width
         tile = [int(size) for size in tile[1].split(",")]
-        axes = [int(axis) for axis in order.split(",") if axis]  # the fastest first
+        axes = [int(axis) for axis in order.split(",") if axis]  # the fastest axis first
         shape = [self.shape[axis] for axis in reversed(axes)]
         shape = [1] * (len(tile) - len(shape)) + shape
         padded = [-(-size // step) * step for size, step in zip(shape[-len(tile) :], tile, strict=True)]
@@ -70,7 +70,7 @@ class Instruction:
 
     Attributes:
       name: its name.
-      opcode: what it does.
+      opcode: its operation.
       arrays: its result, as a flat list.
       operands: names of its operands; of a parameter its number, of a constant its value.
       attributes: the text behind the operands.
@@ -86,7 +86,7 @@ class Instruction:
 
     @property
     def called(self):
-        """Names of the computations that it calls, by what they are: calls, to_apply, body, condition, branches."""
+        """Names of the computations that it calls, by role: calls, to_apply, body, condition, branches."""
         found = {kind: [name] for kind, name in _CALLED.findall(self.attributes)}
         branches = found.pop("true_computation", []) + found.pop("false_computation", [])
         for names in _BRANCHES.findall(self.attributes):
@@ -95,19 +95,19 @@ class Instruction:
 
     @property
     def trips(self):
-        """The steps of a loop, if the compiler knows them."""
+        """Number of steps of a loop, if the compiler knows it."""
         found = _TRIPS.search(self.attributes)
         return int(found[1]) if found else None
 
     @property
     def cycles(self):
-        """The compiler's estimate, or 0."""
+        """Cycles by the compiler's estimate, or 0."""
         found = _CYCLES.search(self.attributes)
         return int(found[1]) if found else 0
 
     @property
     def target(self):
-        """What a custom call calls."""
+        """Target of a custom call."""
         found = _TARGET.search(self.attributes)
         return found[1] if found else ""
 
@@ -118,7 +118,7 @@ class Instruction:
 
     @property
     def elements(self):
-        """Elements of its result."""
+        """Number of elements of its result."""
         return sum(array.elements for array in self.arrays)
 
 
@@ -131,12 +131,12 @@ class Computation:
 
     @property
     def root(self):
-        """The instruction whose result is the computation's."""
+        """The instruction whose result is that of the computation."""
         return next(one for one in self.instructions.values() if one.root)
 
     @cached_property
     def parameters(self):
-        """Its parameters in order."""
+        """Parameters of the computation, in order."""
         found = [one for one in self.instructions.values() if one.opcode == "parameter"]
         return sorted(found, key=lambda one: int(one.operands[0]))
 
@@ -150,7 +150,7 @@ class Module:
 
 
 def arrays(text):
-    """The arrays of a type, tuples made flat."""
+    """Returns the arrays of a type; tuples are flattened."""
     return [
         Array(dtype, tuple(int(size.lstrip("<=")) for size in shape.split(",") if size), layout)
         for dtype, shape, layout in _ARRAY.findall(text)
@@ -158,7 +158,7 @@ def arrays(text):
 
 
 def parse(text):
-    """The module that a text describes."""
+    """Returns the module that a text describes."""
     computations, current, entry = {}, None, ""
     for line in text.splitlines():
         header = _HEADER.match(line)
@@ -187,7 +187,7 @@ def _instruction(name, text, root):
 
 
 def _closing(text, start):
-    """The place behind the parenthesis that closes the one at ``start``."""
+    """Returns the index after the parenthesis that closes the one at ``start``."""
     depth = 0
     for place in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -197,7 +197,7 @@ def _closing(text, start):
 
 
 def _parts(text):
-    """A list split at its commas, but not at those inside of brackets."""
+    """Splits a list at its commas, except inside of brackets."""
     depth, start, found = 0, 0, []
     for place, letter in enumerate(text):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(letter, 0)

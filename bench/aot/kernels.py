@@ -1,8 +1,9 @@
-"""Bytes that kernels of Pallas move, counted in the traced program: a compiled one shows a kernel as one opaque call.
+"""Bytes moved by Pallas kernels, counted in the traced program; in a compiled one a kernel is an opaque call.
 
-For a TPU, from grid and index maps: bytes of a block times its visits, consecutive visits of the same block once, blocks cut at the
-array's end. What lies in VMEM costs nothing, as it does outside of kernels: where the arrays lie, the compiled program says. Kernels
-whose results nothing uses count nothing. For a GPU, whose kernels load by themselves, from the loads and stores of one program of the grid, times the programs.
+For a TPU they are counted from grid and index maps: the bytes of a block times its visits, where consecutive visits of
+the same block count once, and blocks end at the array's end. Arrays in VMEM count nothing, as outside of kernels; the
+compiled program says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays
+themselves; their bytes are the loads and stores of one program of the grid, times the number of programs.
 """
 
 import math
@@ -14,18 +15,19 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 CACHED = 4 * 2**20
-"""Bytes of an array that stays in a GPU's L2 cache: however often its programs load it, it is read once."""
+"""Largest bytes of an array that stays in a GPU's L2 cache and is read only once, even if loaded repeatedly."""
 
 LOADS, STORES = ("get", "masked_load", "load"), ("swap", "masked_swap", "store", "addupdate")
 
 
 def moved(program, on_tpu, compiled=()):
-    """(bytes, whether something was assumed) of all kernels of a traced program.
+    """Returns (bytes, whether something was assumed) of all kernels of a traced program.
 
     Args:
       program: a closed jaxpr.
-      on_tpu: whether it is compiled for a TPU, else for a GPU; kernels that are written for the other count nothing.
-      compiled: for each kernel of the compiled program its arrays, operands first, as pairs (shape, whether it lies in VMEM).
+      on_tpu: whether it is compiled for a TPU, else for a GPU; kernels for the other platform count nothing.
+      compiled: for each kernel of the compiled program its arrays, operands first, as pairs (shape, whether it is in
+        VMEM).
     """
     program = getattr(program, "jaxpr", program)
     program, _ = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
@@ -57,13 +59,13 @@ def _programs(params):
 
 
 def _is_for(params, on_tpu):
-    """Whether a kernel is written for a TPU, or for a GPU; its compiler's parameters say so; without any it fits both."""
+    """Returns whether a kernel is for a TPU, or for a GPU, by its compiler parameters; without any it is for both."""
     module = type(params.get("compiler_params")).__module__
     return ("mosaic_gpu" not in module and "triton" not in module) if on_tpu else ".mosaic." not in module
 
 
 def _on_chip(mapping, compiled):
-    """Whether each array of a kernel lies in VMEM, by the first compiled kernel of the same shapes, which is taken off."""
+    """Returns whether each array is in VMEM, by the first compiled kernel of these shapes, which it removes."""
     blocks = mapping.block_mappings
     shapes = [tuple(block.array_aval.shape) for block in blocks]
     for place, arrays in enumerate(compiled):
@@ -76,9 +78,7 @@ def _by_blocks(mapping, compiled):
     grid = mapping.grid
     if not all(isinstance(size, int) for size in grid):
         raise ValueError(f"the bytes of a kernel need a grid of fixed sizes, got {grid}")
-    places = np.indices(grid).reshape(
-        len(grid), -1
-    )  # in the order in which they are visited: the last axis is the fastest
+    places = np.indices(grid).reshape(len(grid), -1)  # in the order of visits: the last axis is the fastest
     total, assumed = 0.0, False
     for block, near in zip(mapping.block_mappings, _on_chip(mapping, compiled), strict=True):
         if near:
@@ -87,7 +87,10 @@ def _by_blocks(mapping, compiled):
         whole = math.prod(array.shape) * array.dtype.itemsize
         starts = _starts(block, places)
         if starts is None or "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
-            total, assumed = total + whole, True  # what the data decide, or the kernel's own copies: once
+            total, assumed = (
+                total + whole,
+                True,
+            )  # assumed to be read once: visits depend on data, or the kernel copies itself
             continue
         sizes = np.array(
             [getattr(size, "block_size", size if isinstance(size, int) else 1) for size in block.block_shape]
@@ -100,7 +103,7 @@ def _by_blocks(mapping, compiled):
 
 
 def _starts(block, places):
-    """[rank, visits] indices of the blocks that are visited, or None where prefetched data decide them."""
+    """Returns the indices [rank, visits] of the visited blocks, or None if prefetched data decide them."""
     closed = block.index_map_jaxpr
     used = {var for equation in closed.jaxpr.eqns for var in equation.invars if not hasattr(var, "val")}
     if used & set(closed.jaxpr.invars[len(places) :]):
@@ -129,14 +132,14 @@ def _by_loads(params):
 
 
 def _loads(program, refs, times, found):
-    """Adds to ``found`` the bytes that a kernel's program loads and stores, by the place of the reference."""
+    """Adds to ``found`` the bytes that a kernel's program loads and stores, by the index of the reference."""
     assumed = False
     for equation in program.eqns:
         name, params = equation.primitive.name, equation.params
         if name in LOADS or name in STORES:
             ref = next((refs[var] for var in equation.invars if not hasattr(var, "val") and var in refs), None)
             if ref is not None:
-                # a store returns what was there before; its operands are the indices and the value
+                # a store returns the old value; its operands are the indices and the new value
                 value = (equation.outvars or equation.invars[1:])[0].aval
                 found[ref] = found.get(ref, 0) + times * math.prod(value.shape) * value.dtype.itemsize
             continue

@@ -1,4 +1,4 @@
-"""The table of compiled programs: a section of docs/performance.md between two markers, from the JSON of a run."""
+"""Table of compiled programs: a section of docs/performance.md between two markers, from the JSON of a run."""
 
 from itertools import groupby
 
@@ -9,11 +9,12 @@ BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
 
 TEXT = """## Compiled for a TPU and a GPU
 
-Compiled by `make aot` on a machine without them, not run and not timed. Bytes are those of all operands and results of the kernels of
-the compiled program, loops included, divided by the floor (each operand read once, each result and gradient written once) and by the
-bytes of x, the largest array of tokens. **Wide** counts float32 copies of narrow tokens, **loops** says in parentheses the most steps
-of one (a question mark: one that stops by itself, counted with as many steps as a number has bits), **cycles** (in millions) is the TPU compiler's own estimate. A GPU's L2 cache is not modelled, and no kernel was tuned. A step
-has the gradients of all floating arrays. Sizes are in `bench/aot/sizes.py`, goals in `bench/aot/goals.py`.
+`make aot` compiled these programs on a machine without a TPU or GPU; they were not run or timed. Bytes are those of all operands and
+results of the compiled program's kernels, including loops. They are divided by the floor (each operand read once, each result and
+gradient written once), and by the bytes of x, the largest array of tokens. **Wide** counts float32 copies of narrow tokens. **Loops**
+has in parentheses the most steps of one loop; a question mark means a loop that stops by itself, counted with as many steps as a
+number has bits. **Cycles** (in millions) is the TPU compiler's estimate. A GPU's L2 cache is not modeled, and no kernel was tuned. A
+step has the gradients of all floating arrays. Sizes are in `bench/aot/sizes.py`, goals in `bench/aot/goals.py`.
 """
 
 HEAD = (
@@ -35,7 +36,7 @@ HEAD = (
 
 
 def section(found):
-    """The text of the section, markers included."""
+    """Returns the text of the section, including the markers."""
     results = {Program.of(key): result for key, result in found["programs"].items()}
     order = {key: place for place, key in enumerate(places())}
     programs = sorted(results, key=lambda one: (order.get((one.name, one.layout, one.way), len(order)), *_order(one)))
@@ -49,7 +50,7 @@ def section(found):
 
 
 def places():
-    """(name, layout, way) of every call in the order of the table."""
+    """Returns (name, layout, way) of every call, in the order of the table."""
     return [(call.name, call.layout, call.way) for call in calls.calls()]
 
 
@@ -64,7 +65,7 @@ def _without_repeats(rows):
 
 
 def cells(program, result, found):
-    """One line of the table."""
+    """Returns one line of the table."""
     first = [f"{program.name}, {program.layout}", program.way, program.device, f"{program.direction}, {program.dtype}"]
     missed = "; ".join(goals.shortfalls(program, result, found)).replace("|", "\\|")
     reason = "" if program.way in plain.WAYS else goals.goal_of(program).reason
@@ -91,7 +92,7 @@ def cells(program, result, found):
 
 
 def write(found, document):
-    """Writes the section into the document: in the place of the old one, or at its end."""
+    """Writes the section into the document: in place of the old section, or at the end."""
     text = document.read_text()
     before, begin, rest = text.partition(BEGIN)
     after = rest.partition(END)[2].removeprefix("\n")
@@ -100,12 +101,12 @@ def write(found, document):
 
 
 def joined(text, own):
-    """A page with the section at its end."""
+    """Returns a page with the section at its end."""
     return f"{text}\n{own}" if own else text
 
 
 def summary(result):
-    """One line of a result."""
+    """Returns one line of text about a result."""
     if "bytes" not in result:
         return result.get("error") or result["no"]
     bytes_, x, floor = result["bytes"], result["x"], result["floor"]

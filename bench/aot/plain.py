@@ -1,4 +1,4 @@
-"""Formulas as one would write them in JAX, compiled beside ours; padding is masked, whole score matrices are written."""
+"""Usual formulas in JAX, compiled for comparison; padding is masked, and whole score matrices are written."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,12 @@ WAYS = (PLAIN, JAX_NN)
 
 
 def softmax(scores, mask):
-    """Over the real positions of the last axis."""
+    """Computes the softmax over the real positions of the last axis."""
     return jax.nn.softmax(jnp.where(mask, scores.astype(jnp.float32), -jnp.inf), axis=-1).astype(scores.dtype)
 
 
 def product(spec, *arrays):
-    """An einsum that accumulates in float32."""
+    """Computes an einsum that accumulates in float32."""
     return jnp.einsum(spec, *arrays, preferred_element_type=jnp.float32)
 
 
@@ -183,4 +183,4 @@ FORMULAS = {
     (JAX_NN, "dot_product_attention"): jax_nn_attention,
     (JAX_NN, "multi_head_attention"): jax_nn_multi_head,
 }
-"""By way and name of the call."""
+"""Formulas, by way and name of the call."""

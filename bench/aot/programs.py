@@ -1,4 +1,4 @@
-"""Which programs a run compiles: calls by device, direction and dtype, and how results are named in the JSON."""
+"""Programs of a run: calls by device, direction and dtype, and their keys in the JSON."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from bench.aot import calls, devices, plain
 
 @dataclass(frozen=True)
 class Program:
-    """One program, by plain data only, as the child process and the JSON have it."""
+    """One program as plain data, for the child process and the JSON."""
 
     name: str
     layout: str
@@ -18,12 +18,12 @@ class Program:
 
     @property
     def key(self):
-        """Its name in the JSON."""
+        """Key of the program in the JSON."""
         return " | ".join((self.name, self.layout, self.way, self.device, self.direction, self.dtype))
 
     @classmethod
     def of(cls, key):
-        """The program with a name in the JSON."""
+        """Returns the program of a key in the JSON."""
         return cls(*key.split(" | "))
 
 
@@ -32,16 +32,16 @@ DEFAULT = ((calls.STEP, "bfloat16"), (calls.FORWARD, "float32"))
 
 
 def programs(everything=False, only="", device="", direction="", dtype="", way=calls.OURS, beside=True):
-    """The programs of a run.
+    """Returns the programs of a run.
 
     Args:
       everything: all devices, directions and dtypes, not only the default ones.
       only: the name of a function, of a call, or "name, layout"; empty for all.
-      device: one device, or empty for those of the run.
-      direction: one direction, or empty; with a dtype both.
-      dtype: one dtype, or empty; with a direction all.
-      way: an implementation of ours, instead of the default one.
-      beside: whether plain formulas and kernels are compiled, too.
+      device: one device, or empty for the default ones.
+      direction: one direction; if empty, and a dtype is given, both.
+      dtype: one dtype; if empty, and a direction is given, all.
+      way: an implementation of ours, in place of the default.
+      beside: whether plain formulas and kernels are also compiled.
     """
     kinds = [(d, t) for d in (calls.FORWARD, calls.STEP) for t in calls.DTYPES] if everything else list(DEFAULT)
     if direction or dtype:

@@ -1,8 +1,8 @@
-"""Costs of a compiled program, read from its text: bytes moved, cycles, loops, scatters, sorts, collectives, wide copies.
+"""Costs of a compiled program, read from its text: bytes, cycles, loops, scatters, sorts, collectives, copies.
 
-An instruction that runs as a kernel moves its operands and its results. Of an operand that a kernel slices, the slice counts; of a
-result that it updates in place, the update. A loop counts as often as it runs, of a conditional the most expensive branch. What lies
-in a TPU's VMEM costs nothing, and the padding of tiles counts.
+An instruction that runs as a kernel moves its operands and its results. If a kernel slices an operand, only the slice
+counts; if it updates a result in place, only the update. Loops count as often as they run, and of a conditional the
+most expensive branch. Arrays in a TPU's VMEM count nothing. The padding of tiles counts.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ FREE = frozenset(
 )
 FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 KERNELS = ("tpu_custom_call", "__gpu$xla.gpu.triton", "mosaic_gpu", "mosaic_gpu_v2")
-"""Targets of custom calls that are kernels of Pallas: their bytes are counted from grid and index maps."""
+"""Targets of custom calls that are Pallas kernels, whose bytes are counted from grid and index maps."""
 
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
@@ -37,17 +37,17 @@ NARROW = ("bf16", "f16")
 
 @dataclass
 class Costs:
-    """What a program costs.
+    """Costs of a program.
 
     Attributes:
-      bytes: moved between the device's large memory and the chip.
-      cycles: the compiler's estimate; 0 where it makes none.
-      counts: how many "loops", "scatters", "sorts", "kernels" and collectives the text has.
-      steps: the most steps of one loop, those of the loops around it included.
-      unknown: how many loops have a number of steps that the compiler does not know.
+      bytes: bytes moved between the device's large memory and the chip.
+      cycles: the compiler's estimate; 0 if it makes none.
+      counts: the number of "loops", "scatters", "sorts", "kernels" and collectives in the text.
+      steps: the most steps of one loop, including those of the loops around it.
+      unknown: the number of loops whose steps the compiler does not know.
       gathered: bytes of the largest result of an all-gather.
-      wide_copies: arrays in float32 with the elements of a narrow argument.
-      kernels: for each kernel of Pallas its arrays, operands first, as pairs (shape, whether it lies in VMEM).
+      wide_copies: float32 arrays with the elements of a narrow argument.
+      kernels: for each Pallas kernel its arrays, operands first, as pairs (shape, whether it is in VMEM).
     """
 
     bytes: float = 0.0
@@ -61,12 +61,12 @@ class Costs:
 
 
 def costs(text, tokens=(), bits=1):
-    """The costs of a compiled program.
+    """Returns the costs of a compiled program.
 
     Args:
       text: the program.
       tokens: the shapes of its narrow arrays of tokens.
-      bits: the steps of a loop that stops by itself: bisections end with the last bit.
+      bits: the steps of a loop that stops by itself, because bisections end with the last bit.
     """
     module = hlo.parse(text)
     found = Costs()
@@ -84,9 +84,9 @@ def _sorts(one):
 
 
 def _run(module, name, found, known, around):
-    """(bytes, cycles) of the instructions of a computation that runs once; ``around`` are the steps of the loops around it.
+    """Returns (bytes, cycles) of a computation that runs once; ``around`` are the steps of outer loops.
 
-    ``known`` is what the caller of :func:`costs` says: tokens and bits.
+    ``known`` are the arguments ``tokens`` and ``bits`` of :func:`costs`.
     """
     total = cycles = 0
     computation = module.computations[name]
@@ -117,7 +117,7 @@ def _run(module, name, found, known, around):
 
 
 def _trips(module, loop):
-    """The steps of a loop: as the compiler says, or the constant that its condition compares with."""
+    """Returns the steps of a loop, from the compiler or from the constant in its condition."""
     if loop.trips is not None:
         return loop.trips
     condition = module.computations[loop.called["condition"][0]]
@@ -135,12 +135,12 @@ def _note(one, written, found, tokens):
             found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
     if one.opcode == "custom-call" and one.target in KERNELS:
         found.counts["kernels"] += 1
-    if one.opcode not in FREE and not one.opcode.endswith("-done"):  # what updates a part of an array has not made it
+    if one.opcode not in FREE and not one.opcode.endswith("-done"):  # an update of a part does not make the array
         found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
 
 
 def _is_wide(array, tokens):
-    """Whether an array is float32, in the large memory, and has the elements of a narrow array of tokens (blocks may pad it)."""
+    """Returns whether an array is float32, in the large memory, with the elements of narrow tokens or padded ones."""
     return (
         array.dtype == "f32"
         and not array.on_chip
@@ -156,7 +156,7 @@ def _product(shape):
 
 
 def _moved(module, computation, one):
-    """Bytes that one instruction (reads, writes) as a kernel."""
+    """Returns the bytes (read, written) of one instruction as a kernel."""
     if one.opcode in FREE or one.opcode.endswith("-done"):
         return 0, 0
     if one.opcode == "custom-call" and (one.target in FREE_CALLS or one.target in KERNELS):
@@ -176,7 +176,7 @@ def _moved(module, computation, one):
 
 
 def _read(operands, needs):
-    """Bytes of so many elements of each operand; one that stands twice is read once."""
+    """Returns the bytes of the given numbers of elements of each operand; an operand that occurs twice is read once."""
     total, sizes = Counter(), {operand.name: operand for operand in operands}
     for operand, elements in zip(operands, needs, strict=True):
         total[operand.name] += elements
@@ -184,7 +184,7 @@ def _read(operands, needs):
 
 
 def _update(one, operands):
-    """Bytes that an instruction writes: its result, or the part that it updates in place; a scatter reads that part, too."""
+    """Returns the bytes that an instruction writes: its result, or the updated part, which a scatter also reads."""
     if one.opcode == "dynamic-update-slice":
         return 0 if one.arrays[0].on_chip else _on_device(operands[1])
     if one.opcode == "scatter":
@@ -195,12 +195,12 @@ def _update(one, operands):
 
 
 def _on_device(operand):
-    """Bytes of an array as if it lay in the large memory: inside of a fusion nothing says where it lies."""
+    """Returns the bytes of an array in the large memory, because the text of a fusion does not name its memory."""
     return sum(array.size for array in operand.arrays)
 
 
 def _written(module, inner, fusion):
-    """Bytes that a fusion writes."""
+    """Returns the bytes that a fusion writes."""
     root = inner.root
     parts = [inner.instructions[name] for name in root.operands] if root.opcode == "tuple" else [root]
     total = 0
@@ -210,7 +210,7 @@ def _written(module, inner, fusion):
         part = _behind(inner, part)
         if part.opcode in ("dynamic-update-slice", "scatter"):
             total += _update(part, [inner.instructions[name] for name in part.operands])
-        elif part.opcode == "fusion":  # a fusion inside of a fusion: what its root updates
+        elif part.opcode == "fusion":  # a fusion inside of a fusion: its root's update
             total += _written(module, module.computations[part.called["calls"][0]], part)
         else:
             total += array.size
@@ -218,16 +218,16 @@ def _written(module, inner, fusion):
 
 
 def _behind(inner, part):
-    """The instruction whose numbers these are, seen through changes of the shape."""
+    """Returns the instruction that computes these numbers, ignoring changes of the shape."""
     while part.opcode in ("bitcast", "reshape", "copy") and part.operands[0] in inner.instructions:
         part = inner.instructions[part.operands[0]]
     return part
 
 
 def _needs(module, inner, wanted=None):
-    """How many elements of each instruction of a fused computation are needed, by name; ``wanted`` are those of its root."""
+    """Returns the needed elements of each instruction of a fusion, by name; ``wanted`` are those of its root."""
     needs = Counter({inner.root.name: inner.root.elements if wanted is None else wanted})
-    for one in reversed(inner.instructions.values()):  # users stand behind what they use
+    for one in reversed(inner.instructions.values()):  # users come after their operands
         own = needs[one.name]
         if not own or one.opcode in ("parameter", "constant"):
             continue
@@ -244,7 +244,7 @@ def _needs(module, inner, wanted=None):
 
 
 def _operand_needs(one, operands, own):
-    """How many elements of each operand are needed for so many elements of the result."""
+    """Returns the elements of each operand that are needed for the given elements of the result."""
     if one.opcode in SLICES:
         return [min(operands[0].elements, own), *(part.elements for part in operands[1:])]
     if one.opcode == "dynamic-update-slice":

@@ -1,4 +1,4 @@
-"""Child processes that compile: each program has a time limit, and what takes down its process costs nobody else."""
+"""Child processes that compile: each program has a time limit, and a crash does not affect other programs."""
 
 import sys
 import time
@@ -11,20 +11,20 @@ from bench.aot import devices
 from bench.child import Child
 
 LIMIT = 60.0
-"""Seconds that a program may take to lower and compile."""
+"""Seconds for lowering and compiling a program."""
 
 
 def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
     """Compiles programs and calls ``done(program, result, seconds)`` for each.
 
     Args:
-      programs: what is to be compiled.
+      programs: the programs to compile.
       known: results of earlier runs by key.
-      done: takes each result, in the order in which they come.
-      workers: how many processes compile at once.
+      done: receives each result, in the order of completion.
+      workers: the number of processes that compile at once.
       limit: seconds for each program.
-      text: a folder into which the texts of compiled programs are written, or None.
-      command: what is run in the place of :mod:`bench.aot.compiling`.
+      text: a folder for the texts of the compiled programs, or None.
+      command: a command in place of :mod:`bench.aot.compiling`.
     """
     waiting, results = SimpleQueue(), SimpleQueue()
     for program in programs:

@@ -1,7 +1,7 @@
-"""Sizes of the arrays that are compiled for, by row, and the arguments that are given beside masks.
+"""Sizes of the compiled arrays, by row, and optional arguments that are passed in addition to masks.
 
-A row that is not listed has POOLING. Packed tokens, states and meshes have the sizes of their dense row: N = B L tokens in B
-segments. "B" is the batch axis, also where a row calls it "...".
+A row that is not listed has the sizes POOLING. Packed tokens, states and meshes have the sizes of their dense row: N =
+B L tokens in B segments. "B" is the batch axis, also if a row calls it "...".
 """
 
 POOLING = {"B": 1024, "L": 512, "d": 768, "q": 768}
@@ -79,10 +79,10 @@ SIZES = {
     "field_attention_pooling": {"B": 16384, "J": 32, "d": 64, "e": 64},
     "label_attention": {"B": 64, "M": 512, "d": 256, "c": 64, "v": 256},
 }
-"""By the name of the dense row, or with an option behind it."""
+"""Sizes by the name of the dense row, or by name and option."""
 
 BY_FAMILY = {"normalizers": SCORES, "scores": SCORES}
-"""For rows of a family that are not listed."""
+"""Sizes of rows that are not listed, by family."""
 
 ARGUMENTS = {
     "attention_pooling": ("query",),
@@ -95,13 +95,13 @@ ARGUMENTS = {
     "residual_feed_forward": ("bias", "out_kernel", "out_bias", "norm_scale", "norm_bias"),
     "gumbel_softmax": ("noise",),
 }
-"""Optional arguments that are given beside masks, by the name of the dense row."""
+"""Optional arguments that are passed in addition to masks, by the name of the dense row."""
 
 SHARED = ("query",)
 """Data without batch axes in poolings: learned queries."""
 
 OPTIONS = {"k": 8, "num_steps": 6, "window": 3, "num_layers": 2}
-"""Counts among the options; a row that has none of a name ignores it."""
+"""Options that are counts; rows without such an option ignore it."""
 
 EXTRA = {"cross_attention_pooling": ({"reduction": "max"},)}
-"""Values of options that are compiled beside the defaults."""
+"""Values of options that are compiled in addition to the defaults."""

@@ -113,7 +113,7 @@ def test_what_lengths_cannot_say_is_not_asked():
 def test_batches_alone_are_not_asked_for_another_rank():
     row = row_of(RIGHT["batches alone"])
     (unasked,) = [unasked for unasked in row.unasked if "no batch" in unasked.what]
-    assert unasked.why == "it takes one batch axis, and all data have it"
+    assert unasked.why == "all its data must have exactly one batch axis"
 
 
 def test_the_natural_signature_is_judged():
@@ -435,4 +435,4 @@ def test_all_data_may_have_the_same_batch_axes():
     assert row_of(attention, "dot_product_attention", **shared).status == "fail"
     row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
     assert row.status == "pass", row.failures
-    assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data have the same batch axes"}
+    assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data must have the same batch axes"}

@@ -163,7 +163,7 @@ def test_a_dtype_that_is_refused_in_any_words_is_not_asked():
     row = row_of(pool, dtypes=conformance.DTYPES)
     assert row.status == "pass"
     refused = {name: f'it refuses {name} (RuntimeError: "mean" not implemented for {name})' for name in NARROW}
-    assert {u.what: u.why for u in row.unasked} == refused | {"`lengths`": "it takes none"}
+    assert {u.what: u.why for u in row.unasked} == refused | {"`lengths`": "it has no such argument"}
 
 
 def test_integers_that_are_refused_are_told_where_they_are_asked_for():

@@ -1,4 +1,4 @@
-"""Agreement of two computations of one case, under the tolerance that the judge derives."""
+"""Agreement of two computations of one case, within the tolerance that the judge (``attnpool check``) derives."""
 
 import chex
 import jax
@@ -12,7 +12,7 @@ from attnpool_ref.conformance.checks.subject import Subject, flatten
 
 
 def arguments_of(case, function):
-    """A case as a dict of float32 (or integer, boolean) arrays, its options, and a call that takes such a dict."""
+    """Returns the arrays of a case by name (floats as float32), and a function that calls ``function`` with them."""
     arrays = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None}
 
     def call(arrays):
@@ -23,7 +23,7 @@ def arguments_of(case, function):
 
 
 def assert_agree(case, got, want, weights=False):
-    """Asserts that two lists of float32 results of one case, the weights among them or not, agree to rounding."""
+    """Asserts that two lists of float32 results of one case agree up to rounding; ``weights``: they include weights."""
     subject = Subject(case.row, getattr(attnpool_ref, case.row.name), JaxArrays(), "float32")
     sensitive = [float(np.max(moved, initial=0)) for moved in subject.sensitivities(case, weights)]
     chex.assert_equal(len(got), len(want))
@@ -34,7 +34,7 @@ def assert_agree(case, got, want, weights=False):
 
 
 def assert_gradients_agree(case, got, want):
-    """Asserts that two trees of gradients are the same, to the rounding of as many terms as the case has."""
+    """Asserts that two trees of gradients agree up to the rounding of as many terms as the case has."""
     chex.assert_trees_all_equal_structs(got, want)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         size = float(np.max(np.abs(b), initial=0))
@@ -43,6 +43,6 @@ def assert_gradients_agree(case, got, want):
 
 
 def assert_sums_agree(case, got, want, size):
-    """Asserts that two sums of the same terms agree; ``size`` is what the terms' magnitudes add up to."""
+    """Asserts that two sums of the same terms agree; ``size`` is the sum of the magnitudes of the terms."""
     allowed = tolerances.EPSILON["float32"] * case.terms() * (1 + size)
     chex.assert_trees_all_close(got, want, atol=allowed, rtol=0)

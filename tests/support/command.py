@@ -1,4 +1,4 @@
-"""The command in this process and in another, and reports for it to show."""
+"""The command line, run in this process or in another one, and reports for it to show."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ SNIPPET = "x = [[..., 1]]\ncandidate(x)  # " + "a line that is longer than any t
 
 
 def run(*arguments, columns=200, env=None):
-    """Runs the command line inside this process."""
+    """Runs the command line inside this process, and returns the result of click."""
     return CliRunner().invoke(application.application, arguments, env={"COLUMNS": str(columns)} | (env or {}))
 
 
 def python(*arguments):
-    """Runs another Python, which finds what this one does, and where nothing is imported yet."""
+    """Runs another Python process with the same import path, in which nothing is imported yet."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
 

@@ -1,4 +1,4 @@
-"""Other constants of a module for a while, so that small arrays are walked as large ones are."""
+"""Temporary replacement of constants of a module, so that small arrays are processed in tiles as large ones are."""
 
 import contextlib
 
@@ -9,7 +9,10 @@ from attnpool_flax.call.compiled import FUNCTIONS
 
 @contextlib.contextmanager
 def replaced(module, **constants):
-    """Other constants of ``module``, under which the public functions compile anew; what they compiled before is kept."""
+    """Replaces constants of ``module`` inside of a with block, where the public functions compile anew.
+
+    What they compiled before is available again afterwards.
+    """
     with pytest.MonkeyPatch.context() as patch, compiling_anew(*FUNCTIONS.values()):
         for name, value in constants.items():
             patch.setattr(module, name, value)
@@ -18,7 +21,10 @@ def replaced(module, **constants):
 
 @contextlib.contextmanager
 def compiling_anew(*frames):
-    """Without what the functions of these frames have compiled: it is put aside, since freeing it and making it again costs."""
+    """Hides what the functions of these frames have compiled inside of a with block.
+
+    It is put aside, because freeing it and compiling it again takes time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for frame in frames:
             patch.setattr(frame, "specializations", {})

@@ -1,4 +1,4 @@
-"""The judge's checks of second derivatives, of one function by itself: in float64, on the fullest call of its row."""
+"""The judge's checks of second derivatives for a single function, in float64, on the call with the most arguments."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ CHECKS = second_derivatives.REVERSE, second_derivatives.FORWARD
 
 
 def fullest(candidate, name, adapter=None, **options):
-    """(subject, case, situation) of the fullest call; ``options`` are given to the function by name."""
+    """Returns (subject, case, situation) of the call with the most arguments; ``options`` go to the function."""
     row = table.get(name)
     found: Any = conformance.Candidate(candidate if hasattr(candidate, name) else {name: candidate}).for_row(row)
     found = replace(found, target=partial(found.target, **options)) if options else found
@@ -28,7 +28,7 @@ def fullest(candidate, name, adapter=None, **options):
 
 
 def judged(candidate, name, check, **more):
-    """The messages of what does not hold; the reason in a NotApplicable where nothing is judged."""
+    """Returns the messages of failed checks; raises NotApplicable with the reason if a check cannot be made."""
     subject, case, situation = fullest(candidate, name, **more)
     assert checks.CHECKS[check].applies(situation)
     found = checks.CHECKS[check].run(subject, case, situation)
@@ -38,7 +38,7 @@ def judged(candidate, name, check, **more):
 
 
 def why_not(candidate, name, check, **more):
-    """Why nothing is judged."""
+    """Returns the reason why a check cannot be made; "" if it can."""
     try:
         judged(candidate, name, check, **more)
     except NotApplicable as reason:

@@ -1,20 +1,20 @@
-"""Pages of documentation: their code blocks, what these print, their headings."""
+"""Pages of documentation: their code blocks, the output of these blocks, headings and links."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CUT = "[...]"
-"""Marks in a printed output that something was left out."""
+"""Text in a printed output that marks an omission."""
 
 
 def blocks(page):
-    """The code blocks of a page, each with its language."""
+    """Returns (language, text) of each code block of a page."""
     return re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(page, language):
-    """The texts of a page's blocks in one language."""
+    """Returns the texts of a page's blocks in one language."""
     return [text for of, text in blocks(page) if of == language]
 
 
@@ -23,17 +23,17 @@ def python_blocks(page):
 
 
 def section(page, title):
-    """The text under a heading of the second level."""
+    """Returns the text under a heading of the second level."""
     return page.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def shell_lines(page):
-    """The commands of a page."""
+    """Returns the shell commands of a page."""
     return [line for text in blocks_of(page, "sh") for line in text.splitlines()]
 
 
 def own_files(page):
-    """The files that a page tells its reader to write: blocks whose first line is a comment with a name."""
+    """Returns the files that a page tells its reader to write, by the name in the first comment of a block."""
     named = (re.match(r"# (\w+\.py)\n", text) for text in python_blocks(page))
     return {match[1]: match.string for match in named if match}
 
@@ -43,7 +43,7 @@ def block_id(text):
 
 
 def assert_prints_what_it_says(text, capsys):
-    """Runs a block and compares each ``print`` with the comment behind it."""
+    """Runs a block and asserts that each ``print`` prints the comment after it."""
     expected = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
     assert len(expected) == len(re.findall(r"^ *print\(", text, re.MULTILINE))
     exec(compile(text, "block", "exec"), {"__name__": "block"})
@@ -51,7 +51,7 @@ def assert_prints_what_it_says(text, capsys):
 
 
 def assert_shown_is_printed(shown, printed):
-    """Compares a block of output with the whole output: everything but the cuts is there, in its order."""
+    """Asserts that a block of output is the whole output, except for parts marked as omitted."""
     first, *others = (part.strip("\n") for part in shown.split(CUT))
     assert printed.startswith(first)
     begin = len(first)
@@ -63,12 +63,12 @@ def assert_shown_is_printed(shown, printed):
 
 
 def heading_anchor(title):
-    """What a link to a heading says after #."""
+    """Returns the anchor of a heading, which a link has after #."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def anchors(page):
-    """What links to a place of the page may say after #: its headings, and ``<a id="…">``."""
+    """Returns the anchors of a page, which links have after #: those of headings, and ``<a id="…">``."""
     prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
     titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
@@ -76,7 +76,7 @@ def anchors(page):
 
 
 def broken_links(path):
-    """The links of a page that lead nowhere."""
+    """Yields the links of a page whose target does not exist."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", prose):
         page, _, heading = target.partition("#")

@@ -1,8 +1,8 @@
-"""Random arguments of calls that are written out."""
+"""Random arrays for calls that tests write out."""
 
 import numpy as np
 
 
 def draw(rng, *shape):
-    """Normally distributed numbers in float32."""
+    """Draws normally distributed numbers in float32."""
     return rng.normal(size=shape).astype(np.float32)

@@ -4,5 +4,5 @@ from fractions import Fraction
 
 
 def dot(a, b):
-    """The sum of the products."""
+    """Returns the sum of the products of two lists."""
     return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))

@@ -1,22 +1,22 @@
-"""The heads of docs/recipes.md as recipes over the public functions of a package: what the modules are held to."""
+"""The heads of docs/recipes.md, composed of public functions of a package: the modules must compute the same."""
 
 import numpy as np
 
 
 def map_head(package, x, mask=None, *, epsilon=1e-6, activation="gelu_tanh", **parameters):
-    """big_vision's MAPHead: y = a + MLP(LN(a)), a the pooled vectors."""
+    """Computes big_vision's MAPHead: y = a + MLP(LN(a)), where a are the pooled vectors."""
     pooled, weights = package.multi_head_attention_pooling(x, mask, **_heads(parameters), return_weights=True)
     return _perceptron(package, pooled, parameters, "norm", epsilon=epsilon, activation=activation), weights
 
 
 def attention_pool_latent(package, x, mask=None, **parameters):
-    """timm's, without a norm layer: the perceptron sees the pooled vectors themselves; exact gelu."""
+    """Computes timm's AttentionPoolLatent without a norm layer: the MLP, with exact gelu, gets the pooled vectors."""
     pooled = package.multi_head_attention_pooling(x, mask, **_heads(parameters))
     return _perceptron(package, pooled, parameters, None)
 
 
 def attentional_pooler(package, x, mask=None, *, query, epsilon=1e-5, **parameters):
-    """CoCa's: tokens and queries are normalised first; what is selected is selected before."""
+    """Computes CoCa's pooler: tokens and queries are normalized first, after padding is replaced by 0."""
     x = package.layer_norm(_clean(x, mask), *_norm(parameters, "norm"), epsilon=epsilon)
     query = package.layer_norm(query, *_norm(parameters, "query_norm"), epsilon=epsilon)
     heads = _heads(parameters) | {"query": query}
@@ -24,7 +24,10 @@ def attentional_pooler(package, x, mask=None, *, query, epsilon=1e-5, **paramete
 
 
 def attention_pool_2d(package, x, mask=None, *, position, class_token=None, **parameters):
-    """CLIP's: the mean of the real tokens, or timm's class token, stands before them, and asks; it is real unless nothing is."""
+    """Computes CLIP's pooling: a first token, which is the mean of the real tokens or timm's class token, is the query.
+
+    The first token is real unless no token is.
+    """
     real = np.ones(x.shape[:-1], bool) if mask is None else mask
     mean = package.mean_pooling(x, mask)
     first = mean if class_token is None else np.broadcast_to(class_token, mean.shape)
@@ -37,7 +40,7 @@ def attention_pool_2d(package, x, mask=None, *, position, class_token=None, **pa
 
 
 def pma(package, x, mask=None, *, variant="author", query, **parameters):
-    """Pooling by multi-head attention, by the authors' code or PyG's."""
+    """Computes pooling by multi-head attention (Set Transformer), as the authors' code or PyG does."""
     heads = _heads(parameters)
     mlp_kernel, mlp_bias = parameters["mlp_kernel"], parameters["mlp_bias"]
     if variant == "pyg":
@@ -60,7 +63,7 @@ def pma(package, x, mask=None, *, variant="author", query, **parameters):
 
 
 def attentive_probe(package, x, mask=None, *, variant="vjepa", query, epsilon=1e-5, **parameters):
-    """V-JEPA's, whose output map is not used; or AIM's, over tokens that frozen statistics normalise."""
+    """Computes V-JEPA's probe without its output projection, or AIM's, whose tokens frozen statistics normalize."""
     heads = _heads(parameters)
     if variant == "aim":
         x = (_clean(x, mask) - parameters["mean"]) / np.sqrt(parameters["variance"] + 1e-6)
@@ -72,12 +75,12 @@ def attentive_probe(package, x, mask=None, *, variant="vjepa", query, epsilon=1e
 
 
 def capi(package, x, mask=None, **parameters):
-    """CAPI's probe: AIM's without its normalisation, with biases of keys and values."""
+    """Computes CAPI's probe: AIM's without its normalization, with biases of keys and values."""
     return np.mean(package.multi_head_attention_pooling(x, mask, **_heads(parameters)), -2)
 
 
 def simpool(package, x, mask=None, *, query_kernel, key_kernel, epsilon=1e-6):
-    """SimPool without its power: the mean asks the normalised tokens, whose values and output are mapped by nothing."""
+    """Computes SimPool without its power: the mean is the query, normalized tokens are keys and values as they are."""
     width, heads = key_kernel.shape[0], key_kernel.shape[1]
     each = np.eye(width).reshape(width, heads, width // heads)
     tokens = package.layer_norm(_clean(x, mask), epsilon=epsilon)
@@ -99,7 +102,7 @@ def _clean(x, mask):
 
 
 def _heads(parameters):
-    """What of the parameters the heads take."""
+    """Returns the parameters that multi-head attention takes."""
     parts = ("query", "key", "value", "out")
     names = ("query", *(f"{part}_{kind}" for part in parts for kind in ("kernel", "bias")))
     return {name: parameters[name] for name in names if parameters.get(name) is not None}

@@ -1,9 +1,9 @@
-"""Tests of what not every system has: POSIX, or the packages of an extra.
+"""Tests that need POSIX, or the packages of an extra, and are skipped without them.
 
-Without an extra each file of its tests is one line among the skipped ones.
+Without an extra, each file of its tests is one line among the skipped ones.
 
-The target of the Makefile runs such a directory alone: with nothing but skipped files no test is left, which pytest counts
-as a failure.
+A target of the Makefile that runs only such a directory then fails: all files are skipped, and pytest counts a run
+without tests as a failure.
 """
 
 import os
@@ -15,7 +15,7 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="links, modes and sig
 
 
 class Absent(pytest.Module):
-    """A file of tests that is not imported."""
+    """A file of tests that is not imported, because a package is missing."""
 
     reason = ""
 
@@ -24,7 +24,7 @@ class Absent(pytest.Module):
 
 
 def collecting(extra, modules):
-    """A directory's ``pytest_collect_file``: nothing in it is imported without the modules, for its doctests neither."""
+    """Returns a directory's hook ``pytest_collect_file``, which imports no file if a module is missing."""
     absent = [name for name in modules if find_spec(name) is None]
 
     @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""Both packages as a parameter of tests: what one promises, the other promises too."""
+"""Both packages as a parameter of tests, because the guarantees are the same."""
 
 import pytest
 

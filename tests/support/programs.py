@@ -1,16 +1,16 @@
-"""What is measured of programs, without running them: XLA decides it before LLVM, whose optimisations may be off."""
+"""Measurements of compiled programs without running them. LLVM, whose optimizations may be off, does not matter."""
 
 import jax
 
 AS_USERS = {"xla_cpu_use_fusion_emitters": True} if jax.__version_info__ < (0, 11) else {}
-"""Against what ``conftest.py`` sets for quick compiling."""
+"""Compiler options of users, which undo those that ``conftest.py`` sets for quick compiling."""
 
 
 def compiled(function, *arrays):
-    """The compiled program for described arrays (:class:`jax.ShapeDtypeStruct`)."""
+    """Compiles a function for arrays that are described by :class:`jax.ShapeDtypeStruct`."""
     return jax.jit(function).lower(*arrays).compile(AS_USERS)
 
 
 def temporaries(function, *arrays):
-    """Bytes that the program needs beside arguments and results."""
+    """Returns the number of bytes that the program needs besides arguments and results."""
     return compiled(function, *arrays).memory_analysis().temp_size_in_bytes

@@ -1,4 +1,4 @@
-"""Calls that must be refused, in one form: the call, the error, the whole message, and the packages that refuse it.
+"""Calls that must raise an error, in one form: the call, the error, its whole message, and the packages that raise it.
 
 A table of them is a list of ``Call("mean_pooling", X, k=2).raises(ValueError, "what follows the name")``, and a test is
 
@@ -23,7 +23,7 @@ class Refusal(NamedTuple):
     packages: tuple = PACKAGES
 
     def check(self, package):
-        """Asserts that the package refuses the call in these words."""
+        """Asserts that the package raises the error with exactly this message."""
         with pytest.raises(self.error) as caught:
             self.call(package)
         assert str(caught.value) == self.message
@@ -39,12 +39,12 @@ class Call:
         return getattr(package, self.name)(*self.args, **self.options)
 
     def raises(self, error, message, packages=PACKAGES):
-        """The refusal of this call; the function's name stands before the message."""
+        """Returns the refusal of this call; its message begins with the name of the function."""
         return Refusal(self, error, f"{self.name}: {message}", packages)
 
 
 def every_refusal(table):
-    """Runs a test of (package, refusal) on every row, in each of its packages."""
+    """Parametrizes a test of (package, refusal) by every row of a table, in each of its packages."""
     cases = [
         pytest.param(package, refusal, id=f"{refusal.message[:60]}-{package.__name__}")
         for refusal in table

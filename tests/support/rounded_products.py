@@ -1,15 +1,17 @@
-"""Products as devices round their operands, on a CPU: programs are evaluated with every product replaced.
+"""Evaluation of programs on a CPU with matrix products that round their operands as TPUs and GPUs do.
 
-=========  =================  ============  ================
-precision  TPU                NVIDIA GPU    of float32 operands
-=========  =================  ============  ================
+A device multiplies these numbers in the place of float32 operands:
+
+=========  =================  ============
+precision  TPU                NVIDIA GPU
+=========  =================  ============
 DEFAULT    bfloat16           TF32
 HIGH       three bfloat16     TF32
 HIGHEST    float32            float32
-=========  =================  ============  ================
+=========  =================  ============
 
-Products of bfloat16 and float16 operands are exact everywhere; all are summed in float32, and the branch of
-``lax.platform_dependent`` is that of the device.
+Products of bfloat16 and float16 operands are exact everywhere; all are summed in float32. Of
+``lax.platform_dependent`` the branch of the device is evaluated.
 """
 
 import functools
@@ -24,16 +26,16 @@ from attnpool_flax.reductions.dispatch import on_platform
 TPU, GPU = "tpu", "cuda"
 
 BITS = {TPU: 7, GPU: 10}
-"""Bits of the fraction that one pass of float32 operands keeps: of bfloat16, and of TF32."""
+"""Bits of the fraction that a device keeps of a float32 operand in one pass: those of bfloat16 and of TF32."""
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")
 OF_NUMBERS = ("scatter", "reduce")
-"""Names, or their beginnings, of operations whose programs combine two numbers."""
+"""Beginnings of the names of operations whose inner programs combine two numbers, and contain no matrix product."""
 
 
 def on_device(platform, function):
-    """Returns a function of arrays that evaluates the program of ``function`` for a platform, its products rounded."""
+    """Returns a function of arrays that evaluates the program of ``function`` for a platform, with rounded products."""
 
     def rounded(*arrays):
         with on_platform(platform):
@@ -45,7 +47,7 @@ def on_device(platform, function):
 
 
 def evaluated(platform, program, *arrays):
-    """Evaluates a closed program, its products rounded."""
+    """Evaluates a closed jaxpr with rounded products."""
     known = dict(zip(program.jaxpr.constvars, program.consts, strict=True))
     known |= zip(program.jaxpr.invars, arrays, strict=True)
 
@@ -59,7 +61,7 @@ def evaluated(platform, program, *arrays):
 
 
 def _results(platform, equation, operands):
-    """The results of an equation."""
+    """Returns the results of an equation of a jaxpr."""
     name, params = equation.primitive.name, dict(equation.params)
     inside = functools.partial(functools.partial, evaluated, platform)
     if name in PRODUCTS:
@@ -113,7 +115,7 @@ def _is_program(value):
 
 
 def _product(platform, primitive, params, x, y):
-    """A product of operands that are rounded as the device rounds them."""
+    """Computes a product whose operands are rounded as the device rounds them."""
     precision, dtype = params["precision"], params["preferred_element_type"]
     params |= {"precision": lax.Precision.HIGHEST, "preferred_element_type": jnp.float32}
     if x.dtype == jnp.float64:
@@ -130,7 +132,7 @@ def _product(platform, primitive, params, x, y):
 
 
 def _parts(platform, operand, precision):
-    """What a device multiplies in the place of an operand: the sum of these float32 arrays."""
+    """Returns the float32 arrays whose sum a device multiplies in place of an operand."""
     wide = operand.astype(jnp.float32)
     if operand.dtype != jnp.float32 or precision == lax.Precision.HIGHEST:
         return [wide]

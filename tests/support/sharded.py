@@ -1,7 +1,7 @@
-"""A program of its own: a pooling of sequences over all devices of all processes, beside one device.
+"""A program that pools sequences over all devices of several processes, and compares with the result on one device.
 
-Usage: ``sharded.py ADDRESS COUNT INDEX`` as one of several processes. It prints the device count when all agrees, to the derived
-tolerance.
+Usage: ``sharded.py ADDRESS COUNT INDEX``, in each of COUNT processes. It prints the number of devices if all results
+agree within the derived tolerance.
 """
 
 import sys
@@ -14,7 +14,7 @@ from splits import NAMES, Split, with_gradients
 
 
 def main(address, count, index):
-    """Results and gradients of an attention pooling with all its parameters, whose states take both collectives."""
+    """Compares results and gradients of attention pooling with all parameters, whose states use both collectives."""
     jax.distributed.initialize(address, int(count), int(index))
     mesh = jax.make_mesh((2, jax.device_count() // 2), NAMES, axis_types=(AxisType.Auto,) * 2)
     call = Split("attention_pooling", "fullest", "tiles").without_weights()
@@ -27,12 +27,12 @@ def main(address, count, index):
 
 
 def placed(array, sharding):
-    """A global array of which each process gives its own devices' part."""
+    """Returns a global array; each process provides the parts of its own devices."""
     return jax.make_array_from_callback(array.shape, sharding, lambda part: array[part])
 
 
 def whole(mesh):
-    """From an array over the mesh to the same on the host."""
+    """Returns a function from an array over the mesh to the same array on the host."""
     everywhere = NamedSharding(mesh, jax.sharding.PartitionSpec())
     gathered = jax.jit(lambda array: array, out_shardings=everywhere)
     return lambda array: np.asarray(gathered(array).addressable_data(0))

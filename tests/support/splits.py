@@ -1,4 +1,4 @@
-"""Calls whose sequences are split over a mesh."""
+"""Calls whose sequences are split over a device mesh."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
 class Split(Call):
     """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
 
-    In the first example one device has padding alone, in the second all have, the third has ties.
+    In the first example one device has only padding, in the second all have, and the third example has ties.
     """
 
     def __init__(self, name, title, implementation=None):
@@ -33,23 +33,23 @@ class Split(Call):
 
     @property
     def result_specs(self):
-        """Where the results lie, and the weights if they are asked for."""
+        """Partition specs of the results, and of the weights if the call returns them."""
         weights = self.case.row.weight_results if self.options.get("return_weights") else ()
         both = present((*self.case.row.results, *weights), self.case.sizes)
         return [place_of(own, len(own), NAMES) for own in both]
 
     def without_weights(self):
-        """The same call for its results alone."""
+        """Returns the same call without weights among the results."""
         return self.changed(return_weights=False) if self.case.row.weights else self
 
     def over(self, mesh):
-        """The same call, of which each device of the mesh computes its part."""
+        """Returns a function that computes the call over a mesh, each device its part."""
         split = self.changed(axis_name=NAMES)
         return jax.shard_map(split.forward, mesh=mesh, in_specs=(self.specs,), out_specs=self.result_specs)
 
 
 def objective(results):
-    """What no function makes constant."""
+    """Returns the sum of the squared results, which no function makes constant."""
     return sum(jnp.sum(jnp.square(out)) for out in results)
 
 
@@ -58,7 +58,7 @@ def floats_of(arrays):
 
 
 def with_gradients(forward):
-    """From arrays to (results, gradients)."""
+    """Returns a function from arrays to (results, gradients)."""
 
     def program(arrays):
         def loss(floats):
@@ -72,7 +72,10 @@ def with_gradients(forward):
 
 
 def gradients_inside(call, mesh):
-    """From arrays to gradients that each device takes itself: its own of its tokens, the same as all of the parameters."""
+    """Returns a function from arrays to gradients that each device takes itself.
+
+    A device gets the gradients of its own tokens, and those of the parameters, which are the same on all devices.
+    """
 
     def gradients(arrays):
         def loss(floats):

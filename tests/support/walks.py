@@ -1,4 +1,4 @@
-"""The functions that walk over tokens, called with arrays large enough for tiles, and what their programs cost."""
+"""Calls of functions that process tokens in tiles, on arrays large enough for that, and the cost of their programs."""
 
 import copy
 import math
@@ -18,22 +18,22 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.checks.subject import flatten
 
 WALKERS = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and not row.packed]
-"""The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""
+"""Rows whose functions can process the tokens of a sequence in tiles."""
 
 PACKED = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and row.packed]
-"""The rows whose function walks over packed tokens."""
+"""Rows whose functions can process packed tokens in tiles."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
-"""Of each side more than ``tiles.WHOLE`` bytes, narrow dtypes included."""
+"""Sizes with which each sequence has more than ``tiles.WHOLE`` bytes, even in narrow dtypes."""
 
 
 class Call:
-    """A call of a walker, whatever its implementation and whatever the values.
+    """A call of such a function, with any implementation and any values.
 
     Attributes:
-      case: what is called.
-      arrays: its arguments, described (:class:`jax.ShapeDtypeStruct`) in the dtype that is asked for.
-      options: its options, the implementation among them.
+      case: the case of the judge that is called.
+      arrays: its arguments, described by :class:`jax.ShapeDtypeStruct` in the requested dtype.
+      options: its options, the implementation included.
     """
 
     def __init__(self, row, title, implementation, dtype="float32", batch=BATCH, sizes=None):
@@ -47,7 +47,7 @@ class Call:
         self.arrays = {key: jax.ShapeDtypeStruct(v.shape, v.dtype) for key, v in self.values.items()}
 
     def changed(self, forward=None, **options):
-        """The same call with other options, or with another forward."""
+        """Returns the same call with other options, or with another forward function."""
         other = copy.copy(self)
         other.options = self.options | options
         if forward is not None:
@@ -56,21 +56,21 @@ class Call:
 
     @property
     def tokens(self):
-        """The arguments that are walked: x, and y where there are two sides."""
+        """The arguments that are processed in tiles: x, and y if there are two sequences."""
         return {key: array for key, array in self.arrays.items() if key in ("x", "y")}
 
     def forward(self, arrays):
-        """The results, without weights."""
+        """Computes the results, a flat list."""
         args, kwargs = arrange(self.function, arrays | self.options)
         return flatten(self.function(*args, **kwargs))
 
     def step(self, arrays):
-        """The sum of the squared results, and its gradients for all floating arguments."""
+        """Returns the sum of the squared results, and its gradients for all floating arguments."""
         (value, _), gradients = self.step_with_results(arrays)
         return value, gradients
 
     def step_with_results(self, arrays):
-        """((value, results), gradients): what a step needs, with the results that it goes by."""
+        """Returns ((sum of the squared results, results), gradients)."""
         floats = {key: array for key, array in arrays.items() if jnp.issubdtype(array.dtype, jnp.floating)}
 
         def loss(floats):
@@ -80,20 +80,21 @@ class Call:
         return jax.value_and_grad(loss, has_aux=True)(floats)
 
     def computed(self):
-        """(results, gradients) of the case's own values, by one program."""
+        """Computes (results, gradients) of the case's own values in one program."""
         (_, results), gradients = jax.tree.map(np.asarray, jax.jit(self.step_with_results)(self.values))
         return results, gradients
 
 
 def size(array):
-    """Bytes."""
+    """Returns the number of bytes of an array."""
     return math.prod(array.shape) * np.dtype(array.dtype).itemsize
 
 
 def walked(function, call):
-    """How often the tokens are cut into tiles, whole: bytes of all tiles over the tokens' bytes.
+    """Returns the bytes of all tiles that are cut from the tokens, divided by the bytes of the tokens.
 
-    It is counted before XLA, in the program as JAX traced it: what XLA says of a loop does not depend on its trips.
+    They are counted in the program as JAX traces it, because what XLA reports for a loop does not depend on its number
+    of steps.
     """
     shapes = {array.shape for array in call.tokens.values()}
     program = jax.make_jaxpr(function)(call.arrays).jaxpr
@@ -101,7 +102,7 @@ def walked(function, call):
 
 
 def trips(function, call):
-    """The trips of each loop that cuts the tokens into tiles."""
+    """Returns the number of steps of each loop that cuts the tokens into tiles."""
     shapes = {array.shape for array in call.tokens.values()}
     return [trips for trips, _ in _tiles(jax.make_jaxpr(function)(call.arrays).jaxpr, shapes)]
 
@@ -112,7 +113,7 @@ def _tiles(program, shapes, trips=1):
             yield trips, equation.outvars[0].aval
         inside = trips * equation.params["length"] if equation.primitive.name == "scan" else trips
         found = [list(_tiles(inner, shapes, inside)) for inner in _programs(equation.params)]
-        if equation.primitive.name == "cond":  # one of the branches is run: the whole tile's is the longest
+        if equation.primitive.name == "cond":  # only one branch runs: take the one that cuts the most
             found = [max(found, key=lambda cuts: sum(trips * size(tile) for trips, tile in cuts))]
         yield from (cut for cuts in found for cut in cuts)
 
@@ -128,5 +129,5 @@ def _is_program(value):
 
 
 def small_tiles(**constants):
-    """Other constants of :mod:`attnpool_flax.reductions.tiling`."""
+    """Replaces constants of :mod:`attnpool_flax.reductions.tiling` inside of a with block."""
     return replaced(tiling, **constants)

@@ -1,6 +1,6 @@
-"""Warnings are errors; the exceptions are the rows of ``ALLOWED``, and each must still match something.
+"""Warnings are errors, except those in the rows of ``ALLOWED``; each row must still match a warning.
 
-A row that no warning matched in a full run fails that run: exceptions go when their reason goes.
+A row that no warning matches in a full run makes that run fail, so that a row is removed when its reason is gone.
 """
 
 import re
@@ -11,13 +11,13 @@ import pytest
 
 @dataclass(frozen=True)
 class Allowed:
-    """A warning that is shown but is no error.
+    """A warning that is shown, but does not fail a test.
 
     Attributes:
-      message: regular expression that matches the beginning of its text, without colons.
-      category: its class, by its full name where it is no builtin.
-      reason: why it is not ours to mend.
-      when: whether the row holds for these versions of Python and of the packages.
+      message: a regular expression, without colons, that matches the beginning of its text.
+      category: its class, by its full name unless it is a builtin.
+      reason: the reason why attnpool cannot avoid it.
+      when: whether the row applies to the installed versions of Python and packages.
     """
 
     message: str
@@ -30,13 +30,13 @@ ALLOWED: tuple[Allowed, ...] = ()
 
 
 class AllowedWarnings:
-    """The plugin that adds the rows to the filters and fails a full run that leaves one of them unused."""
+    """Plugin that adds the rows to the filters, and fails a full run that leaves a row unused."""
 
     def __init__(self, rows):
         self.unused = [row for row in rows if row.when]
 
     def pytest_configure(self, config):
-        for row in self.unused:  # "always", not "ignore": what is ignored is never reported to us
+        for row in self.unused:  # "always", because ignored warnings are not reported to plugins
             config.addinivalue_line("filterwarnings", f"always:{row.message}:{row.category}")
 
     def pytest_warning_recorded(self, warning_message):
@@ -59,7 +59,7 @@ def _matches(row, warning):
 
 
 def _is_full_run(config):
-    """True on the process that reports, when nothing was selected: by path, keyword, marker, or from the last run."""
+    """Returns True in the reporting process if no tests were selected by path, keyword, marker or the last run."""
     chosen = ("keyword", "markexpr", "deselect", "lf", "collectonly", "maxfail")
     return (
         not hasattr(config, "workerinput")

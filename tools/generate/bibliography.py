@@ -1,4 +1,4 @@
-"""The bibliography: reads ``docs/references.bib``, writes ``docs/references.md`` and ``attnpool_ref/table/sources.py``."""
+"""Bibliography: reads ``docs/references.bib``, writes ``docs/references.md`` and ``attnpool_ref/table/sources.py``."""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ INTRODUCTION = """
 
 # References
 
-Every paper, book and website that the documentation names. The keys are those of [variants.md](variants.md) and of
-`attnpool show`; [references.bib](references.bib) has the same entries for LaTeX.
+Every paper, book and website that the documentation names. [variants.md](variants.md) and `attnpool show` name sources by
+these keys. [references.bib](references.bib) has the same entries for LaTeX.
 """.strip()
 
 MODULE_HEAD = '''"""Sources of the functions: papers, books and software. Written from ``docs/references.bib`` by ``make docs``, not by hand."""'''
@@ -21,16 +21,16 @@ MODULE_HEAD = '''"""Sources of the functions: papers, books and software. Writte
 
 @dataclass(frozen=True)
 class Reference:
-    """One entry.
+    """One entry of the bibliography.
 
     Attributes:
       key: the key of the entry.
-      authors: last names, in order; the first only where there are many.
-      others: whether there are more authors than those.
-      title: the title, with the usual name of the method in parentheses where it is not in the title.
+      authors: last names, in order; only the first of many.
+      others: whether there are more authors.
+      title: the title, followed by the usual name of the method in parentheses if the title does not contain it.
       venue: conference, journal or institution, or "".
-      year: four digits, or "" for what has no year.
-      arxiv: its number there, or "".
+      year: four digits, or "".
+      arxiv: the arXiv number, or "".
     """
 
     key: str
@@ -50,7 +50,7 @@ class Reference:
 
 
 def read():
-    """The entries by key, in the order of the file."""
+    """Returns the entries by key, in the order of the file."""
     entries = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}$", BIB.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return {
         key: _reference(key, dict(re.findall(r"^  (\w+) = \{(.*)\},$", text, re.MULTILINE))) for key, text in entries
@@ -72,7 +72,7 @@ def _reference(key, fields):
 
 
 def page():
-    """The text of ``docs/references.md``."""
+    """Returns the text of ``docs/references.md``."""
     lines = [f"* `{reference.key}`: {reference}{_link(reference)}" for reference in read().values()]
     return INTRODUCTION + "\n\n" + "\n".join(lines) + "\n"
 
@@ -82,7 +82,7 @@ def _link(reference):
 
 
 def module():
-    """The text of ``attnpool_ref/table/sources.py``."""
+    """Returns the text of ``attnpool_ref/table/sources.py``."""
     lines = [f'    "{reference.key}": "{reference}",' for reference in read().values()]
     return "\n".join(
         [MODULE_HEAD, "", "SOURCES = {", *lines, "}", '"""References by the rows\' ``source`` keys."""', ""]

@@ -1,4 +1,4 @@
-"""Writes ``docs/variants.md`` from the table and the docstrings; ``bugs``, ``traps``, ``which`` and ``heads.md`` from others."""
+"""Generator of ``variants.md`` from the table and the docstrings, and of ``bugs``, ``traps``, ``which``, ``heads``."""
 
 import importlib
 import inspect
@@ -24,7 +24,7 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
 TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
-"""Functions without a row of their own."""
+"""Functions of states, which have no row in the table."""
 
 UNLISTED = (
     (
@@ -46,14 +46,15 @@ INTRODUCTION = """
 
 # Variants
 
-Every function is in both packages under the same name: `attnpool_ref` has the definition in NumPy, `attnpool_flax` the
-implementation in JAX. The latter may also take `axis_name=` (a sequence split over devices), `implementation=` (the
-kernel) and `precision=` (of products). `help(attnpool_flax.NAME)` says what else differs.
+Every function is in both packages under the same name: `attnpool_ref` has its definition in NumPy, `attnpool_flax` its
+implementation in JAX. Functions of `attnpool_flax` may also take `axis_name=` (for a sequence that is split over
+devices), `implementation=` (the kernel) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains
+these arguments.
 
-In the equations, $k_l$ is 1 where token $l$ is real and 0 where it is padding, and $l : k_l$ under a sum means that it
-runs over real tokens. In the shapes, `...` stands for any batch axes, a `?` after a name for an optional argument, and
-`|` for a choice of shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes, and
-[references.md](references.md) has the sources.
+In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
+runs over real tokens. In the shapes, `...` are any batch axes, `?` after a name means that the argument is optional,
+and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
+[references.md](references.md) lists the sources by the keys at their ends, such as `d2l`.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -61,14 +62,14 @@ BUGS_INTRODUCTION = """
 
 # Mistakes in the notebooks
 
-Mistakes of the [five notebooks](notebooks/README.md) that attnpool began with, and of the public code behind them. Each
-has the smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The
-tests run all of them, with `attnpool_ref` and `attnpool_flax`: {number} wrong results and {error} errors. {note} notes
-have nothing to run.
+Mistakes of the [five notebooks](notebooks/README.md) (seeds 000 to 004) that attnpool began with, and of the public
+code behind them. Each mistake has the smallest input that shows it, attnpool's call for this input, the wrong result of
+the source ("theirs"), and the right result, which attnpool returns. The tests run all of them, with `attnpool_ref` and
+`attnpool_flax`: {number} wrong results and {error} errors. {note} further remarks have no code.
 
-A letter after an id tells demonstrations of the same mistake apart. Results are written as flat vectors. The blocks
-need `import numpy as np` and `from attnpool_ref import *`. Padding holds arbitrary values. [variants.md](variants.md)
-has the definitions.
+Ids that differ only in their last letter show the same mistake. Results are written as flat vectors. To run a block,
+first run `import numpy as np` and `from attnpool_ref import *`. Padding in the inputs has arbitrary values, because it
+must not matter. [variants.md](variants.md) defines the functions.
 """.strip()
 
 TRAPS_INTRODUCTION = """
@@ -76,15 +77,15 @@ TRAPS_INTRODUCTION = """
 
 # Traps in public code
 
-Mistakes in the poolings of public libraries and of authors' repositories. Each has its place in the source, the
-smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The tests run
-all of them from a formula that does what the source does: {number} wrong results and {error} errors. {note} note has
-nothing to run. For libraries that can be installed, `make peers` compares the number with the library itself
-([peers.md](peers.md)).
+Mistakes in the poolings of public libraries and of authors' repositories. Each mistake has its place in the source, the
+smallest input that shows it, attnpool's call for this input, the wrong result of the source ("theirs"), and the right
+result, which attnpool returns. The tests run all of them, with a formula that repeats the source's arithmetic: {number}
+wrong results and {error} errors. {note} further remark has no code. For libraries that can be installed, `make peers`
+compares the wrong result with the library's own ([peers.md](peers.md)).
 
-Results are written as flat vectors. The blocks need `import numpy as np` and `from attnpool_ref import *`. Padding
-holds arbitrary values. [bugs.md](bugs.md) has the mistakes of the notebooks that attnpool began with, and
-[verdicts.md](verdicts.md) shows which guarantees other libraries give.
+Results are written as flat vectors. To run a block, first run `import numpy as np` and `from attnpool_ref import *`.
+Padding in the inputs has arbitrary values, because it must not matter. [bugs.md](bugs.md) has the mistakes of the
+notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -92,14 +93,15 @@ WHICH_INTRODUCTION = """
 
 # You know it as
 
-Find a pooling by the name that you know: the call, its source, and what differs from the code that you know. `attnpool
-find WORD` searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
+Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and the
+differences from the code that you know. `attnpool find WORD` searches the same table: `attnpool find ABMIL`, `attnpool
+find global attention`.
 
-The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are tokens, and `mask` [..., L] is True at
-real ones. `q` is a query; `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of
-yours, and `**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or
-JAX's. A module is in `attnpool_flax` and has the parameters of the call. [variants.md](variants.md) has the
-definitions, and [references.md](references.md) the papers.
+The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
+[..., L] is True at real tokens. `q` is a query. `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors, `f`
+and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`, `concatenate` and
+similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the parameters of the
+call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the papers.
 """.strip()
 
 HEADS_INTRODUCTION = """
@@ -107,8 +109,10 @@ HEADS_INTRODUCTION = """
 
 # Trained heads
 
-Heads that other libraries trained give the same results here, and also take a mask. `load` returns an NNX module,
-`attnpool_flax.linen.load` a Linen module and its variables. `save` writes the format of the other library, bit for bit.
+A head is the part of a model after the encoder that pools its tokens, such as SigLIP's attention over image patches.
+attnpool loads heads that other libraries trained. A loaded head gives the same results up to rounding, and takes a mask
+even where the original has none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen module and its
+variables. `save` writes a head in the format of the other library; what was loaded is written with the same bits.
 
 ```python
 import numpy as np
@@ -125,37 +129,40 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **Sources**: a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping
-  from names to arrays of NumPy, JAX or PyTorch, or the parameters of a module. Only the head's own tensors are read
-  from a file. Nothing is downloaded or unpickled: of a `.pt` file, pass what `torch.load(file, weights_only=True)`
+* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`,
+  a mapping from names to arrays (of NumPy, JAX or PyTorch), or the parameters of a module. It reads only the tensors of
+  the head, and downloads and unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True)`
   returns.
-* **Prefix**: `prefix=None` finds the head among other keys. If there are several heads, the error lists them. A prefix
-  that you pass ends with its separator, as in `"head."`. `attnpool inspect FILE` lists the formats that fit a file, and
-  their prefixes.
-* **What the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your arguments,
-  else from the configuration, else from the defaults of the source. If none has them, the error names what to pass.
-  `save` does not write them either: if they are not the other library's defaults, pass them there too.
-* **Metadata**: `save` writes `{"format": "pt"}`, which transformers needs, into the metadata of a `.safetensors` file
-  of PyTorch's tensors. It keeps no other metadata.
-* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
-  writes `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for
-  `SentenceTransformer("models/mine")`. In the folder of an encoder or of a model, it writes only the parts after the
-  encoder.
-* **Saving is atomic**: after a crash there is the old file or the new one, complete.
-* **Result**: the module named under "Becomes", with each parameter in the dtype of the file (`param_dtype=` converts).
-  Tensors that the module has no parameter for, such as the counter of a batch normalization, are kept and saved again.
-* **Padding and fully masked rows**: NaN in padding changes no bit. Queries of a fully masked row attend to 0, and the
-  layers after the attention are applied to that, so that all such rows have the same result and give x no gradient.
-* `attnpool_ref.formats.read` and `write` do the same in NumPy, without JAX.
+* **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
+  default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
+  the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
+* **Options that the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your
+  arguments, else from `config.json`, else from the defaults of the source. If an option has none of these, the error
+  says what to pass. `save` does not write these options either: if they differ from the other library's defaults, pass
+  them there too.
+* **Metadata**: in a `.safetensors` file in the format of a PyTorch library, `save` writes the metadata `{"format":
+  "pt"}`, because transformers requires it. Other metadata of the file that was loaded is not written.
+* **sentence-transformers**: a model is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
+  writes the layers `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, so that
+  `SentenceTransformer("models/mine")` loads them. If the folder already has an encoder or a model, only the layers
+  after the encoder are written.
+* **Crashes while saving**: the file is then either the old one or the new one, and complete.
+* **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
+  (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
+  batch normalization, are kept, and `save` writes them again.
+* **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the attention
+  returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the gradient
+  with respect to their tokens is 0.
+* **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
-The differences below were measured with random weights in float64, relative to the largest output. `python
-tools/studies/golden_differences.py` prints them again. `python examples/siglip_head.py` compares a SigLIP head of real
-size with Flax's own layers.
+For each format below, the largest difference between the results of attnpool and of the original is given, divided by
+the largest output. It was measured with random weights in float64; `python tools/studies/golden_differences.py`
+measures it again. `python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers.
 """.strip()
 
 
 def page():
-    """The text of the page."""
+    """Returns the text of the page of variants."""
     parts = [INTRODUCTION]
     for family, rows in groupby(table.BY_NAME.values(), key=lambda row: row.family):
         module = importlib.import_module(f"attnpool_ref.{family}")
@@ -167,12 +174,12 @@ def page():
 
 
 def bugs_page():
-    """The text of the page of mistakes."""
+    """Returns the text of the page of mistakes."""
     return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS)
 
 
 def traps_page():
-    """The text of the page of traps."""
+    """Returns the text of the page of traps."""
     return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS)
 
 
@@ -188,12 +195,12 @@ def _page_of_bugs(introduction, sections):
         ]
         parts += [f"## {section.title}", section.origin, *(_bug(bug) for bug in section.rows if bug.kind != NOTE)]
         if notes:
-            parts += ["Notes, with nothing to run:", "\n".join(notes)]
+            parts += ["Further remarks, without code:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def which_page():
-    """The text of the page of names."""
+    """Returns the text of the page of names."""
     parts = [WHICH_INTRODUCTION]
     for group in names.GROUPS:
         if group.shown:
@@ -202,19 +209,19 @@ def which_page():
 
 
 def heads_page():
-    """The text of the page of trained heads."""
+    """Returns the text of the page of trained heads."""
     parts = [HEADS_INTRODUCTION]
     for row in formats.FORMATS.values():
         facts = [
-            f"* Give: {given(row).replace(', by default', '. Default:')}.",
-            *([f"* Usual prefix: `{row.usual}`"] if row.usual else []),
-            f"* Becomes: `{row.module}`",
-            f"* Differs from the original by: {row.verified}.",
+            f"* Required arguments: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
+            *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
+            f"* Module: `{row.module}`",
+            f"* Largest difference from the original: {row.verified}.",
             *([f"* {row.notes}"] if row.notes else []),
             f"* Source: {row.source}",
         ]
         parts += [
-            f"## {row.name}\n\n{row.title[0].upper()}{row.title[1:]}.",
+            f"## {row.name}\n\nLoads {row.title}.",
             f"```text\n{load_of(row)}\n```",
             "\n".join(facts),
         ]
@@ -222,7 +229,7 @@ def heads_page():
 
 
 def _known(entry):
-    """The card of a name: what else it is called, the call, the module, the source, what differs."""
+    """Returns the text for a name: its other names, the call, the module, the source, the differences."""
     first, *others = entry.names
     module = module_of(entry)
     facts = [
@@ -235,7 +242,7 @@ def _known(entry):
 
 
 def _bug(bug):
-    """The card of a mistake: what goes wrong, the smallest input with attnpool's call, both results."""
+    """Returns the text for a mistake: a sentence, the smallest input with attnpool's call, both results."""
     was = bug.was if bug.kind == ERROR else _flat(bug.was)
     now = "an error" if bug.refuses else _flat(bug.now)
     code = "\n".join([*bug.given, bug.call])
@@ -244,7 +251,7 @@ def _bug(bug):
 
 
 def _flat(printed):
-    """Printed numbers as a vector, and one number as it is."""
+    """Returns printed numbers as a vector; a single number stays as it is."""
     numbers = printed.split()
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
@@ -265,13 +272,13 @@ def _variant(row):
 
 
 def _of_states(function):
-    """The section of what takes states on, and has no row."""
+    """Returns the section of a function of states."""
     name, sections = function.__name__, _parts(inspect.getdoc(function))[1]
     return _section(name, [_in_jax(name), f"* source: {_inline(sections['Source'])}"])
 
 
 def _unlisted(function):
-    """The section of a function that has no row."""
+    """Returns the section of a function without a row in the table."""
     body, sections, example = _parts(inspect.getdoc(function))
     package, _, module = function.__module__.partition(".")
     name = function.__name__ if function.__name__ in attnpool_ref.__all__ else f"{package}.{module}.{function.__name__}"
@@ -283,7 +290,7 @@ def _unlisted(function):
             f"```python\n{name}{inspect.signature(function)}\n```",
             *facts,
             "Arguments:\n\n" + _arguments(sections["Args"]),
-            f"Returns {_inline(sections['Returns'])}",
+            f"Returns: {_inline(sections['Returns'])}",
             f"Raises {_inline(sections['Raises'])}",
             *([f"```pycon\n{example}\n```"] if example else []),
         ]
@@ -291,11 +298,11 @@ def _unlisted(function):
 
 
 def _in_jax(name):
-    """What the implementation's signature has beyond the definition's."""
+    """Returns the arguments that only the function of ``attnpool_flax`` has."""
     signature = inspect.signature(getattr(attnpool_ref, name))
     in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
     added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
-    return f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature"
+    return f"* only in attnpool_flax: {', '.join(added)}" if added else "* attnpool_flax: the same signature"
 
 
 def _section(name, facts):
@@ -308,7 +315,7 @@ def _section(name, facts):
             f"```python\n{name}{inspect.signature(function)}\n```",
             "\n".join(facts),
             "Arguments:\n\n" + _arguments(sections["Args"]),
-            f"Returns {_inline(sections['Returns'])}",
+            f"Returns: {_inline(sections['Returns'])}",
             f"Raises {_inline(sections['Raises'])}",
             f"```pycon\n{example}\n```",
         ]
@@ -325,7 +332,7 @@ def _named_options(row):
 
 
 def _parts(docstring):
-    """What stands before the sections, the sections by name, and the example."""
+    """Returns the text before the sections, the sections by name, and the example."""
     head, _, rest = docstring.partition("\nArgs:\n")
     rest, _, example = ("Args:\n" + rest).partition("\n>>> ")
     pieces = re.split(rf"^({'|'.join(SECTIONS)}):\n", rest, flags=re.MULTILINE)[1:]
@@ -334,7 +341,7 @@ def _parts(docstring):
 
 
 def _blocks(body):
-    """The docstring's head in Markdown: displayed mathematics, then inline roles."""
+    """Returns the docstring's head in Markdown: displayed mathematics, then inline roles."""
     return re.sub(
         r"^\.\. math:: (.*(?:\n[ \t]+.*)*)",
         lambda match: "```math\n" + re.sub(r"\s*\n\s*", "\n", match[1]) + "\n```",
@@ -358,7 +365,7 @@ def _arguments(text):
 
 
 def _plain(shapes):
-    """The shapes without the marks that only the checks read."""
+    """Returns the shapes without the marks that only the checks read."""
     return re.sub(r":\w+", "", shapes.replace("?~", "?"))
 
 

@@ -1,7 +1,7 @@
-"""Writes ``docs/interactive/cases.json``: numbers of attnpool_ref that the page's JavaScript has to compute as well.
+"""Generator of ``docs/interactive/cases.json``: numbers of attnpool_ref with which tests compare the page's JavaScript.
 
-The right numbers are those of :func:`attnpool_ref.attend`. The wrong ones are a mask by product or by sum, as public code has it, then
-the same normalizer without a mask, and the plain product of weights and tokens.
+The right numbers are those of :func:`attnpool_ref.attend`. The wrong numbers are those of mistakes in public code: a
+mask by a product or a sum, then the same normalizer without a mask, and the plain product of weights and tokens.
 """
 
 import json
@@ -25,7 +25,7 @@ WITHOUT_A_MASK = {
 
 
 def added(scores, mask, penalty):
-    """Scores plus a penalty where the mask is False, in the dtype of the scores."""
+    """Returns scores plus a penalty where the mask is False, in the dtype of the scores."""
     return scores + (1 - mask.astype(scores.dtype)) * np.array(penalty).astype(scores.dtype)
 
 
@@ -35,17 +35,17 @@ MISTAKES = {
     "minus 1e4": lambda scores, mask: added(scores, mask, -1e4),
     "minus 1e9, float16": lambda scores, mask: added(scores.astype(np.float16), mask, -1e9),
 }
-"""Scores after each mistake in the mask."""
+"""Functions of scores and mask, one for each mistake in the mask."""
 
 PRIMER = ([0, 0, 2.828, 0.707], [[0, 2], [0, 0], [2, 0], [0.5, 0]])
 """Scores and tokens of "not a good film", as in docs/guides/primer.md."""
 
 PADDING = {"zeros": (0, 0, 0), "left over": (1.5, 1, -1), "NaN": (np.nan,) * 3, "infinity": (np.inf,) * 3}
-"""Score and token of each padded position, by what the page calls it."""
+"""Score and token of each padded position, by its name on the page."""
 
 
 def padded(scores, x, padding, count, real=None):
-    """A case's arrays: the tokens, then ``count`` padded positions; only the first ``real`` tokens count, if it is given."""
+    """Returns a case's arrays: tokens, then ``count`` padded positions; only the first ``real`` tokens are real."""
     score, *token = PADDING[padding]
     real = len(scores) if real is None else real
     mask = np.arange(len(scores) + count) < real
@@ -54,20 +54,20 @@ def padded(scores, x, padding, count, real=None):
 
 
 def right(scores, x, mask, normalizer):
-    """Weights and pooled vector of the definition."""
+    """Returns weights and pooled vector of the definition."""
     pooled, weights = attnpool_ref.attend(scores[None], x, mask[None], normalizer=normalizer, return_weights=True)
     return {"weights": weights[0], "pooled": pooled[0]}
 
 
 def wrong(scores, x, mask, normalizer, mistake):
-    """The same with a mistake."""
+    """Returns weights and pooled vector with a mistake."""
     if mistake == "none":
         return right(scores, x, mask, normalizer)
     with np.errstate(invalid="ignore", over="ignore"):
         mistaken = MISTAKES[mistake](scores, mask).astype(np.float64)
         weights = WITHOUT_A_MASK[normalizer](mistaken)
         if normalizer != "sigmoid" and (mistaken == -np.inf).all():
-            weights = np.full_like(weights, np.nan)  # -inf minus -inf, where attnpool's are 0
+            weights = np.full_like(weights, np.nan)  # -inf minus -inf; attnpool's weights are 0
         return {"weights": weights, "pooled": np.einsum("l,ld->d", weights, x)}
 
 
@@ -105,7 +105,7 @@ def cases():
                 normalizer,
                 "minus 1e4",
             )
-    for score in (1.95, 2.05):  # where 1.5-entmax drops the second token
+    for score in (1.95, 2.05):  # around the score at which 1.5-entmax drops the second token
         yield f"the edge of a support, {score}", *padded([score, 0], [[1, 2], [3, 4]], "zeros", 1), "entmax15", "none"
     yield (
         "scores as low as the penalty",
@@ -117,7 +117,7 @@ def cases():
 
 
 def document():
-    """What the file says."""
+    """Returns the content of the file."""
     found = []
     for name, scores, x, mask, normalizer, mistake in cases():
         results = {"right": right(scores, x, mask, normalizer), "wrong": wrong(scores, x, mask, normalizer, mistake)}
@@ -127,7 +127,7 @@ def document():
 
 
 def _plain(value):
-    """Arrays as lists; numbers that JSON lacks as strings."""
+    """Returns arrays as lists, with numbers that JSON does not have as strings."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray):

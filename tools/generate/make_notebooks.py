@@ -1,7 +1,8 @@
-"""Runs the pages of ``docs/notebooks/``: writes what they print beside each ``print``, and the pictures they save.
+"""Generator of the outputs, pictures and Jupyter notebooks of the pages of ``docs/notebooks/``.
 
-The blocks of a page run one after another, in one namespace, as the cells of a notebook do. Each page is also written as a
-Jupyter notebook, with its outputs, into ``docs/notebooks/ipynb/``.
+The blocks of a page run one after another in one namespace, like the cells of a notebook. The output of each ``print``
+is written behind it, and the pictures are saved. Each page also becomes a Jupyter notebook in
+``docs/notebooks/ipynb/``.
 """
 
 import contextlib
@@ -24,11 +25,11 @@ PICTURE = re.compile(r"^!\[.*\]\(.*\)$\n?", re.MULTILINE)
 
 SETUP = """# %pip install 'attnpool[flax,plot]'
 from IPython.display import SVG, display"""
-"""What a notebook needs beside the code of its page."""
+"""First cell of each notebook, in addition to the code of its page."""
 
 
 def executed(page, folder):
-    """The text of a page with what its blocks print; their pictures go to ``folder``."""
+    """Returns the text of a page with the output of its blocks, and saves their pictures in ``folder``."""
     names = {"__name__": "page"}
 
     def run(block):
@@ -54,14 +55,14 @@ def executed(page, folder):
 
 
 def _numbered(picture):
-    """A picture whose clip paths are numbered: matplotlib's ids are hashes of unrounded positions, which vary."""
+    """Returns a picture with numbered clip paths; matplotlib's ids are hashes of unrounded positions, which vary."""
     for number, name in enumerate(dict.fromkeys(re.findall(r'<clipPath id="(\w+)"', picture))):
         picture = picture.replace(name, f"clip{number}")
     return picture
 
 
 def notebook(path):
-    """The page at a path as a Jupyter notebook: what it prints and draws stands below each cell."""
+    """Returns the page at a path as a Jupyter notebook, with outputs and pictures below each cell."""
     cells = []
     for number, part in enumerate(BLOCK.split(path.read_text())):
         cells += _cells_of_code(part, path) if number % 2 else _cells_of_text(part)
@@ -74,7 +75,7 @@ def notebook(path):
 
 
 def _cells_of_text(text):
-    """Text without its pictures, which the cells of code show; links that lead out of the folder of notebooks."""
+    """Returns cells of text without pictures, which cells of code show, and with links from the notebooks' folder."""
     text = PICTURE.sub("", text)
     text = re.sub(r"\]\((?!https?:|#)([^)]*)\)", r"](../\1)", text).strip()
     return [nbformat.v4.new_markdown_cell(text)] if text else []

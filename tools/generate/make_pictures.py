@@ -1,4 +1,4 @@
-"""Writes ``docs/pictures/``: each picture is computed with attnpool, and the same numbers give the same bytes."""
+"""Generator of ``docs/pictures/``: each picture is computed with attnpool; the same numbers give the same bytes."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PICTURES = {
     "speed": speed.draw,
     "terminal": terminal.draw,
 }
-"""What draws each file."""
+"""Functions that draw the files."""
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Writes the stubs ``__init__.pyi`` of ``attnpool_ref``, ``attnpool_flax``, its ``modules`` and ``linen``, and that of the judge.
+"""Generator of the stubs of ``attnpool_ref``, ``attnpool_flax``, its ``modules`` and ``linen``, and of the judge.
 
-A function's types follow from its row: what kind an argument is, which names an option takes, whether
-``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why they stand apart.
+The types of a function follow from its row in the table: the kinds of arguments, the names of options, and whether
+``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why types are in stubs.
 """
 
 import importlib
@@ -28,12 +28,12 @@ OF_JAX = {
     "implementation": 'Literal["einsum", "tiles", "pallas", "cudnn"] | None',
     "precision": "PrecisionLike",
 }
-"""Arguments that no definition has."""
+"""Arguments that only the implementations have."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """How one package spells its arrays."""
+    """Names of a package's arrays in annotations."""
 
     header: str
     result: str
@@ -68,14 +68,14 @@ def pack(
 ) -> tuple[{array}, {array}, int]: ...
 
 def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
-"""What goes from and to lists, which no row describes."""
+"""Functions from and to lists, which have no row."""
 
 
 PACKAGES = (*LANGUAGES, "attnpool_flax.modules", "attnpool_flax.linen")
 
 
 def stub(package):
-    """The text of a package's stub."""
+    """Returns the text of a package's stub."""
     if package not in LANGUAGES:
         return _formatted(f"{FIRST_LINE}\n\n{module_stub(package)}")
     namespace, language = importlib.import_module(package), LANGUAGES[package]
@@ -98,7 +98,7 @@ def stub(package):
 
 
 def _reexports(namespace):
-    """Imports of what the namespace offers besides rows: classes, submodules, functions with types of their own."""
+    """Returns imports of the other names of the namespace: classes, submodules, functions with types in the source."""
     for name in namespace.__all__:
         value = getattr(namespace, name)
         if inspect.isclass(value):
@@ -113,7 +113,7 @@ def _reexports(namespace):
 
 
 def _load():
-    """``load``, whose result is the class that the row of a format names."""
+    """Returns the overloads of ``load``, whose result is the class that the row of a format names."""
     by_module = {}
     for row in FORMATS.values():
         by_module.setdefault(row.module, []).append(row.name)
@@ -128,7 +128,7 @@ def _load():
 
 
 def _states(package):
-    """The kinds of states, and what stands for any one of them."""
+    """Returns the types of states, and the union of all."""
     kinds = [_kind(row) for row in table.STATES]
     names = ", ".join(kinds)
     places = {kind.__name__: kind.__module__ for kind in importlib.import_module(f"{package}.states").kinds()}
@@ -137,7 +137,7 @@ def _states(package):
 
 
 def _kind(row):
-    """The class of the states that a function gives."""
+    """Returns the class of a function's states."""
     return "".join(word.capitalize() for word in row.name.split("_"))
 
 
@@ -173,7 +173,7 @@ def _definition(row, signature, result, weights_annotation="bool"):
             parameters.append("*")
             keyword_only = True
         text = f"{parameter.name}: {_annotation(row, parameter, weights_annotation)}"
-        # An overload that answers to True or to any bool has no default: without the argument it is not meant.
+        # Overloads for True and for any bool have no default, because a call without the argument has another overload.
         if parameter.default is not parameter.empty and not (
             parameter.name == "return_weights" and weights_annotation != "Literal[False]"
         ):
@@ -198,7 +198,7 @@ def _annotation(row, parameter, weights_annotation):
 
 
 def _result(results, array):
-    """One array is itself, several are a tuple."""
+    """Returns the type of a result: an array, or a tuple of several."""
     return array if len(results) == 1 else f"tuple[{', '.join([array] * len(results))}]"
 
 
@@ -210,17 +210,17 @@ def _formatted(text):
 
 
 def path_of(package):
-    """Where a package's stub stands."""
+    """Returns the path of a package's stub."""
     return ROOT / package.replace(".", "/") / "__init__.pyi"
 
 
 JUDGE = ROOT / "attnpool_ref" / "conformance" / "running" / "judge.pyi"
 TYPES_OF_JUDGE = {"candidate": "Any", "name": "str", "progress": "Callable[[int, int, str], object] | None"}
-"""Types of the parameters of ``judge`` and ``check`` that are no options."""
+"""Types of the parameters of ``judge`` and ``check`` that are not options of a ``Scope``."""
 
 
 def judge_stub():
-    """The text of the stub of ``judge`` and ``check``, whose options are the fields of a ``Scope``."""
+    """Returns the text of the stub of ``judge`` and ``check``, whose options are the fields of a ``Scope``."""
     header = (
         "from collections.abc import Callable, Mapping\nfrom typing import Any, Unpack\n\n"
         "from attnpool_ref.conformance.candidates import Calls\nfrom attnpool_ref.conformance.report import Report"

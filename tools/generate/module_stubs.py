@@ -1,7 +1,7 @@
-"""Types of the Flax modules: the stubs ``attnpool_flax/modules/__init__.pyi`` and ``attnpool_flax/linen/__init__.pyi``.
+"""Types of the Flax modules, for the stubs of ``attnpool_flax/modules`` and ``attnpool_flax/linen``.
 
-A constructor's types are those of the NNX class's fields. Those of a call follow from the row of its function, as in
-:mod:`make_stubs`: with ``return_weights=True`` the result is a pair.
+The types of a constructor are those of the NNX class's fields. The types of a call follow from the row of its function,
+as in :mod:`make_stubs`: with ``return_weights=True`` the result is a pair.
 """
 
 import ast
@@ -39,7 +39,7 @@ OF_CALL = {
     "deterministic": "bool | None",
     "rngs": "nnx.Rngs | nnx.RngStream | Array | None",
 }
-"""Arguments of calls that are no arrays."""
+"""Arguments of calls that are not arrays."""
 
 
 def module_stub(package):
@@ -52,7 +52,7 @@ def module_stub(package):
 
 
 def _module(name, kind, linen):
-    """Returns a class: its docstring where no source shows it, attributes, constructor and call."""
+    """Returns a class: its docstring if it has no source, attributes, constructor and call."""
     lines = [f"class {name}({'nn' if linen else 'nnx'}.Module):"]
     if linen:
         lines.append(textwrap.indent(f'"""{inspect.getdoc(kind)}"""', "    "))
@@ -94,7 +94,7 @@ def _default(value):
 
 
 def _attributes(name, constructor, linen):
-    """Yields the stored arguments and, of an NNX module, its parameters, which may be None where an option asks for them."""
+    """Yields the stored arguments and, of an NNX module, its parameters, some of which may be None."""
     entries = {}
     for parameter in SPECS[name].parameters:
         entries.setdefault(parameter.name, []).append(parameter)

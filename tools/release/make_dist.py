@@ -1,9 +1,11 @@
-"""Builds the wheel and the sdist into ``dist/``, checks them, and runs what is in them outside of the checkout.
+"""Command that builds the wheel and the sdist into ``dist/``, checks them, and runs them outside of the checkout.
 
-``make dist`` runs it with the tools of the extra ``dist``. The wheel is installed with its extras into a new environment, where the
-doctests of both packages and the README's commands run in an empty folder. The sdist is unpacked, and its own ``make test`` runs there.
+``make dist`` runs it with the tools of the extra ``dist``. It installs the wheel with its extras into a new
+environment, and runs the doctests of both packages and the README's commands there, in an empty folder. It unpacks the
+sdist, and runs its ``make test``.
 
-A failure stops what needs it, and nothing else. The last lines say how long each took; the exit status is 1 if one failed.
+If a step fails, only the steps that need it are skipped. The last lines have the time of each step. The exit status is
+1 if a step failed.
 """
 
 import argparse
@@ -38,13 +40,13 @@ def main(arguments=None):
 
 
 class Steps:
-    """Commands that were run: their titles, seconds and results."""
+    """Commands that were run: titles, seconds and results."""
 
     def __init__(self):
         self.done = []
 
     def run(self, title, command, cwd=ROOT):
-        """Runs a command, whose output is shown, and returns whether it succeeded."""
+        """Runs a command, shows its output, and returns whether it succeeded."""
         print(f"\n== {title}", flush=True)
         begin = time.perf_counter()
         status = subprocess.run([str(word) for word in command], cwd=cwd, env=environment(), check=False).returncode
@@ -60,7 +62,7 @@ class Steps:
 
 
 def environment():
-    """Returns the variables without paths that lead back into the checkout, and without those of the ``make`` that runs this."""
+    """Returns the environment without paths into the checkout and without variables of the running ``make``."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "MAKE", "MFLAGS"))}
 
 
@@ -71,7 +73,7 @@ def emptied(folder):
 
 
 def check_files(steps, wheel, sdist):
-    """Runs the checkers of built files and of the files that indexes and hosts read."""
+    """Runs the checkers of the built files, and of the files that package indexes and code hosts read."""
     steps.run(
         "twine: metadata and the README's rendering", [sys.executable, "-m", "twine", "check", "--strict", wheel, sdist]
     )
@@ -81,18 +83,18 @@ def check_files(steps, wheel, sdist):
 
 
 def tool(name):
-    """Returns the path of a command that is installed beside this Python."""
+    """Returns the path of a command in the folder of this Python."""
     return Path(sys.executable).with_name(name)
 
 
 def try_wheel(steps, wheel, folder):
-    """Installs the wheel into a new environment and runs its doctests and the README there, in an empty folder."""
+    """Installs the wheel into a new environment, and runs its doctests and the README in an empty folder."""
     venv.create(folder / "env", with_pip=True)
     python, empty = folder / "env" / "bin" / "python", folder / "empty"
     empty.mkdir()
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[all,test]"]
     if steps.run("install the wheel", install):
-        shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that examples know
+        shutil.copy(ROOT / "conftest.py", empty / "doctest_names.py")  # the names that the examples use
         doctests = ["-q", "-p", "doctest_names", "-p", "no:cacheprovider", "--doctest-modules", "--pyargs", *PACKAGES]
         steps.run("doctests of the wheel", [python, "-m", "pytest", *doctests], cwd=empty)
         steps.run(
@@ -101,7 +103,7 @@ def try_wheel(steps, wheel, folder):
 
 
 def try_sdist(steps, sdist, folder):
-    """Unpacks the sdist and runs its test suite, with the environment that its makefile makes."""
+    """Unpacks the sdist and runs its test suite, in the environment that its makefile creates."""
     shutil.unpack_archive(sdist, folder / "sdist", filter="data")
     (unpacked,) = (folder / "sdist").iterdir()
     install = ["make", "VENV=.venv", f"PYTHON={sys.executable}", ".venv/dev.stamp"]

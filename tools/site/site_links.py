@@ -1,7 +1,7 @@
-"""Links and side bar of the site, from pages that are written to be read in the repository.
+"""Links and side bar of the site, made from pages whose links are those of the repository.
 
-The side bar is ``docs/README.md``: its headings are the captions, its lists the pages. A ``README.md`` of a folder below lists the
-pages of that folder in the same way.
+The side bar is ``docs/README.md``: its headings are the captions, and its lists the pages. A ``README.md`` in a
+subfolder lists the pages of that folder in the same way.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ ELSEWHERE = {
         f"{name}.md": f"project/{name.lower()}.markdown" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
     },
 }
-"""Pages that the site has at another place, from the repository's root and from ``docs/``."""
+"""Pages with another path on the site, by their paths from the repository's root and from ``docs/``."""
 
 TERMS = {
     "masks": ("segment_ids", "lengths", "NaN", "padding"),
@@ -28,11 +28,11 @@ TERMS = {
     "guides/retrieval": ("ColBERT",),
     "scale": ("packed", "chunks"),
 }
-"""Words by the page that explains them, which a search for the word shows first."""
+"""Words, by the page that explains them; a search for such a word shows this page first."""
 
 
 def of_page(app, docname, source):
-    """Changes the links of a page as it is read, and adds the toctrees to those that list others."""
+    """Changes the links of a page when Sphinx reads it, and adds toctrees to pages that list others."""
     del app
     if docname.startswith("reference/"):
         return
@@ -48,18 +48,18 @@ def of_page(app, docname, source):
 
 
 def of_included(app, path, docname, source):
-    """Changes the links of a file of the repository's root, which a page of the site includes."""
+    """Changes the links of a file of the repository's root that a page of the site includes."""
     del app, docname
     if Path(path).suffix == ".md":
         source[0] = moved(source[0], "")
 
 
 def moved(text, folder):
-    """Returns the text with links that start at the site's root, where it has the page at another place.
+    """Returns the text with links from the site's root to pages that have another path on the site.
 
     Args:
       text: Markdown.
-      folder: its folder, from the repository's root.
+      folder: the folder of the text, from the repository's root.
     """
 
     def link(match):
@@ -72,7 +72,7 @@ def moved(text, folder):
         elif not folder:
             target = f"/{path.removeprefix('docs/')}" if path.startswith("docs/") else f"/../{path}"
         named = words.endswith(".md") and posixpath.basename(words) == posixpath.basename(path)
-        return f"[{'' if named else words}]({target}{place})"  # without words a link has the title of its page
+        return f"[{'' if named else words}]({target}{place})"  # a link without words gets the title of its page
 
     return LINK.sub(link, text)
 
@@ -84,7 +84,7 @@ def captions():
 
 
 def pages_of(text, folder):
-    """Returns the pages of the site that a list in Markdown names, from the site's root."""
+    """Returns the site's pages in a Markdown list, from the site's root."""
     paths = (posixpath.normpath(posixpath.join("docs", folder, target)) for target in LISTED.findall(text))
     names = ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
     return [f"README <{name}>" if name == "/project/readme" else name for name in names]  # its title is the project's
@@ -97,5 +97,5 @@ def toctree(caption, pages):
 
 
 def index(terms):
-    """Returns entries of the index in Markdown: one directive, as an empty place of its own would have no text to show."""
+    """Returns index entries as one directive in Markdown; a separate target would have no text to show."""
     return "\n```{eval-rst}\n.. index::\n" + "".join(f"   ! single: {term}\n" for term in terms) + "```\n"

@@ -1,6 +1,6 @@
-"""Pages of the site that are made from the table: the reference of functions and modules, and the repository's own files.
+"""Pages of the site that are made from the table (the reference) or from files of the repository's root.
 
-They are written at each build, into folders of ``docs/`` that git ignores.
+Each build writes them into folders of ``docs/`` that git ignores.
 """
 
 import inspect
@@ -19,13 +19,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE, PROJECT = DOCS / "reference", DOCS / "project"
 
 WITHOUT_ROW = {"masks": ["pad"], "segments": ["pack", "unpack"], "streaming": ["merge_states", "finalize_state"]}
-"""Functions of both packages that have no row, by family."""
+"""Functions of both packages without a row in the table, by family."""
 
 ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
-"""Names in use elsewhere, with the calls."""
+"""Names of other libraries and papers, with the calls."""
 
 OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
-"""Files of the repository's root that are pages of the site, too. What includes them ends in ``.markdown``: a ``.md`` is a page to read."""
+"""Files of the repository's root that are also pages of the site; files that include them end in ``.markdown``."""
 
 JUDGE = """
 judge
@@ -93,7 +93,7 @@ CHOICE = """
 
 
 def write():
-    """Writes all pages, and removes those of functions that are no more; a page that is the same keeps its time."""
+    """Writes all pages, and removes those of deleted functions; unchanged pages keep their time."""
     pages = {REFERENCE / f"{name}.rst": text for name, text in reference().items()}
     pages |= {PROJECT / f"{name.lower()}.markdown": included(name) for name in OF_REPOSITORY}
     pages[PROJECT / "interactive.rst"] = INTERACTIVE
@@ -107,7 +107,7 @@ def write():
 
 
 def readable_signature(app, what, name, documented, options, signature, returned):
-    """Writes the defaults of a signature as in Python, as Sphinx asks for each."""
+    """Writes the defaults of a signature as in Python, when Sphinx processes it."""
     del app, what, name, documented, options
     return signature and _readable(signature), returned
 
@@ -147,7 +147,7 @@ def _title(text, line="="):
 def _page_of_functions(family, members):
     module = __import__(f"attnpool_ref.{family}", fromlist=["*"])
     parts = [
-        _title(f"Functions: {family}"),  # not the name alone: it would be the first answer of a search for "scores"
+        _title(f"Functions: {family}"),  # with "Functions", so that it is not the first result of a search for "scores"
         inspect.getdoc(module),
         ".. currentmodule:: attnpool_flax",
         *map(_function, members),
@@ -156,7 +156,7 @@ def _page_of_functions(family, members):
 
 
 def _function(name):
-    """Returns the section of one function: help of the implementation in JAX, then the definition in NumPy."""
+    """Returns the section of one function: help of the function in JAX, then the definition in NumPy."""
     function, known = getattr(attnpool_ref, name), _known_as(name)
     row = table.BY_NAME.get(name)
     module = f"Module: :class:`~attnpool_flax.{row.module}`." if row and row.module else ""
@@ -178,7 +178,7 @@ def _function(name):
 
 
 def _definition(row, function):
-    """Returns the signature of a definition and its source, folded; the docstring is that of the implementation, above."""
+    """Returns the signature and the folded source of a definition; its docstring is in the help above."""
     lines = show.read_source("attnpool_ref", row).text.splitlines()
     code = "\n".join(f"      {line}".rstrip() for line in lines)
     return [
@@ -188,7 +188,7 @@ def _definition(row, function):
 
 
 def _known_as(name):
-    """Returns the names in use elsewhere of calls of this function and no other."""
+    """Returns the names of other libraries whose calls are calls of only this function."""
     return _names(entry for entry in ENTRIES if entry.functions == (name,))
 
 
@@ -197,7 +197,7 @@ def _names(entries):
 
 
 def _indexed(words):
-    """Returns index entries for words; those with ``!`` come first in a search."""
+    """Returns index entries for words; entries with ``!`` come first in a search."""
     entries = [f"   ! single: {word.replace(';', ',')}" for word in words]
     return [".. index::\n" + "\n".join(entries)] if entries else []
 
@@ -231,7 +231,7 @@ def _page_of_the_judge():
 
 
 def _bare(function):
-    """Returns the signature of a function without its types, which are long."""
+    """Returns the signature of a function without its long types."""
     signature = inspect.signature(function)
     bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
     return signature.replace(parameters=bare, return_annotation=signature.empty)

@@ -1,9 +1,11 @@
-"""Opens every page of the built site in a Chromium, and says what is wrong: ``make site-test``.
+"""Test of the built site in Chromium (``make site-test``): opens every page and prints what is wrong.
 
-A page must load from its own host only, without an error in the console; each of its formulas is rendered; it is not wider than
-the window of a phone (390 pixels) or of a desk (1280); its links lead somewhere. The search finds the page that a reader looks for, and the interactive page computes the oracle's numbers.
+A page must load only from its own host and without an error in the console. All its formulas must be rendered. It must
+not be wider than the window of a phone (390 pixels) or of a desktop (1280). Its links must lead to a page or a place. A
+search must find the expected page, and the interactive page must compute the oracle's numbers.
 
-The last line says how much was looked at, or that no browser was found. The exit status is 1 if something is wrong.
+The last line says how many pages were checked, or that no browser was found. The exit status is 1 if something is
+wrong.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from playwright.async_api import async_playwright
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 WIDTHS = (1280, 390)
 AT_ONCE = 4
-"""Pages that are open at the same time."""
+"""Number of pages that are open at the same time."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
@@ -46,7 +48,7 @@ SEARCHES = {
     "NaN": "masks",
     "waiver": "judging",
 }
-"""Words, and the page that must be among the first three results."""
+"""Words for a search, and the page that must be among the first three results."""
 
 FORMULAS = """async () => {
     const all = [...document.querySelectorAll(".math")];
@@ -61,7 +63,7 @@ FORMULAS = """async () => {
             formula => formula.typesetRoot.contains(one)).math),
     };
 }"""
-"""Counts formulas, and lists those that are not rendered and those that are rendered as an error or with an unknown macro."""
+"""Counts formulas, and lists those that are not rendered, are rendered as an error, or have an unknown macro."""
 
 TOO_WIDE = """() => {
     const root = document.documentElement;
@@ -72,7 +74,7 @@ TOO_WIDE = """() => {
     const texts = wide.map(one => `<${one.tagName} class="${one.className}"> ${one.textContent.trim().slice(0, 40)}`);
     return `${root.scrollWidth} > ${root.clientWidth}: ${texts.at(-1)}`;
 }"""
-"""Returns why a page can be scrolled to the side, or an empty text."""
+"""Returns why a page is wider than the window, or an empty text."""
 
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
 IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
@@ -80,7 +82,7 @@ RESULTS = "() => [...document.querySelectorAll('#search-results li > a')].slice(
 
 
 class Walk:
-    """One walk through the site: what was seen, and what is wrong."""
+    """One test of the site: what was opened, and what is wrong."""
 
     def __init__(self, context, home):
         self.context, self.home = context, home
@@ -92,7 +94,7 @@ class Walk:
         self.wrong.append(f"{page.removeprefix(self.home)}: {text}")
 
     async def opened(self, url):
-        """Opens a page, and notes errors and requests that it makes."""
+        """Opens a page, and records its errors and requests."""
         page = await self.context.new_page()
         page.on("console", lambda message: message.type == "error" and self.complain(url, f"console: {message.text}"))
         page.on("pageerror", lambda error: self.complain(url, f"script: {error}"))
@@ -104,11 +106,11 @@ class Walk:
         return page
 
     def foreign(self, url):
-        """Whether an address is on another host."""
+        """Returns whether an address is on another host."""
         return not url.startswith((self.home, "data:", "blob:"))
 
     async def look(self, url):
-        """Opens one page and looks at all of it."""
+        """Opens one page and tests all of it."""
         page = await self.opened(url)
         seen = await page.evaluate(FORMULAS)
         self.formulas += seen["all"]
@@ -126,7 +128,7 @@ class Walk:
         await page.close()
 
     async def search(self, words, wanted):
-        """Searches for some words as a reader does, and looks at the first three results."""
+        """Searches for some words as a reader does, and tests the first three results."""
         url = f"{self.home}search.html?q={quote(words)}"
         page = await self.opened(url)
         await page.wait_for_function(
@@ -138,7 +140,7 @@ class Walk:
         await page.close()
 
     async def compare(self):
-        """Has the interactive page compute the stored cases of the oracle, and compare."""
+        """Makes the interactive page compute the oracle's stored cases, and compares."""
         url = f"{self.home}interactive/index.html?check"
         page = await self.opened(url)
         await page.wait_for_function("() => document.documentElement.dataset.check")
@@ -148,7 +150,7 @@ class Walk:
         await page.close()
 
     async def follow(self):
-        """Asks for every address that a page links to on this host, and looks for the place in it."""
+        """Requests every address on this host that a page links to, and looks for the place in it."""
         first_from = {link: url for url, links in self.links.items() for link in links if not self.foreign(link)}
         for link, url in first_from.items():
             target, place = urldefrag(link)
@@ -159,7 +161,7 @@ class Walk:
 
 
 async def walk(browser, home, pages):
-    """Looks at all pages and searches, some at once, and returns the walk."""
+    """Tests all pages and searches, some at the same time, and returns the result."""
     async with async_playwright() as play:
         chromium = await play.chromium.launch(executable_path=browser, args=FLAGS)
         walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": 900}), home)
@@ -180,7 +182,7 @@ async def walk(browser, home, pages):
 
 
 def found_browser():
-    """Returns the path of a Chromium: of the variable CHROMIUM, of the path, or Playwright's own; None if there is none."""
+    """Returns the path of Chromium, from the variable CHROMIUM, the path or Playwright; None if there is none."""
     named = [os.environ[name] for name in ("CHROMIUM", "PLAYWRIGHT_CHROMIUM_EXECUTABLE_PATH") if os.environ.get(name)]
     own = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
     installed = sorted(map(str, own.glob("chromium-*/chrome-*/chrome")))
@@ -188,16 +190,16 @@ def found_browser():
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and says nothing about it."""
+    """Server of files without log messages."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Ignores a log message."""
 
 
 def main(arguments=None):
-    """Walks the site, prints what is wrong, and returns the exit status."""
+    """Tests the site, prints what is wrong, and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", type=Path, default=SITE, help="the folder of the built site")
     site = parser.parse_args(arguments).site

@@ -1,7 +1,8 @@
-"""Prints, for each golden file of the formats, how far the oracle is from the original: a table in Markdown.
+"""Command that prints how far the oracle is from the original of each golden file, as a Markdown table.
 
-Both compute in float64; the difference is relative to the original's largest output. WeSpeaker with its context is compared
-with its own deviation in the oracle's formula; as the oracle has it, stands behind.
+Both compute in float64. The difference is relative to the original's largest output. WeSpeaker with its context is
+compared with the oracle's formula and WeSpeaker's own standard deviation; the difference from the oracle's own follows
+in the same cell.
 """
 
 import sys
@@ -15,7 +16,7 @@ from formats.goldens import GOLDENS, computed, difference
 
 
 def rows():
-    """(format, file, source, whole, masked, how masked), and the differences of the plain oracle where they are others."""
+    """Yields (format, file, source, whole, masked, how masked), and the plain oracle's differences if others."""
     for golden in GOLDENS:
         head = golden.head(np.float64)
         found = [f"{difference(golden, mask, output):.1e}" for mask, output in golden.pairs()]

@@ -1,11 +1,11 @@
-"""Writes ``tests/formats/golden``: random weights in the originals of the formats, and what these make of them.
+"""Command that writes ``tests/formats/golden``: random weights of the formats' originals, and the originals' results.
 
-Once: the tests read the files, and need none of the originals. It takes torch, transformers, timm, open_clip_torch,
-speechbrain, flax, keras, equinox and dm-haiku, and a folder with checkouts of the repositories that are no packages: CLIP,
-CONCH, CLAM, AttentionDeepMIL, big_vision, jepa, vjepa2, ml-aim, wespeaker. What needs more to be imported is not imported:
-its class is read out of its file.
+It runs once: the tests read the files and need none of the originals. It needs torch, transformers, timm,
+open_clip_torch, speechbrain, flax, keras, equinox and dm-haiku, and a folder with checkouts of repositories that are
+not packages: CLIP, CONCH, CLAM, AttentionDeepMIL, big_vision, jepa, vjepa2, ml-aim, wespeaker. If a file of these
+cannot be imported without more packages, only the needed class is read from it.
 
-``--only WORD`` makes the files whose names contain it.
+``--only WORD`` makes only the files whose names contain WORD.
 """
 
 import argparse
@@ -20,7 +20,7 @@ LARGEST = 50_000
 
 
 def main():
-    """Makes the files, and says how large they are."""
+    """Makes the files, and prints their sizes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("checkouts", metavar="FOLDER", help="with the checkouts, each under its repository's name")
     parser.add_argument("--only", default="", metavar="WORD", help="make what has this in its name")

@@ -1,7 +1,8 @@
-"""Writes the folders in ``tests/formats/golden/sentence_transformers/`` by sentence-transformers itself, once.
+"""Command that writes the folders of ``tests/formats/golden/sentence_transformers/`` by sentence-transformers, once.
 
-Each is a model without its encoder, whose weights are random, and ``expected.npz`` with tokens, a mask, the prompt's length and
-what the library makes of them in float64. Run it where sentence-transformers 6 is installed: ``python tools/studies/make_golden_sentences.py``.
+Each folder is a model with random weights and without an encoder, and ``expected.npz`` with tokens, a mask, the
+prompt's length and the library's float64 results. Run it with sentence-transformers 6: ``python
+tools/studies/make_golden_sentences.py``.
 """
 
 import json
@@ -15,7 +16,7 @@ from sentence_transformers.sentence_transformer import modules
 HERE = Path(__file__).resolve().parent.parent.parent / "tests" / "formats" / "golden" / "sentence_transformers"
 WIDTH = 3
 MODES = ["lasttoken", "mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean"]
-"""In an order that is not the table's, so that the order of concatenation shows."""
+"""Pooling modes in another order than the table's, so that a wrong order of concatenation is found."""
 
 
 def main():

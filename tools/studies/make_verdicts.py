@@ -1,6 +1,6 @@
-"""Judges the implementations of ``tools/studies/verdicts`` and writes ``docs/verdicts.md``.
+"""Command that judges the implementations of ``tools/studies/verdicts`` and writes ``docs/verdicts.md``.
 
-``--only WORD`` judges the entries whose names contain it, and prints their sections.
+``--only WORD`` judges the entries whose names contain WORD, and prints their sections.
 """
 
 import argparse
@@ -18,14 +18,19 @@ PROCESSES = 2
 
 
 def judge(name):
-    """The verdict on the entry of this name; in a process of its own, as frameworks do not always mix."""
+    """Returns the verdict on the entry of this name; runs in a child process, because some frameworks conflict."""
     return judging.judged(verdicts.BY_NAME[name])
 
 
 def main():
-    """Judges, and prints or writes what came of it."""
+    """Judges the entries, and prints the sections or writes the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", metavar="WORD", help="judge what has this in its name, and print it")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="WORD",
+        help="judge only the entries whose names contain WORD, and print their sections",
+    )
     word = parser.parse_args().only
     entries = [entry for entry in verdicts.ENTRIES if word in entry.name]
     if not entries:

@@ -1,10 +1,10 @@
-"""Walks the README's commands from an empty folder to a pooled vector, a loaded head and a verdict, and times each.
+"""Command that runs the README's commands in an empty folder and times each: installation, pooling, a head, a verdict.
 
-``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into an environment of its
-own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python with
-the attnpool that is installed beside it, and installs nothing.
+``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into a new environment,
+and runs every block of the README there, in the README's order after the installation. ``--here`` uses the running
+Python and its installed attnpool, and installs nothing.
 
-The trained heads that the README loads are made first, with random weights: nothing is downloaded.
+The trained heads that the README loads are made first, with random weights. Nothing is downloaded.
 """
 
 import argparse
@@ -49,7 +49,9 @@ def main(arguments=None):
         environment = {key: value for key, value in os.environ.items() if options.here or not key.startswith("PYTHON")}
         failed, total = [], 0.0
         walk = list(steps(work, python, options.here))
-        for title, command, wanted in sorted(walk, key=lambda step: step[0] != "install"):  # nothing runs before it
+        for title, command, wanted in sorted(
+            walk, key=lambda step: step[0] != "install"
+        ):  # the installation comes first
             if "attnpool_flax.load" in title:
                 subprocess.run([python, "-c", HEADS], cwd=work, env=environment, check=True)
             seconds, status = timed(command, clone if title == "install" else work, environment)
@@ -74,7 +76,7 @@ def prepared(home):
 
 
 def steps(work, python, here):
-    """Yields (title, command, exit status that it should have), in the README's order; writes the reader's file."""
+    """Yields (title, command, expected exit status) in the README's order, and writes the README's file."""
     for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S):
         name = re.match(r"# (\w+\.py)\n", text)
         if name:
@@ -92,7 +94,7 @@ def steps(work, python, here):
 
 
 def timed(command, folder, environment):
-    """Returns (seconds, exit status) of a command; prints its output if it went wrong."""
+    """Returns (seconds, exit status) of a command; prints its output if it failed."""
     begin = time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.stderr and done.returncode:

@@ -1,14 +1,14 @@
-"""Implementations under test: what they are, how they are called, and which arrays they take.
+"""Implementations under test: their calling conventions, parameters and array families.
 
 ================  ==================================================================================
 candidate         ``Candidate``: an implementation with its calling convention
 calling           the function's arguments matched to the parameters of the implementation
 adapted_cases     cases reduced to what the implementation takes, masks in the form that it takes
-own_parameters    parameters that the implementation holds itself, found by their attributes
+own_parameters    parameters that a module under test holds, found by the names of its attributes
 adapters          array families: NumPy, JAX, PyTorch, Keras
-chunks, meshes    states of chunks, and sharded sequences, each as one function of the whole
+chunks, meshes    chunked pooling and sharded sequences, each called like a function of whole sequences
 capture           output, warnings and duration of each call
-naming            an import and an expression that lead to the implementation
+naming            code that imports the implementation at a Python prompt
 ================  ==================================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Cases reduced to what an implementation takes: other arguments stay at their defaults, masks have the form that it takes."""
+"""Adaptation of cases to an implementation: only arguments that it takes, and masks that it can be called with."""
 
 from dataclasses import replace
 
@@ -15,13 +15,13 @@ def fit(case, calling, parameters):
     """Returns the case with only those arguments that the implementation takes.
 
     Raises:
-      NotApplicable: it cannot; the message says why.
+      NotApplicable: the implementation cannot be called with the case; the message gives the reason.
     """
     candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
     options = dict(case.options)
     own_form = candidate.mask_form is not None or candidate.padding_true
     if own_form and any(key in case.spread for key in case.given("mask")):
-        raise NotApplicable("its masks are not the row's: they have one form")
+        raise NotApplicable("its masks have only one form")
     for key, value in parameters.items():
         own = next(own for own in own_parameters.shapes_of(row, key) if len(own) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
@@ -50,7 +50,7 @@ def fit(case, calling, parameters):
 
 
 def _has_another(case, calling, key):
-    """Returns whether the implementation has another value of a number than the case."""
+    """Returns whether a numeric argument gets the implementation's own default in place of the case's value."""
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)
@@ -69,19 +69,19 @@ def _everything_real(case, argument):
 
 
 def _reduced(case):
-    """Returns the axis of a mask along which there may be real tokens."""
+    """Returns the axis of a mask that runs over tokens: the option ``axis`` if the case has it, else the last one."""
     return case.options.get("axis", -1)
 
 
 def _with_something_real(mask, axis):
-    """Returns the mask with the first position real in fully masked rows."""
+    """Returns a mask without fully masked rows: in each of them the first position becomes real."""
     mended = np.moveaxis(mask.copy(), axis, -1)
     mended[..., 0] |= ~np.any(mended, -1)
     return np.moveaxis(mended, -1, axis)
 
 
 def check_some_real(case, calling):
-    """Raises :class:`NotApplicable` for fully masked rows if the implementation is never called with them."""
+    """Raises :class:`NotApplicable` if the case has a fully masked row and ``Candidate.some_real`` excludes it."""
     if not calling.candidate.some_real:
         return
     for key, argument in case.row.arguments.items():
@@ -93,24 +93,24 @@ def check_some_real(case, calling):
 
 
 def check_rank(case, candidate, own=()):
-    """Raises :class:`NotApplicable` for a case of a rank that the implementation does not take."""
+    """Raises :class:`NotApplicable` for a case with batch axes that the implementation does not take."""
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
         shared = case.batch and any(arguments[k].batched for k in data if k not in own)
         if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
-            raise NotApplicable("it takes one batch axis, and all data have it")
+            raise NotApplicable("all its data must have exactly one batch axis")
         if shared:
-            raise NotApplicable("all its data have the same batch axes")
+            raise NotApplicable("all its data must have the same batch axes")
     if candidate.mask_form == "segments" and not case.batch:
-        raise NotApplicable("segment numbers are for several examples")
+        raise NotApplicable("segment ids need a batch axis")
 
 
 class Packed:
     """Packed layout of a case: packs tokens of all examples into one array, and unpacks results."""
 
     def __init__(self, case, mask):
-        """``mask`` is the name of the mask; only its real tokens are packed."""
+        """``mask`` is the name of the case's mask; only tokens that it marks as real are packed."""
         argument = case.row.arguments[mask]
         self.axis, self.case, self.batch = argument.own[0], case, case.batch
         real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
@@ -119,7 +119,11 @@ class Packed:
         self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
 
     def pack(self, key, value):
-        """Returns an argument as [N, ...] if it has the token axis, as [num_segments, ...] if it has only batch axes."""
+        """Returns an argument in the packed layout, in which N is the number of real tokens of all examples.
+
+        It becomes [N, ...] if it has the token axis, [num_segments, ...] if it has only batch axes, and else is
+        unchanged.
+        """
         own = self.case.axes[key]
         if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
             raise NotApplicable(f"`{key}` cannot be packed")
@@ -132,7 +136,7 @@ class Packed:
         return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
 
     def unpack(self, key, gradient):
-        """Returns the gradient of a packed argument in the dense layout: 0 at padding."""
+        """Returns the gradient of a packed argument in the dense layout, with 0 at padding."""
         own, shape = self.case.axes[key], self.case.values[key].shape
         if self.axis not in own:
             return gradient.reshape(shape)
@@ -141,7 +145,7 @@ class Packed:
         return whole.reshape(shape)
 
     def result(self, output):
-        """Returns a result [num_segments, ...] with the batch axes of the case."""
+        """Returns a result [num_segments, ...] with the batch axes of the case as leading axes."""
         if output.shape[:1] != (self.examples,):
             return output
         return output.reshape(*self.batch, *output.shape[1:])

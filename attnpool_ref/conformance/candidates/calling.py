@@ -1,4 +1,4 @@
-"""Calling convention: maps a case's arguments to a call of the implementation, by name, by position, and by form of mask."""
+"""Mapping of a case's arguments to a call of the implementation: by name, by position, and with masks in its form."""
 
 import inspect
 
@@ -12,7 +12,7 @@ from attnpool_ref.table.suggestions import did_you_mean
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}
 ) | {"training", "deterministic", "indices_are_sorted", "preferred_element_type", "return_weights", "dropout_rng"}
-"""Arguments that say how something is computed, or what else is returned: they stay at their defaults."""
+"""Arguments that select how a result is computed, or what else is returned: they stay at their defaults."""
 
 EMPTY = inspect.Parameter.empty
 
@@ -24,19 +24,21 @@ class NotApplicable(Exception):
 class Calling:
     """Mapping of a function's arguments to the parameters of the implementation under test.
 
-    Arguments are matched by name, then by position. The names tried are that in ``Candidate.arguments``, then the
-    function's own; masks in the form of lengths or segment numbers have the names of those.
+    Arguments are matched by name, then by position. The names that are tried are those in ``Candidate.arguments``
+    first, then the function's own. A mask in the form of lengths may be called ``lengths`` (``x_lengths`` for
+    ``x_mask``); in the form of segments it is called ``segment_ids``.
 
     Attributes:
-      names: for each argument and option of the function that the implementation takes, its name there.
-      declared: those that its signature names, as opposed to those that ``**`` takes.
-      by_place: those among them that were matched by position only.
-      unjudged: parameters of the implementation that no argument is matched to, and that may change a result.
-      missing: the reason why it cannot be called at all, or "".
+      names: for each argument and option of the function that the implementation takes, the implementation's name for
+        it.
+      declared: the keys of ``names`` that are not merely taken by the implementation's ``**kwargs``.
+      by_place: the entries of ``names`` that were matched by position only.
+      unjudged: the implementation's parameters that match no argument of the function and may change a result.
+      missing: the reason why the implementation cannot be called at all, or "".
     """
 
     def __init__(self, row, candidate, own=()):
-        """``own`` names the arguments that the implementation holds itself."""
+        """``own`` has the names of the function's arguments that the implementation holds as parameters."""
         self.row, self.candidate, self.own = row, candidate, frozenset(own)
         self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
@@ -62,7 +64,7 @@ class Calling:
         words = [key]
         argument = self.row.arguments.get(key)
         if argument is not None and argument.kind == "lengths" and self.candidate.mask_form in ("lengths", "segments"):
-            return []  # they are the form of its masks
+            return []  # lengths are no argument of their own here: they stand for the mask
         if argument is not None and argument.kind == "mask":
             if self.candidate.mask_form == "lengths":
                 words.append(key.replace("mask", "lengths"))
@@ -121,7 +123,10 @@ class Calling:
         self._needed = {key for key, own in self.names.items() if own in theirs and theirs[own].default is EMPTY}
 
     def _bind_unseen(self):
-        """Matches arguments without a signature: required ones by position, and declared ones by name."""
+        """Matches arguments to an implementation without a readable signature.
+
+        Required arguments are matched by position, those in ``Candidate.arguments`` by name.
+        """
         said = {ours: own for own, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
             own = next((said[word] for word in self._words(key) if word in said), None)
@@ -130,10 +135,10 @@ class Calling:
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
 
-    # What the row's calls come to
+    # Arguments of a call
 
     def default(self, key):
-        """Returns the default of an argument: that of ``fixed``, or the function's."""
+        """Returns the default of an argument: the value in ``Candidate.fixed``, or else the function's own default."""
         return self.candidate.fixed.get(key, self._parameters[key].default)
 
     def takes(self, key):
@@ -159,7 +164,10 @@ class Calling:
         return len(masks) == 1 and len(masks[0].own) == 1
 
     def restrict(self, names, options):
-        """Returns the optional arguments and the options of a call that the implementation takes."""
+        """Returns (names of optional arguments, options) of a call, reduced to what the implementation takes.
+
+        Optional arguments that the implementation requires are added.
+        """
         names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
         must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
@@ -167,15 +175,18 @@ class Calling:
         return names, {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
 
     def is_needed(self, key):
-        """Returns whether the implementation has no default for it."""
+        """Returns whether the implementation has no default for the argument."""
         return key in self._needed
 
     def not_taken(self):
-        """Returns the arguments and options that stay at their defaults, including return_weights."""
+        """Returns the arguments and options that the implementation does not take, including ``return_weights``."""
         return [k for k in self._parameters if k not in self.own and not self.takes(k)]
 
     def arrange(self, values):
-        """Returns (args, kwargs) of a call; ``values`` has the function's names, and those of the form of masks."""
+        """Returns (args, kwargs) of a call of the implementation.
+
+        The keys of ``values`` are the function's names, and ``num_segments`` if masks have the form of segments.
+        """
         if self.signature is None:
             return arrange(self.oracle, values)
         if not self.names or (all(self.names.get(k) == k for k in values) and self._any_number):
@@ -211,7 +222,7 @@ def formed(candidate, mask):
     """Returns a mask in the form that the implementation takes.
 
     Raises:
-      NotApplicable: lengths cannot express it.
+      NotApplicable: lengths cannot express the mask.
     """
     form = candidate.mask_form
     if form is None:

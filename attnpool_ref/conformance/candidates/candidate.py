@@ -35,22 +35,24 @@ class Candidate:
     """An implementation under test, and its calling convention.
 
     Attributes:
-      target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
-        ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
-      arguments: its names for arguments that have another name in the function: ``{"attention_mask": "mask"}``.
-      padding_true: its masks are True (or 1) at padding.
+      target: a module, a mapping of names, an object with functions, or one callable that implements one function: a
+        function, a ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
+      arguments: the implementation's names for arguments that have another name in the function: ``{"attention_mask":
+        "mask"}``.
+      padding_true: the implementation's masks are True (or 1) at padding.
       mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
         "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and ``num_segments``); None for
         the function's own form, boolean or integer.
-      mask_required: it is never called without a mask.
-      some_real: it is never called with a fully masked row.
-      batched: it takes [B, L, d] and no other rank.
-      same_batch: it takes any rank, and all data have the same batch axes.
-      sizes: sizes that are fixed or equal to others: ``{"v": 8}`` if values are as wide as keys.
-      fixed: its values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
-      leave: its arguments that stay at their defaults and that the function does not have; and masks of the function that it
-        does not take by design.
-      arrays: "numpy", "jax", "torch", "keras", or an adapter; None finds out.
+      mask_required: the implementation is never called without a mask.
+      some_real: the implementation is never called with a fully masked row.
+      batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
+      same_batch: the implementation takes any rank, and all data have the same batch axes.
+      sizes: sizes that the implementation fixes, by the names of the function's axes: ``{"v": 8}`` if values must be
+        as wide as keys, whose width d is 8.
+      fixed: the implementation's values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
+      leave: arguments that only the implementation has, and that stay at their defaults; and masks of the function
+        that the implementation does not take by design.
+      arrays: "numpy", "jax", "torch", "keras", or an adapter; None to detect the family.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
         function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold them in
         these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
@@ -116,7 +118,7 @@ class Candidate:
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
-        """Returns the Candidate for one function, with the callable as its target, or None."""
+        """Returns the Candidate for one function, with the callable as its target; None if there is no callable."""
         found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found
@@ -126,10 +128,12 @@ class Candidate:
         return replace(self, target=found) if callable(found) else None
 
     def found(self, names):
-        """Returns the Candidate, or None, for each name; a single callable is taken for the only name.
+        """Returns the Candidate for each function name, None for a function that the implementation lacks.
+
+        If there is one name, the target itself may be the function.
 
         Raises:
-          ValueError: a function alone cannot be judged as this row.
+          ValueError: the target is a class, or the function cannot be judged without others.
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}
@@ -140,7 +144,7 @@ class Candidate:
         return title_of(self.target)
 
     def rows(self):
-        """Returns the names of the functions that it has."""
+        """Returns the names of the functions that the implementation has."""
         return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
@@ -155,10 +159,10 @@ class Candidate:
 
 
 def as_candidate(target, calls):
-    """Returns a :class:`Candidate` for a target; a Candidate itself takes no further calling convention.
+    """Returns a :class:`Candidate` for a target; a target that is a Candidate is returned unchanged.
 
     Raises:
-      TypeError: the target is a Candidate, and ``calls`` says how to call it once more.
+      TypeError: the target is a Candidate, which has a calling convention, and ``calls`` gives another.
     """
     if not isinstance(target, Candidate):
         return Candidate(target, **calls)
@@ -171,7 +175,8 @@ def single(candidate, name):
     """Returns the Candidate for the function ``name``: the attribute of that name, or the target itself if it is a callable.
 
     Raises:
-      ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
+      ValueError: no attnpool function has this name, the target is a class, or the function cannot be judged without
+        others.
     """
     row = table.get(name)
     found = candidate.for_row(row)
@@ -196,7 +201,8 @@ def title_of(target):
 def signature_of(function):
     """Returns the signature of a callable, or None if it has none that can be read.
 
-    That of a module which takes anything and hands it on (PyTorch's to ``forward``, Keras' to ``call``) is theirs.
+    For a module that passes all its arguments on, to ``forward`` (PyTorch) or ``call`` (Keras), it is that method's
+    signature.
     """
     try:
         found = inspect.signature(function)

@@ -1,7 +1,7 @@
-"""Calls of an implementation under test, with its output, its warnings and the duration of each call.
+"""Capture of an implementation's output and warnings, and of the duration of each call.
 
-Each row is judged in a thread of its own. The waiting thread reads its :class:`Watch`, and stops waiting if a call
-takes too long; the thread then ends at the implementation's next call.
+Each function is judged in its own thread. The thread that waits for the result reads the :class:`Watch` of the judging
+thread, and stops waiting if a call takes too long. The judging thread then ends at its next call of the implementation.
 """
 
 import bdb
@@ -12,15 +12,15 @@ import time
 import warnings
 
 NOTES = 5
-"""Number of printed lines and of warnings of a row that are stored."""
+"""Largest number of printed lines, and of warnings, that are stored for a function."""
 
 
 class Abandoned(BaseException):
-    """Raised in a thread for whose result the judge no longer waits."""
+    """Exception that ends a judging thread for whose result no thread waits."""
 
 
 class Raised(Exception):
-    """Error of an implementation that is no Exception, such as SystemExit, or whose text cannot be read."""
+    """Replacement for an error that is not an ``Exception``, such as SystemExit, or whose text cannot be read."""
 
 
 def said(error):
@@ -39,7 +39,7 @@ def _text(error):
     """Returns the text of an exception, or None if reading it raises."""
     try:
         return str(error)
-    except BaseException:  # code of the implementation: it may do anything
+    except BaseException:  # the implementation's own __str__ may raise anything
         return None
 
 
@@ -48,7 +48,7 @@ class Watch:
 
     Attributes:
       began: the time at which the current call began, or None.
-      abandoned: set by the waiting thread when it gives up; the watched thread then ends.
+      abandoned: whether the waiting thread has given up; the judging thread then ends.
       title: the title of the current case.
       printed: the first lines that were printed.
       warned: the texts of the first warnings.
@@ -59,11 +59,11 @@ class Watch:
         self.printed, self.warned = [], []
 
     def call(self, function, *args, **kwargs):
-        """Returns ``function(*args, **kwargs)``; passes on any Exception whose text can be read.
+        """Returns ``function(*args, **kwargs)``; an ``Exception`` with a readable text propagates unchanged.
 
         Raises:
-          Raised: it raised something else.
-          Abandoned: no thread waits.
+          Raised: the function raised anything else.
+          Abandoned: no thread waits for the result.
         """
         if self.abandoned:
             raise Abandoned
@@ -81,7 +81,7 @@ class Watch:
                 raise Abandoned
 
     def pass_on(self, error):
-        """Raises the error of a call, as an Exception with a text."""
+        """Raises the error of a call: unchanged, or as :class:`Raised` if it is no Exception with a readable text."""
         if isinstance(error, Exception) and _text(error) is not None:  # read here, where the time limit covers it
             raise error
         raise Raised(said(error)) from None
@@ -92,17 +92,17 @@ class Watch:
         return began is not None and time.monotonic() - began > limit
 
     def note(self, kept, text):
-        """Stores the first few different lines."""
+        """Adds the lines of ``text`` to ``kept``, each line once, and at most :data:`NOTES` in all."""
         for line in text.splitlines():
             if line.strip() and line not in kept and len(kept) < NOTES:
                 kept.append(line[:200])
 
 
 class Debugged(Watch):
-    """Watch of calls in the main thread, which Ctrl-C and a debugger's ``quit`` end."""
+    """Watch for judging without extra threads: Ctrl-C and a debugger's ``quit`` end the judging."""
 
     def pass_on(self, error):
-        """Raises the error of a call; a KeyboardInterrupt if the debugger was quit."""
+        """Raises the error of a call; a KeyboardInterrupt after Ctrl-C or a debugger's ``quit``."""
         if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
             raise KeyboardInterrupt from None
         super().pass_on(error)

@@ -1,7 +1,7 @@
-"""Chunked pooling as one function: splits tokens into chunks, and merges and finalizes their states.
+"""Chunked pooling as one function of all tokens: splits them into chunks, then merges and finalizes the chunks' states.
 
-It splits the tokens at random, one chunk of length 0 among them and two of one length, and merges the states in random
-order and bracketing. The result is judged like that of the dense function.
+The tokens are split at random into four chunks: one without tokens, two of equal length, and one with the other tokens.
+The states are merged in pairs, in random order. The result is judged like that of the function of whole sequences.
 """
 
 import functools
@@ -26,12 +26,12 @@ class InChunks:
     """Pooling over chunks, with the signature of the function that returns a chunk's state.
 
     Attributes:
-      namespace: the object that has the functions.
+      namespace: the module, object or mapping that has the functions.
       whole: the function that returns the state of one chunk.
     """
 
     def __init__(self, name, namespace, arguments=None):
-        """``arguments`` maps names of the function's arguments to names in the namespace."""
+        """``arguments`` maps names of the function's arguments to the names that the implementation has for them."""
         self.namespace, self.whole = namespace, named(namespace, name)
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
@@ -41,7 +41,7 @@ class InChunks:
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
-        """Returns whether the namespace has all required functions."""
+        """Returns whether the namespace has the functions that return, merge and finalize states."""
         return all(map(callable, (self.whole, self.merge, self.finalize)))
 
     def __call__(self, *args, **kwargs):
@@ -61,16 +61,16 @@ class InChunks:
         """Returns the arguments of one chunk."""
         values = dict(values)
         rank = len(values[self._names.get("x", "x")].shape)
-        for ours, axis in self._sliced.items():  # a mask may have 1 along it, for all tokens
+        for ours, axis in self._sliced.items():  # an array of size 1 along this axis is for all tokens, and not sliced
             key = self._names.get(ours, ours)
             value = values.get(key)
             if ours == "weights" and value is not None and len(value.shape) == rank:
-                axis = -2  # one for each feature
+                axis = -2  # [..., L, d], with a weight for each feature
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")
         if values.get(lengths) is not None:
-            wide = values[lengths]  # integers of 8 bits hold neither the chunk's place nor its size
+            wide = values[lengths]  # integers of 8 bits cannot hold a chunk's start or size
             wide = wide.astype(np.int32) if hasattr(wide, "astype") else wide.int()
             values[lengths] = (wide - first).clip(0, last - first)
         start = self._names.get("start", "start")
@@ -78,14 +78,17 @@ class InChunks:
 
 
 def _lengths(length, rng):
-    """Returns lengths of chunks in random order: two equal ones (one program in JAX), the rest, and 0."""
+    """Returns lengths of chunks in random order: two equal ones, for which JAX compiles once, the rest, and 0."""
     one = rng.integers(min(1, length // 2), length // 2 + 1)
     return rng.permutation([one, one, length - 2 * one, 0])
 
 
 @functools.cache
 def oracle_of(name):
-    """Returns the oracle of a row: its own function, or for states the dense function of the finalized result."""
+    """Returns the oracle of a function: its definition in ``attnpool_ref``.
+
+    For a function that returns states it is the definition of the pooling whose result the finalized state must have.
+    """
     row, function = table.get(name), getattr(attnpool_ref, name)
     if not row.state:
         return function
@@ -101,7 +104,7 @@ def oracle_of(name):
 
 
 def _by_head(dense, values):
-    """Returns [..., n, H, d]: the dense function with identity value and output kernels, one result for each head."""
+    """Computes the function with identity value and output kernels: [..., n, H, d], n results for each of H heads."""
     width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)

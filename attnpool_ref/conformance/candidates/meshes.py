@@ -1,7 +1,7 @@
-"""Sharded sequences: a function under ``jax.shard_map`` as one function of whole sequences.
+"""Sharded sequences: wraps a function in ``jax.shard_map``, so that it is called with whole sequences.
 
-The result is judged like that of the function itself. The check needs several devices: ``XLA_FLAGS=
---xla_force_host_platform_device_count=4`` makes four of one CPU.
+The result is judged like that of the function itself. To split anything, the check needs several devices;
+``XLA_FLAGS=--xla_force_host_platform_device_count=4`` makes four of one CPU.
 """
 
 import inspect
@@ -16,12 +16,12 @@ def takes_axis_name(function):
     """Returns whether a function has the argument ``axis_name``: the mesh axis over which its sequences are sharded."""
     try:
         return "axis_name" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # no signature can be had
+    except (TypeError, ValueError):  # it has no readable signature
         return False
 
 
 def divisible(case):
-    """Returns the case with padding added until the number of devices divides its sequences."""
+    """Returns the case with padding added until the number of devices divides the length of each masked sequence."""
     import jax
 
     for axis in drawing.masked_axes(case):
@@ -33,7 +33,7 @@ def divisible(case):
 def place_of(axes, rank, names=AXIS):
     """Returns the ``PartitionSpec`` that shards an array's token axes over the mesh axes ``names``.
 
-    The axis "..." stands for as many axes as the others leave.
+    The axis "..." stands for all axes of the array that have no name.
     """
     from jax.sharding import PartitionSpec
 
@@ -45,7 +45,7 @@ class OverMesh:
     """Pooling of one case with its tokens sharded over all devices, with the signature of the function."""
 
     def __init__(self, function, case):
-        """``function`` takes ``axis_name``; ``case`` says which axes its arguments and results have."""
+        """``function`` takes ``axis_name``; ``case`` has the axes of its arguments and results."""
         self.function, self.case = function, case
         self.__name__ = self.__qualname__ = case.row.name
         signature = inspect.signature(function)
@@ -53,7 +53,7 @@ class OverMesh:
         self.__signature__ = signature.replace(parameters=own)
 
     def __call__(self, *args, **kwargs):
-        """Returns the result for whole sequences, of which each device computes a part."""
+        """Returns the result for whole sequences, of which each device gets a part."""
         import jax
 
         given = self.__signature__.bind(*args, **kwargs).arguments

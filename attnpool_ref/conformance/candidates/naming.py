@@ -1,4 +1,4 @@
-"""Code that makes an implementation available at a prompt: an import and an expression."""
+"""Code that makes an implementation available at a Python prompt: an import and an expression."""
 
 import functools
 import sys
@@ -9,11 +9,11 @@ from attnpool_ref.conformance.candidates.chunks import InChunks
 PLAIN = (int, float, str, bool, type(None))
 
 FOLDERS: dict[str, str] = {}
-"""Folders of modules that a prompt in the current directory would not find, by module name."""
+"""By module name, the folder of each module that a prompt in the current directory would not find."""
 
 
 def lines_of(target):
-    """Returns lines of code that assign the target to ``candidate``, or None if no name leads to it."""
+    """Returns lines of code that assign the target to ``candidate``, or None if it cannot be imported by any name."""
     if isinstance(target, InChunks):
         inner = lines_of(target.namespace)
         return None if inner is None else [*inner, f"candidate = chunks.InChunks({target.__name__!r}, candidate)"]
@@ -24,7 +24,7 @@ def lines_of(target):
 
 
 def _expression(target):
-    """Returns (imports, expression) of an object by what it says of itself, or None."""
+    """Returns (imports, expression) of an object in :func:`_modules`, or of a partial or bound method; or None."""
     for module in _modules(target):
         found = _name_in(module, target)
         if found is not None:
@@ -43,7 +43,7 @@ def _expression(target):
 
 
 def _anywhere(target):
-    """Returns (imports, expression) of what any imported module holds under a name, or in a mapping or a namespace of its own."""
+    """Returns (imports, expression) of an object that is a variable of any module, or in its dicts; or None."""
     modules = [module for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
     modules = [module for module in modules if module.__name__ != "__main__" or _at_a_prompt(module)]
     for module in modules:
@@ -74,13 +74,13 @@ def _imported(module, expression):
 
 
 def _path_to(module):
-    """Returns lines that let a prompt find a module."""
+    """Returns code that puts a module's folder on ``sys.path``, for a module that a prompt would not find."""
     folder = FOLDERS.get(module.__name__)
     return [] if folder is None else [f"import sys; sys.path.insert(0, {folder!r})"]
 
 
 def _modules(target):
-    """Returns the imported modules in which a target may have a name, by what it says of itself."""
+    """Returns the imported modules that may name a target: its own, its type's, its function's, and ``__main__``."""
     inner = getattr(target, "func", None)
     names = [
         getattr(target, "__module__", None),
@@ -93,12 +93,12 @@ def _modules(target):
 
 
 def _at_a_prompt(main):
-    """Returns whether what ``__main__`` holds is what the reader has: a prompt or a notebook, and no script that is over."""
+    """Returns whether ``__main__`` is a prompt or a notebook, whose names the reader can use, and not a script."""
     return not hasattr(main, "__file__") or bool(sys.flags.interactive)
 
 
 def _name_in(module, target):
-    """Returns the name of a target in a module: its own, or that of a variable that holds it."""
+    """Returns the name of a target in a module, its own or that of a variable that holds it; or None."""
     qualified, found = getattr(target, "__qualname__", ""), module
     for part in qualified.split("."):
         found = getattr(found, part, None)

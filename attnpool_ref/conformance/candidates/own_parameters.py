@@ -1,4 +1,4 @@
-"""Parameters that an implementation holds itself, by the names of its attributes."""
+"""Parameters that a module under test holds, by the names of its attributes."""
 
 import sys
 import types
@@ -11,14 +11,14 @@ import numpy as np
 from attnpool_ref.table.suggestions import did_you_mean
 
 DEPTH, LOOKED_AT = 4, 1000
-"""Levels of attributes in which parameters are looked for, and the number of objects."""
+"""Limits of the search for parameters: the levels of nested attributes, and the number of objects."""
 
 MOST = 8
-"""Number of parameters that a message names."""
+"""Largest number of parameters that a message names."""
 
 
 def held(target):
-    """Returns the dotted names of the arrays that a module holds; none of a function.
+    """Returns the dotted names of the arrays that a module holds; an empty list for a function.
 
     >>> import types, numpy as np
     >>> held(types.SimpleNamespace(query=np.ones(2), key=types.SimpleNamespace(kernel=np.ones((3, 2)))))
@@ -28,10 +28,10 @@ def held(target):
     if isinstance(owner, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
         return []
     try:
-        if hasattr(owner, "named_parameters"):  # of PyTorch, whose modules hold them elsewhere than other attributes
+        if hasattr(owner, "named_parameters"):  # PyTorch, whose modules do not store parameters as plain attributes
             return [name for name, _ in owner.named_parameters()]
         return list(_arrays_in(owner, DEPTH, set()))
-    except Exception:  # the implementation's own: it may do anything where it is looked at
+    except Exception:  # reading attributes runs the implementation's code, which may raise anything
         return []
 
 
@@ -52,7 +52,7 @@ def _arrays_in(target, depth, seen):
 
 
 def _parts(target):
-    """Returns (name, value) pairs of a mapping, a list or an object, such as a Flax module; none of Python's modules."""
+    """Returns (name, value) pairs of a mapping, a list or an object; none for a Python module or a function."""
     if isinstance(target, Mapping):
         return [(str(key), value) for key, value in target.items()]
     if isinstance(target, (list, tuple)):
@@ -67,10 +67,10 @@ def _is_array(value):
 
 
 def at(target, path):
-    """Returns the value under a dotted name of attributes, keys and places.
+    """Returns the value under a dotted name of attributes, keys and list indices.
 
     Raises:
-      ValueError: there is nothing of that name.
+      ValueError: the target has no such attribute.
     """
     found = target = _owner(target)
     for part in path.split("."):
@@ -92,20 +92,20 @@ def _part(found, part):
 
 
 def listed(names):
-    """Returns the names in backticks; the first few of many."""
+    """Returns names as text, in backticks; of more than :data:`MOST` the first ones and the number of the others."""
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(f"`{name}`" for name in names[:MOST]) + more
 
 
 def attributes(target, paths):
-    """Returns the arguments of a row that lie under these names of attributes.
+    """Returns arguments of a function, read from attributes of a module.
 
     Args:
       target: the module.
       paths: the dotted name of the attribute, for each argument.
 
     Raises:
-      ValueError: there is nothing of that name, or it is known to hold the transposed kernel.
+      ValueError: the module has no such attribute, or it is the weight of a ``torch.nn.Linear``, a transposed kernel.
     """
     return {argument: _as_it_lies(target, argument, path) for argument, path in paths.items()}
 
@@ -122,20 +122,20 @@ def _as_it_lies(target, argument, path):
 
 
 def in_python(argument, path="NAME"):
-    """Returns the clause that says how to give a kernel that lies transposed."""
+    """Returns the clause of a message that shows how to pass a kernel that the module holds transposed."""
     return f"what lies transposed needs Python: parameters=lambda m: {{{argument!r}: m.{path}.T}}"
 
 
 def reshaped(argument):
-    """Returns the clause that says how to give a parameter that has another shape."""
+    """Returns the clause of a message that shows how to pass a parameter that has another shape in the module."""
     return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"
 
 
 def parameters_of(candidate, row, adapter):
-    """Returns the arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+    """Returns the function's arguments that the implementation holds, as NumPy arrays; none without ``parameters``.
 
     Raises:
-      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
+      ValueError: the function has no such argument, needs another rank of it, or the target has no such attribute.
     """
     given = candidate.parameters
     if given is None:
@@ -166,10 +166,10 @@ def shapes_of(row, key):
 
 
 def sized(row, sizes, parameters):
-    """Returns the row with these sizes, and with those that these parameters have.
+    """Returns the function's row with axis sizes fixed by ``sizes`` and by the shapes of ``parameters``.
 
     Raises:
-      ValueError: the row has no such axis, or an axis has two sizes.
+      ValueError: the function has no such axis, or an axis gets two sizes.
     """
     axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
     for axis in sizes:

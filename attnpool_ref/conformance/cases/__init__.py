@@ -1,8 +1,9 @@
-"""Cases: arguments drawn from the shapes of a row; a new row needs no code here.
+"""Cases: arguments of test calls, drawn from the shapes in a function's row of :mod:`attnpool_ref.table`.
 
-Sizes are pairwise different, so that a transposition shows; one shape has them all equal, which hides none of the others.
-Every batch holds a full, a prefix, a suffix, a scattered and an empty mask. A case is plain data; what the hazards do to
-it (poison, permute, delete, append) changes the data along axes that have a name.
+A new function in the table needs no code here. Most cases are a mixed batch of five examples: one each with a full
+mask, a prefix, a suffix, a scattered mask and an empty one. Axes have different sizes, so that a transposed array gives
+an error or a wrong result; one further shape has equal sizes on all axes. A case is plain data. Checks make further
+cases from it: they change values, or permute, delete or append positions along named axes.
 """
 
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, NUMBERS, SEED, SEQUENCES, SIZES, Case, narrow

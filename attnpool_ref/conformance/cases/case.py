@@ -9,7 +9,7 @@ import numpy as np
 from attnpool_ref.table import Variant
 
 SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
-"""Seed in addition to a case's name; by default "", and cases are the same on every machine."""
+"""Text that seeds the random numbers of a case in addition to its name; with "" they are the same on every machine."""
 
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
@@ -30,22 +30,26 @@ SIZES |= {
     "num_segments": 6,
 }
 SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "S", "k"})
-"""Axes of tokens: they may be masked, permuted, empty."""
+"""Axes of tokens, which may be masked, permuted or empty."""
 
 FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num_segments"}
-"""Axes of vectors, of hidden layers and of heads: they are never empty."""
+"""Axes of vectors, of hidden layers and of heads, which are never empty."""
 
 ANY_RANK = ("...", "n", "m")
-"""The axes of an array that may have any rank, drawn as rows of rows."""
+"""Axes of an array that may have any rank: batch axes and two others."""
 
 RANK_1 = ("m",)
-"""The axes of an array that may have any rank, drawn as a vector."""
+"""Axes of an array that may have any rank, drawn as a vector for the shape "rank 1"."""
 
 NUMBER = 0.75
-"""Value of a number, unless :data:`NUMBERS` has another one."""
+"""Value of each numeric argument that is not in :data:`NUMBERS`."""
 
 NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
-"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within; a quantile between two tokens."""
+"""Values of numeric arguments by name.
+
+About half of the drawn vectors lie within the bandwidth and within the tolerance ``atol``; the quantile ``q`` is
+between two tokens.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,20 +57,20 @@ class Case:
     """Arguments of one call.
 
     Attributes:
-      row: the row.
-      title: what distinguishes the case.
-      values: every argument of the row by name: float64, boolean or integer arrays, or None.
-      options: static arguments.
-      axes: for each array that is not None its axes by name, batch axes as "...".
-      batch: the batch axes.
+      row: the function's row in the table.
+      title: text that distinguishes the case from others of the function, and seeds its random numbers.
+      values: every argument of the function by name: float64, boolean or integer arrays, or None.
+      options: static arguments by name.
+      axes: for each array that is not None the names of its axes; "..." stands for all batch axes.
+      batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      exact: the arguments whose numbers are exact in every dtype, so that exact comparisons give the same.
-      spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
-      dtypes: names of the dtypes of arguments that do not have the judged dtype.
-      result: the name of the result's dtype, where the arguments have dtypes of their own.
-      bits: how many significant bits its numbers have in narrow dtypes.
-      terms_of_sum: the largest number of terms of its only sums, where all terms are positive and equally weighted; 0 in
-        any other case.
+      exact: the arguments whose numbers are exact in every dtype, so that comparisons of them are the same in each.
+      spread: for an array that has fewer axes or axes of 1, because it broadcasts, the axes of the full array.
+      dtypes: by argument, the name of its dtype if that is not the judged one.
+      result: the name of the result's dtype if ``dtypes`` is not empty, else "".
+      bits: the number of significant bits of its numbers in narrow dtypes (float16, bfloat16).
+      terms_of_sum: the number of terms of the longest sum if the function only averages positive, equally weighted
+        terms; else 0.
     """
 
     row: Variant
@@ -84,7 +88,7 @@ class Case:
     terms_of_sum: int = 0
 
     def arguments(self):
-        """Returns the argument descriptions of the row."""
+        """Returns the descriptions of the function's arguments, by name."""
         return self.row.arguments
 
     def given(self, *kinds):
@@ -92,7 +96,7 @@ class Case:
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def given_masks(self):
-        """Returns names of the masks that are given, or in whose place lengths are."""
+        """Returns names of the masks that are given, as masks or as lengths in their place."""
         lengths = [self.arguments()[key].mask for key in self.given("lengths")]
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
@@ -101,7 +105,7 @@ class Case:
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
 
     def rng(self, salt=""):
-        """Returns a generator whose seed is the case's name."""
+        """Returns a random generator that is seeded by the names of function and case, ``salt`` and :data:`SEED`."""
         return generator(f"{self.row.name}: {self.title}{salt}")
 
     def size(self):
@@ -109,22 +113,22 @@ class Case:
         return sum(int(np.size(value)) for value in self.values.values() if value is not None)
 
     def largest(self):
-        """Returns the size of the largest finite number among the data."""
+        """Returns the magnitude of the largest finite number among data and parameters."""
         data = [np.abs(self.values[key]) for key in self.given("data", "parameter")]
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
 
     def terms(self):
-        """Returns the number of terms in the longest chain of sums: all named axes, one after another."""
+        """Returns a bound of the number of terms that are summed in a chain: 8 plus the sizes of all named axes."""
         return 8 + sum(self.sizes.values())
 
 
 def generator(name):
-    """Returns a generator whose seed is a name, and :data:`SEED`."""
+    """Returns a random generator that is seeded by a name and :data:`SEED`."""
     return np.random.default_rng(zlib.crc32((name + SEED.get()).encode()))
 
 
 def narrow(values, bits=8):
-    """Returns values rounded to so many significant bits; every dtype holds 8 exactly."""
+    """Returns floating-point values rounded to ``bits`` significant bits; every judged dtype holds 8 bits exactly."""
     rounded = {}
     for key, value in values.items():
         if value is not None and value.dtype.kind == "f":

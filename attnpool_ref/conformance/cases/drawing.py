@@ -1,4 +1,4 @@
-"""Draws one case from a row's shapes."""
+"""Drawing of one case from the shapes of a function."""
 
 import numpy as np
 
@@ -9,17 +9,17 @@ from attnpool_ref.table.language import terms
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
-    """Draws one case.
+    """Draws one case of a function.
 
     Args:
-      row: the row.
-      title: the case's title, from which its numbers derive.
-      names: the optional arguments that are given; "key#1" is the second alternative of its shapes.
+      row: the function's row in the table.
+      title: the case's title, which seeds its random numbers.
+      names: the optional arguments that are given; "key#1" gives ``key`` in the second of its alternative shapes.
       options: static arguments.
-      batch: the batch axes.
+      batch: the sizes of the batch axes.
       sizes: sizes of named axes, in addition to :data:`SIZES` or instead of them.
-      shared: the data without batch axes.
-      left: numbers that are left to their defaults.
+      shared: the data arguments that are drawn without batch axes.
+      left: the numeric arguments that are omitted.
       any_rank: the axes of an array that may have any rank.
     """
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
@@ -30,7 +30,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     chosen |= {name: 1 for name, argument in arguments.items() if argument.lacks in lacked}
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
-    known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
+    known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without an axis of keys, axis n has the tokens
     same = contract.equal_axes(row, {k: True if p else None for k, p in present.items()} | options)
     known |= {key: options[key] for key in ("max_length",) if key in options}
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
@@ -54,7 +54,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
         if argument.kind == "segments" and options.get("indices_are_sorted"):
             values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
-            values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
+            values[key] = np.float32(values[key] + 1).astype(np.float64)  # shifted, so that no sum of cosines cancels
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {symbol for own in axes.values() for axis in own for _, symbol in terms(axis)}
@@ -62,9 +62,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
 
 
 def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, unit):
-    """Returns the values of an argument; ``masked`` are the axes of the mask that lengths replace, ``unit`` means from 0 to 1.
+    """Returns the values of an argument.
 
-    ``turn`` is the argument's place in the row, and the number of masks before it.
+    ``masked`` has the axes of the mask that lengths replace. ``turn`` is (the argument's position in the row, the
+    number of masks before it). ``unit`` draws data between 0 and 1.
     """
     if argument.kind == "mask":
         return _mask(axes, shape, rng, turn, batch_rank)
@@ -97,12 +98,12 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
 
 
 def _lengths(shape, limit):
-    """Returns lengths from 0 to the limit; five of them include both."""
+    """Returns lengths between 0 and ``limit`` in a fixed pattern that begins with 0; a single length is 2."""
     return np.arange(int(np.prod(shape))).reshape(shape) * 3 % (limit + 1) if shape else np.asarray(min(2, limit))
 
 
 def _segments(shape, rng, index, count):
-    """Returns segment numbers in any order; one segment is empty, a different one for each argument of a row."""
+    """Returns random, unsorted segment numbers; one segment is empty, a different one for each argument."""
     if count < 2:
         return np.zeros(shape, np.int32)
     numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
@@ -110,9 +111,10 @@ def _segments(shape, rng, index, count):
 
 
 def _mask(axes, shape, rng, turn, batch_rank):
-    """Returns masks of every kind, one for each example, in a different order for each argument of a row.
+    """Returns a mask with another pattern for each example, in an order that depends on the argument.
 
-    Scattered masks differ between the arguments, also where their examples meet in the same order or there is one only.
+    The patterns are full, prefix, scattered, empty and suffix. The scattered patterns of two masks differ, even if both
+    masks have the same order of patterns or only one example.
     """
     index, masks = turn
     own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
@@ -120,7 +122,7 @@ def _mask(axes, shape, rng, turn, batch_rank):
     mask = np.empty((int(np.prod(lead)), *own), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")
     if "..." not in axes:
-        index = 3  # "empty", "full", "scattered" come first: a batch with a name of its own has three examples
+        index = 3  # "empty", "full", "scattered" come first: a batch axis that has a name has three examples
     for i in range(len(mask)):
         kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
         mask[i] = _pattern(kind, own, rng, 2 * masks)
@@ -141,5 +143,5 @@ def _pattern(kind, own, rng, shift):
     mask = np.broadcast_to(line, own).copy()
     if len(own) > 1 and kind in ("scattered", "suffix") and own[-2] > 1:
         mask &= rng.random(own) < 0.8  # queries see different keys ...
-        mask[..., 1, :] = False  # ... and one sees nothing
+        mask[..., 1, :] = False  # ... and one query sees no key
     return mask

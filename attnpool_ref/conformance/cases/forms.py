@@ -11,9 +11,9 @@ FORMS = 4
 
 
 def broadcasting(main):
-    """Yields the fullest call with each mask, bias and multiplier in other forms that broadcast; masks also as integers.
+    """Yields cases in which masks, biases and multipliers have other shapes that broadcast; some masks are integers.
 
-    Every form is met by every argument. Two arguments of one call never have the same form.
+    Over the cases each argument has each of its forms. Within one case the arguments have different forms.
     """
     keys = main.given("mask", "stretch")
     for turn in range(FORMS if keys else 0):
@@ -39,13 +39,13 @@ def _empty(values):
 
 
 def _form(main, key, form):
-    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; None: it has none."""
+    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; or None."""
     value, axes = main.values[key], main.axes[key]
-    named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # the all-pairs form names its batch axis
+    named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # functions of all pairs have a named batch axis
     own = axes[1:] if axes[0] == "..." or named else axes
     if axes[0] != "..." and not named:
         return None
-    if not own:  # of packed tokens: [N] again, which integers can be, [] and [1]; a mask of these hides all tokens
+    if not own:  # packed tokens: a mask [N] of integers; [] and [1], as which a mask hides all tokens
         single = np.zeros((), bool) if value.dtype == bool else value[0]
         arrays_by_form = {0: (value, axes), 1: (single, ()), 2: (single[None], (ONE,))}
         return arrays_by_form.get(form) if form or value.dtype == bool else None
@@ -66,7 +66,7 @@ def _form(main, key, form):
 
 
 def _telling(value, lead, end):
-    """Returns the index of an example whose mask keeps some positions, and not the one at this end; or the first example."""
+    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first."""
     found = (0,) * lead
     if value.dtype == bool:
         for index in reversed(list(np.ndindex(*value.shape[:lead]))):
@@ -78,7 +78,10 @@ def _telling(value, lead, end):
 
 
 def _without_ends(value):
-    """Returns a mask that also hides the first and the last position, if any is left: some mistakes read only one of them."""
+    """Returns a mask that also hides the first and the last position, unless it would then hide all.
+
+    Some wrong implementations read only one of these positions of a mask.
+    """
     if value.dtype != bool or not value.ndim:
         return value
     inner = value & ~np.isin(np.arange(value.shape[-1]), (0, value.shape[-1] - 1))
@@ -86,7 +89,7 @@ def _without_ends(value):
 
 
 def mixed(main):
-    """Yields calls with arguments of several dtypes."""
+    """Yields cases with arguments of several dtypes."""
     arrays = _deciding(main)
     if not arrays or not main.row.results:
         return
@@ -109,7 +112,7 @@ def mixed(main):
 
 
 def integers(main):
-    """Yields calls with data and parameters of integers only."""
+    """Yields cases with data and parameters of integers only."""
     arrays = _deciding(main)
     if not arrays or not main.row.results:
         return
@@ -119,12 +122,15 @@ def integers(main):
 
 
 def _deciding(main):
-    """Returns the arrays whose dtypes decide the result's."""
+    """Returns the names of the floating-point arrays whose dtypes determine that of the result."""
     return [k for k in main.given("data", "parameter") if main.values[k].ndim and main.values[k].dtype.kind == "f"]
 
 
 def _whole(main, key, first):
-    """Returns integers whose sums and products exceed 8 bits; smaller ones for scores, and 0 and 1 for probabilities."""
+    """Returns an argument rounded to integers whose sums and products exceed 8 bits.
+
+    They are smaller if the function takes scores, and 0 and 1 for probabilities.
+    """
     large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
     return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)
 
@@ -134,5 +140,5 @@ def _of_dtypes(main, title, dtypes, result):
 
 
 def shared_arrays(case):
-    """Returns data that all examples of a batch share although its axes are masked."""
+    """Returns the names of data arrays with a token axis and without batch axes, which all examples share."""
     return [k for k in case.given("data") if "..." not in case.axes[k] and set(case.axes[k]) & SEQUENCES]

@@ -1,10 +1,10 @@
-"""Functions as values of options, which every array family can compute."""
+"""Functions that are passed as values of options, in operations that every array family has."""
 
 from attnpool_ref.table.language import OrFunction
 
 
 def softened_count(scores, mask):
-    """Normalizes by all scores and the whole mask; padding gets a weight too, which must be dropped."""
+    """Returns weights divided by 1 plus the number of real tokens; those of padding are not 0 and must be dropped."""
     real = mask.astype(scores.dtype) if hasattr(mask, "astype") else mask.to(scores.dtype)
     return (0.5 + 1 / (1 + scores * scores)) / (1 + real.sum(-1)[..., None])
 
@@ -15,5 +15,5 @@ def values_of(allowed):
 
 
 def text_of(value):
-    """Returns a value as a title has it."""
+    """Returns an option's value as text for the title of a case."""
     return value.__name__ if callable(value) else value

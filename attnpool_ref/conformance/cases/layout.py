@@ -15,7 +15,7 @@ ONE_BATCH = "1..."
 
 
 def full_mask(case, name):
-    """Returns (mask, axes): the mask of its full shape, with all batch axes, and the axes that it has then."""
+    """Returns (mask, names of its axes): a mask, or the lengths in its place as a mask, in its full shape."""
     argument = case.row.arguments[name]
     if case.values[name] is None:
         axes, lengths = argument.shapes[0], case.values[argument.lengths]
@@ -31,8 +31,8 @@ def padding(case, key, example=None):
     """Returns a boolean array of the argument's shape that marks its padding, or None where no mask applies to it.
 
     A mask over [..., L] marks the tokens of that axis. A mask over pairs marks queries that see no key, and keys that
-    no query sees. An array that all examples share is padding where it is padding for all of them, or for one
-    ``example``.
+    no query sees. An array that all examples share is padding where it is padding for all of them; with ``example``,
+    where it is padding for this one.
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None
@@ -96,7 +96,7 @@ def append(case, axis, count):
             more = 10 * rng.standard_normal((*value.shape[:place], count, *value.shape[place + 1 :])).astype(np.float32)
             if case.arguments()[key].kind == "mask":
                 more = np.zeros(more.shape)
-            elif case.arguments()[key].kind == "segments":  # a legal number, and no smaller one than before it
+            elif case.arguments()[key].kind == "segments":  # a legal number, with which sorted numbers stay sorted
                 more = np.full(more.shape, case.options["num_segments"] - 1)
             value = np.concatenate([value, more.astype(value.dtype)], place)
         values[key] = value
@@ -106,7 +106,7 @@ def append(case, axis, count):
 
 
 def masked_axes(case):
-    """Returns the sequence axes with a mask of their own: [..., L], not the pairs [..., n, m]."""
+    """Returns the token axes of the given masks: L of a mask [..., L], n and m of a mask [..., n, m]."""
     found = []
     for name in case.given("mask"):
         own = [a for a in case.axes[name] if a != "..."]

@@ -1,4 +1,4 @@
-"""Rows of many equal tokens, along which sums drift, overflow or lose their count."""
+"""Cases of many equal tokens, in which sums may drift, overflow or lose their count."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from attnpool_ref.conformance.cases.ways import defaults_of
 LONG = 10**6
 
 LONG_BY_DEFAULT = 70_000
-"""More tokens than 16 bits count; a loop over them takes seconds."""
+"""Number of tokens without the option ``contract``: 16-bit integers cannot count them; a loop takes seconds."""
 
 LONG_NARROW = 4100
-"""More tokens than float16 (2048) and bfloat16 (256) count."""
+"""Number of tokens in narrow dtypes: float16 counts only up to 2048, and bfloat16 up to 256."""
 
 
 def long_rows(row, size=LONG):
-    """Yields (case, axis) for each masked axis that the row sums over: many tokens along it, all equal."""
+    """Yields (case, axis) for each masked axis that the function sums over, with ``size`` equal tokens along it."""
     for axis in _summed(row):
         case = _equal(row, f"{size} equal tokens along {axis}", axis, size)
         values = {}
@@ -28,7 +28,7 @@ def long_rows(row, size=LONG):
 
 
 def long_narrow_rows(row):
-    """Yields cases with more tokens than narrow dtypes count, and with sums that exceed their range."""
+    """Yields cases with more tokens than narrow dtypes count, and with sums that overflow in float16."""
     for axis in _summed(row):
         case = _equal(row, f"{LONG_NARROW} equal tokens along {axis}", axis, LONG_NARROW)
         yield case
@@ -37,7 +37,7 @@ def long_narrow_rows(row):
 
 
 def _summed(row):
-    """Returns the masked axes that the result no longer has."""
+    """Returns the masked axes that the result does not have."""
     arguments = row.arguments
     kept = {axis for axes in row.results for axis in axes}
     masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}

@@ -28,18 +28,22 @@ SHAPES = (
     "broadcasting",
     "alone",
 )
-"""Shapes besides the mixed batch; each of them is compiled.
+"""Names of the shapes besides the mixed batch (five examples with different masks).
 
-"axes of 0" sets the axes that may be 0 to 0, in rows that have such axes. "rank 1" is of arrays that may have any rank.
-"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives one
-argument after another by itself, or leaves it to its default.
+JAX compiles a program for each shape.
+
+* "rank 1": arrays that may have any rank are vectors.
+* "axes of 0": axes that may have size 0 have it.
+* "shared": one data argument after another has no batch axes.
+* "broadcasting": masks and biases have a lower rank or axes of 1.
+* "alone": one optional argument after another is given by itself; and defaults are omitted.
 """
 
 EMPTY = ("empty batch", "length 0")
-"""Shapes without tokens, which are also drawn without masks."""
+"""Shapes without any tokens, which are also drawn without masks."""
 
 LONGER = 259
-"""A length beyond what 8 bits hold."""
+"""A sequence length that 8-bit integers cannot hold."""
 
 ODD = {
     "n": 67,
@@ -58,11 +62,14 @@ ODD = {
     "B": 2,
     "C": 3,
 }
-"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows; of few pairs."""
+"""Sizes of "long, batch (2, 3)": most are odd and larger than 64, so that mistakes at the edges of blocks show.
+
+The axes B and C of functions of all pairs are small, because the number of pairs is their product.
+"""
 
 KINDS = {
     "main": "the mixed batch",
-    "shape": "another shape of it",
+    "shape": "another shape than the mixed batch",
     "way": "an argument by itself, or left to its default",
     "form": "masks and biases that broadcast, masks of integers",
     "extreme": "extreme scores",
@@ -75,18 +82,19 @@ KINDS = {
     "mixed": "arguments of several dtypes",
     "integers": "data of integers alone",
 }
-"""The kinds of cases; the last three are drawn by :func:`cases_in`."""
+"""The kinds of cases and their descriptions; the last three are drawn by :func:`cases_in`."""
 
 
 def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
-    """Yields the cases of a row.
+    """Yields the cases of a function that are the same in all dtypes.
 
     Args:
-      row: the row.
-      restrict: from (names, options) to those that the implementation takes; None takes everything.
-      shapes: names of the other shapes in which the fullest call is drawn, some of them also without masks, with lengths,
-        or where the order of the tokens matters.
-      partial: also the calls that leave some arguments away, and ties and edges.
+      row: the function's row in the table.
+      restrict: a function from (names of optional arguments, options) to those that the implementation takes; None for
+        an implementation that takes everything.
+      shapes: names of the other shapes in which the call with the most arguments is drawn. Some of them are also drawn
+        for calls without masks, with lengths, or with the option that makes the order of the tokens matter.
+      partial: whether calls that omit some arguments, and ties and edges, are drawn as well.
 
     Yields:
       (case, kind): one of :data:`KINDS`.
@@ -118,7 +126,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
             and not title.startswith("axis=")
             and not any(map(callable, options.values()))
         )
-        if title in ("smallest", "fullest") or named:  # each way to normalise meets extreme scores
+        if title in ("smallest", "fullest") or named:  # each normalizer gets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
         if "=" in title:
             yield from ((case, "extreme") for case in values.at_right_angles(main))
@@ -140,7 +148,10 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
 
 
 def cases_in(row, dtype, restrict=None, integers=False):
-    """Yields (case, kind) of the fullest call that are drawn for one dtype; those of other dtypes for float64."""
+    """Yields (case, kind) of the cases that are drawn for one dtype only, in the call with the most arguments.
+
+    Cases of several dtypes and of integers are drawn for float64.
+    """
     fullest = fullest_way(row, restrict)
     for title, names, options in ways_of(row, restrict):
         if title == fullest:
@@ -152,7 +163,7 @@ def cases_in(row, dtype, restrict=None, integers=False):
 
 
 def _left_to_defaults(row, restrict):
-    """Yields the fullest call with all defaults omitted."""
+    """Yields cases in which the arguments that have defaults are omitted."""
     defaults = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     options = {k: v for k, v in defaults_of(row).items() if defaults[k].default is inspect.Parameter.empty}
     numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
@@ -164,13 +175,13 @@ def _left_to_defaults(row, restrict):
         yield draw(row, "defaults left away", names, options, BATCH, left=left)
         if "atol" in left:
             yield values.nearly_equal(draw(row, "defaults left away", names, options, BATCH, left=left))
-    for title, names, options in ways_of(row, restrict):  # some defaults count only where a flag asks for them
+    for title, names, options in ways_of(row, restrict):  # some defaults have an effect only with a flag
         if left and title == "fullest" and any(options[key] is True for key in defaults_of(row)):
             yield draw(row, "fullest, defaults left away", names, options, BATCH, left=left)
 
 
 def _pooled(row):
-    """Returns the sequences that are empty at length 0: those that are asked have a result without those that answer."""
+    """Returns the token axes that are empty in the shape "length 0": pooled ones such as keys, but not queries."""
     own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
     pooled = own & (SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES)
     if all(pooled & set(axes) for axes in row.results):
@@ -179,9 +190,10 @@ def _pooled(row):
 
 
 def _shaped(row, fullest, bare, shapes):
-    """For the title of each way the names of the shapes that it is drawn in.
+    """Returns, for the title of each configuration, the names of the shapes in which it is drawn.
 
-    Two ranks are drawn without masks: one with all other arguments (``bare``), one with none that is optional.
+    Two ranks are drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2, 3)" with no
+    optional argument.
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
     found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}
@@ -222,14 +234,15 @@ def _shapes(row, title, names, options, shapes):
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
         by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
-        for key in data[by_rank:]:  # the rank of the first says what another's rank means
+        for key in data[by_rank:]:  # the rank of the first argument tells which axes the others have
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))
 
 
 def _counted(row, title, names, options):
-    """Returns lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of.
+    """Returns a case whose lengths are 8-bit unsigned integers, along an axis that is longer than they can count.
 
-    Tokens beyond the last number that they hold are far larger than the others, so that every result shows them.
+    Tokens after position 255 are far larger than the others, so that a result that includes one of them is clearly
+    wrong.
     """
     arguments, values = row.arguments, {}
     lengths = [k for k, a in arguments.items() if a.kind in ("int", "lengths") and (not a.optional or k in names)]

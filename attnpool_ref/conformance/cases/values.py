@@ -1,4 +1,4 @@
-"""Other values in the same shapes: extremes, ties, edges, sums that cancel. Nothing is compiled again."""
+"""Cases with other values in the same shapes: extremes, ties, edges, sums that cancel. JAX compiles nothing again."""
 
 from dataclasses import replace
 
@@ -9,11 +9,14 @@ from attnpool_ref.conformance.cases.layout import places_of
 from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
-"""The parameter that decides the size of scores which are sums of bounded terms."""
+"""For each function whose scores are sums of bounded terms: the parameter that determines the size of the scores."""
 
 
 def extremes(main):
-    """Yields scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
+    """Yields cases with extreme scores: ±1e30, -inf, and finite ones below the numbers that are used in place of -inf.
+
+    Functions that divide by a norm get vectors of 1e-30, 1e30 and 0.
+    """
     values = main.values
     if main.row.norms:
         data = main.given("data", "parameter")
@@ -40,7 +43,7 @@ def extremes(main):
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
-    if values.get("weights") is not None:  # they may have any size: only an epsilon beside their sum sees it
+    if values.get("weights") is not None:  # their size cancels, unless an epsilon is added to their sum
         yield main.with_values("weights of 1e-30", weights=2.0**-100 * values["weights"])
         if "x" in values and main.axes["x"][-2] in SEQUENCES:
             yield idle(main)
@@ -54,7 +57,10 @@ def extremes(main):
 
 
 def idle(main):
-    """Returns weights of 0 at tokens far larger than all others, which must determine neither a unit nor an origin."""
+    """Returns a case with weights of 0 at tokens far larger than all others.
+
+    These tokens must not affect how an implementation scales or shifts the others.
+    """
     weights, x = main.values["weights"], main.values["x"]
     of_tokens = np.arange(x.shape[-2]) % 3 == 0
     by_channel = main.axes["weights"][-1] not in SEQUENCES
@@ -63,7 +69,10 @@ def idle(main):
 
 
 def at_right_angles(main):
-    """Yields two arrays of vectors whose cosines, the weights of an average, are all tiny and positive, and decide nothing else."""
+    """Yields a case of nearly orthogonal vectors, whose cosines are the weights of an average: all tiny and positive.
+
+    Only the method "global" is drawn, in which the cosines select no token.
+    """
     if main.row.name not in CHOOSING or main.options["method"] != "global":
         return
     first, second = main.given("data")[:2]
@@ -74,7 +83,10 @@ def at_right_angles(main):
 
 
 def nearly_equal(main):
-    """Returns a pair of arrays whose vectors are equal in turn, or differ in the seventh bit of a component, or in the 20th."""
+    """Returns a case of two arrays whose vectors, in turn, are equal or differ in one component.
+
+    The relative differences are 2**-6 and 2**-20.
+    """
     first, second = main.given("data")[:2]
     value = main.values[first] * 2.0**-6
     turn = np.arange(value[..., 0].size).reshape(value.shape[:-1])[..., None] % 3
@@ -84,9 +96,9 @@ def nearly_equal(main):
 
 
 AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
-"""The argument that is 0 in a row so that its weights are equal, or "" where they are equal by themselves.
+"""For each function that can average: the argument that is 0 to make all weights equal; "" if none is needed.
 
-Rows that only add up or choose are among them, as they round no more.
+Functions that only sum or select tokens are included, because they round no more often than an average.
 """
 AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
 AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
@@ -98,7 +110,10 @@ AVERAGES |= {
 
 
 def averaging(main):
-    """Returns data between 1 and 2 under equal weights: sums of a few terms of one sign, and no other arithmetic."""
+    """Returns a case with data between 1 and 2 and equal weights, or None if the function does not only average.
+
+    Apart from its equal weights, the result is a sum of a few terms of one sign.
+    """
     if main.row.name not in AVERAGES:
         return None
     values = {key: _rounded(1 + np.abs(main.values[key]) % 1) for key in main.given("data", "parameter")}
@@ -111,9 +126,9 @@ def averaging(main):
 
 
 def exact(main):
-    """Returns small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
+    """Returns a case with vectors of at most one nonzero component, a small integer: ties, zeros and edges are exact.
 
-    A sum of products has a single nonzero term, so it is exact in every dtype and order.
+    Numeric arguments are 1. A sum of products has at most one nonzero term, so it is exact in every dtype and order.
     """
     rng, values = main.rng(" exact"), {}
     for key in main.given("data"):
@@ -126,9 +141,9 @@ def exact(main):
 
 
 def precise(main, dtype):
-    """Yields numbers with as many bits as the dtype holds: a way through a narrower one shows even where they are only copied.
+    """Yields cases whose numbers have so many bits that a conversion to a narrower dtype changes even copied numbers.
 
-    The others have no more bits than bfloat16 in narrow dtypes, and no more than float32 in float64.
+    In all other cases numbers have at most the 8 bits of bfloat16 in narrow dtypes, and those of float32 in float64.
     """
     title = f"numbers of all bits of {dtype}"
     if dtype == "float16":
@@ -140,7 +155,11 @@ def precise(main, dtype):
 
 
 def alternating(main):
-    """Returns weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
+    """Returns a case with weights of 1 and -1 in turn.
+
+    The weights of an even number of adjacent tokens sum to 0; those of an odd number, such as all 7 tokens of the mixed
+    batch, do not.
+    """
     shape, by_channel = main.values["weights"].shape, main.axes["weights"][-1] not in SEQUENCES
     signs = np.where(np.arange(shape[-2] if by_channel else shape[-1]) % 2, -1.0, 1.0)
     weights = np.broadcast_to(signs[:, None] if by_channel else signs, shape)
@@ -159,9 +178,9 @@ def of_tokens(main):
 
 
 def repeated(main):
-    """Returns tokens that equal the first one, and a last one far away: equal products, residuals of 0.
+    """Returns a case whose tokens all equal the first, except the last, which is far away: residuals are 0.
 
-    What rounding decides is not moved by small changes of the data: they are taken as exact.
+    The tokens are marked as exact, so that the sensitivity of results is measured without changes that break the ties.
     """
     values = {}
     for key, place in of_tokens(main):
@@ -175,13 +194,14 @@ def repeated(main):
 AWAY = 1000.0
 
 CHOOSING = frozenset({"semantic_match"})
-"""Rows that choose by the largest cosine: far from 0 all cosines are nearly 1, and rounding would choose."""
+"""Functions that select tokens by the largest cosine: far from 0 all cosines are nearly 1, and rounding decides."""
 
 
 def far_from_zero(main):
-    """Yields data 1000 away from 0, which a difference of squares loses.
+    """Yields cases with data 1000 away from 0, for which a difference of squares loses all digits.
 
-    Far from data that stay, a distance is rounded by itself: no implementation is better there.
+    All data are shifted together, because distances between shifted and other data are rounded in any implementation. A
+    query that is normalized first is also shifted by itself.
     """
     if main.row.name in CHOOSING or main.row.unit:
         return
@@ -194,7 +214,10 @@ def far_from_zero(main):
 
 
 def cancelling(main):
-    """Returns neighbouring tokens that nearly cancel, and features that do: sums far smaller than their terms."""
+    """Returns a case in which adjacent tokens nearly cancel, or adjacent features of arrays without tokens.
+
+    Sums are then far smaller than their terms.
+    """
     values = {}
     for key in main.given("data"):
         value, axes = main.values[key], main.axes[key]
@@ -220,13 +243,14 @@ TIED = frozenset(
         "maxsim_score_all_pairs",
     }
 )
-"""Rows with a maximum whose gradient ties share."""
+"""Functions of a maximum, whose gradient is shared by tied tokens."""
 
 
 def tied(main):
-    """Returns pairs of equal tokens, and a negative scale: exactly two tokens share each maximum.
+    """Returns a case with pairs of equal tokens and a negative scale, so that exactly two tokens share each maximum.
 
-    There the even share is what central differences measure, as they do half of a slope at a hinge.
+    Losses with a margin get hinges at 0; other functions get no case, and the result is None. Central differences then
+    measure an equal share of the gradient for both tokens, and half of the slope at a hinge.
     """
     values = {}
     if main.row.name in TIED:

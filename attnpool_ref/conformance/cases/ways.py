@@ -1,4 +1,4 @@
-"""Configurations of a call: the arguments that are given, and the options."""
+"""Configurations of a call: which optional arguments are given, and the values of options."""
 
 import attnpool_ref
 from attnpool_ref import contract
@@ -34,7 +34,7 @@ def configurations(row):
         elif allowed == "flag" and key not in flags and row.takes(key, True):
             value = not _is_on(row, key)
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
-        elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
+        elif allowed == "flag" and key not in defaults:  # on by default, as the arguments that need the flag require
             yield (
                 f"{key}=False",
                 masks + [k for k in full if key not in _needed(row, k)],
@@ -46,17 +46,18 @@ def configurations(row):
     chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, argument in arguments.items():
         if key in chosen or (argument.lacks and argument.optional):
-            continue  # a rule, or an argument that is needed, says which of its shapes it has
+            continue  # a rule, or another argument, determines which of its shapes it has
         for i in range(1, len(argument.shapes)):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
 def ways_of(row, restrict=None):
-    """Yields the :func:`configurations` as far as the implementation takes them, each once.
+    """Yields the :func:`configurations`, reduced to what the implementation takes, without duplicates.
 
     Args:
-      row: the row.
-      restrict: from (names, options) to those that the implementation takes; None takes everything.
+      row: the function's row in the table.
+      restrict: a function from (names of optional arguments, options) to those that the implementation takes; None for
+        an implementation that takes everything.
     """
     seen = []
     for title, names, options in configurations(row):
@@ -68,12 +69,12 @@ def ways_of(row, restrict=None):
 
 
 def fullest_way(row, restrict=None):
-    """Returns the title of the way that gives most of what the implementation takes."""
+    """Returns the title of the configuration with the most arguments that the implementation takes."""
     return "fullest" if "fullest" in [title for title, *_ in ways_of(row, restrict)] else "smallest"
 
 
 def single_ways(row):
-    """Yields configurations with single arguments, without masks, with other axes, and with other counts."""
+    """Yields further configurations: one optional argument by itself, no masks, other axes, and other counts."""
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
     for kind in (masks, lengths):
@@ -91,7 +92,7 @@ def single_ways(row):
                 chosen = defaults | _flags(row, full) | {key: value}
                 yield f"{key}={text_of(value)} without masks", legal(row, full, chosen), chosen
         elif allowed == "axis":
-            along = {"normalize": True} if "normalize" in row.options else {}  # what else would an axis be for
+            along = {"normalize": True} if "normalize" in row.options else {}  # without it the axis has no effect
             for axis in (1, -3, 0):
                 yield f"axis={axis}", masks, defaults | along | {key: axis}
         elif allowed in ("count", "positive"):
@@ -121,7 +122,7 @@ def _optional(row):
 
 
 def _flags(row, full):
-    """Returns the options that the arguments require."""
+    """Returns the flags that the arguments require, each as True."""
     rules = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
     return {rule.option: True for rule in rules if row.options.get(rule.option) == "flag"}
 
@@ -144,12 +145,12 @@ def _needed(row, key, among=None):
 
 
 def _turns_on(rule, key):
-    """Returns whether a rule says that shapes depend on an argument."""
+    """Returns whether a rule of the function makes shapes depend on the argument ``key``."""
     return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
 def _is_on(row, flag):
-    """Returns whether a flag is on by itself."""
+    """Returns whether a flag is on by default."""
     return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
 
 

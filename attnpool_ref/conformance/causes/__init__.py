@@ -1,11 +1,11 @@
-"""Causes of wrong answers: known mistakes that give the same answers.
+"""Causes of wrong results: known mistakes that give the same results.
 
 =====================================  =============================================================
 diagnosis                              the mistakes that explain what is wrong, dtype by dtype
-mistakes, mistakes_of_tokens           the known mistakes, each as the answer that it gives
+mistakes, mistakes_of_tokens           the known mistakes, each with a function that computes its result
 normalization                          a softmax in parts: scores, mask, weights, averaged values
-call                                   one call, and the definition for other arguments
-wrong_answers                          a wrong answer beside the right one, and what agrees with it
+call                                   one call, and the oracle's results for changed arguments
+wrong_answers                          a wrong result, compared with the right one and with those of mistakes
 =====================================  =============================================================
 """
 

@@ -1,4 +1,4 @@
-"""One call of a function, and the definition for other arguments."""
+"""One call of a function, and the oracle's results for changed arguments."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -13,10 +13,10 @@ from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 
 class Call:
-    """One call: its arguments in float64, and the oracle with some of them changed.
+    """One call: its arguments in float64, and the oracle's results if some of them are changed.
 
     Attributes:
-      got: the answer under test as a list of arrays, where there is one.
+      got: the implementation's result as a list of arrays, or None.
       masks: names of the masks that are given.
     """
 
@@ -34,7 +34,7 @@ class Call:
 
     @cached_property
     def exact(self):
-        """The exact result."""
+        """The oracle's result for the unchanged call."""
         return self.oracle()
 
     def real(self, key):
@@ -42,7 +42,10 @@ class Call:
         return np.asarray(self.values[key]).astype(bool)
 
     def normalization(self, softmax=True):
-        """Returns the :class:`Normalization` of the call, or None if it has none, or none by softmax if ``softmax`` is set."""
+        """Returns the :class:`Normalization` of the call, or None if it does not normalize weights.
+
+        With ``softmax`` it is also None if the call normalizes weights other than by a softmax.
+        """
         if not Normalization.is_of(self, softmax):
             return None
         if self._normalization is None:
@@ -58,7 +61,7 @@ class Call:
 
     @cached_property
     def empty(self):
-        """Zeros due to fully masked rows or empty sequences, marked in a boolean array for each output; or None."""
+        """For each output a boolean array that marks zeros due to fully masked rows or empty sequences; or None."""
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:
@@ -71,7 +74,7 @@ class Call:
 
 
 def _with_defaults(row, values):
-    """Returns the arguments, and the default of each number that the call leaves away."""
+    """Returns the arguments, with the default of each numeric argument that the call omits."""
     parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
     left = [key for key, value in values.items() if value is None and key in numbers]
@@ -79,7 +82,7 @@ def _with_defaults(row, values):
 
 
 def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark vectors which are 0 in the answer and in that for other data."""
+    """Returns boolean arrays that mark the vectors that are 0 in both results, which belong to different data."""
     return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 

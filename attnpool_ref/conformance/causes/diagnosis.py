@@ -15,10 +15,10 @@ from attnpool_ref.conformance.checks import hazards
 from attnpool_ref.conformance.report import BROKEN, HELD
 
 TRIED = 12
-"""Number of wrong and of right cases of a dtype that are compared with the mistakes."""
+"""Largest number of wrong cases, and of right cases, of a dtype that are compared with the mistakes."""
 
 FINITE = 1e10
-"""A number in padding whose square every dtype but float16 holds, and beside which -1e9 is small."""
+"""A number in padding that is large compared with -1e9, and whose square every dtype except float16 can hold."""
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
@@ -32,8 +32,8 @@ class Cause:
     """One cause, with the numbers of cases that it explains.
 
     Attributes:
-      words: the mistake in words, the same whatever was judged.
-      numbers: the numbers in the mistake, such as -1e9.
+      words: the mistake in words, which do not depend on the options of the judge.
+      numbers: the numbers in the mistake, as text, such as "-1e9".
       counts: for each dtype (the wrong cases that it explains, all wrong cases).
     """
 
@@ -43,7 +43,7 @@ class Cause:
 
     @property
     def evidence(self):
-        """The numbers, the counts and the dtypes, in one line."""
+        """The numbers, the counts and the dtypes, in one line of text."""
         counts = {}
         for dtype, (explained, wrong) in self.counts.items():
             counts.setdefault("" if explained == wrong else f"{explained} of {wrong} wrong cases in ", []).append(dtype)
@@ -54,7 +54,7 @@ class Cause:
 
 
 def _range(numbers):
-    """Returns one number, two, or the first and the last of many."""
+    """Returns numbers as one text: both of two, the first and the last of more."""
     return " or ".join(numbers) if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
 
 
@@ -62,7 +62,7 @@ def diagnose(evidence, promises):
     """Returns the known causes of the wrong results, the one that explains values first.
 
     Args:
-      evidence: for each dtype the subject and its wrong and right cases.
+      evidence: for each dtype an ``Evidence`` of :mod:`~attnpool_ref.conformance.running.rows`: wrong and right cases.
       promises: the results of all guarantees.
 
     Returns:
@@ -88,7 +88,10 @@ def diagnose(evidence, promises):
 
 
 def _of_values(judged):
-    """Returns (causes of wrong values, causes in the precision), by their words; mistakes found in wide dtypes come first."""
+    """Returns (causes of wrong values, causes of low precision), each by their words.
+
+    In float16 and bfloat16, the mistakes that were found in float32 and float64 are tried first.
+    """
     values, precision = {}, {}
     wide = [each for each in judged if not each.subject.is_narrow]
     for each in wide:
@@ -112,11 +115,11 @@ class _InOneDtype:
     """Wrong results in one dtype, and their causes.
 
     Attributes:
-      of_real: the answers that are wrong where something is real.
-      of_empty: those that are wrong where nothing is.
-      mistakes: those with the words of the cause of ``of_real``.
-      named: the mistakes that wide dtypes show, where this one is narrow.
-      is_unknown: whether values are wrong and have no cause.
+      of_real: the results that are wrong outside of fully masked rows.
+      of_empty: the results that are wrong in fully masked rows.
+      mistakes: the known mistakes, all in the same words, that explain ``of_real``.
+      named: if this dtype is narrow, the mistakes that were found in float32 and float64.
+      is_unknown: whether values are wrong and no known mistake explains them.
     """
 
     def __init__(self, evidence):
@@ -133,15 +136,18 @@ class _InOneDtype:
 
     @property
     def hides_its_cause(self):
-        """Whether an unknown mistake changes a mixed batch: other deviations may follow from it."""
+        """Whether a mixed batch (examples with different masks) is wrong for an unknown reason.
+
+        Other deviations may then have the same reason.
+        """
         return self.is_unknown and any(answer.is_main for answer in self.of_real)
 
     def explain(self, found, only=None):
-        """Adds to ``found`` the mistakes that explain the values.
+        """Adds to ``found`` the mistakes that explain the values outside of fully masked rows.
 
         Args:
           found: causes by their words.
-          only: words of the mistakes that are tried; None tries all, those found before first.
+          only: words of the mistakes that are tried; None tries all, those in ``found`` first.
         """
         known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle)) if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
@@ -163,7 +169,7 @@ class _InOneDtype:
         return best
 
     def _gain(self, mistake):
-        """Returns the number of cases that a mistake explains less those that contradict it; at least 0.
+        """Returns the number of cases that a mistake explains minus the number that contradict it; at least 0.
 
         It is 0 unless the mistake explains most of the wrong values. It is also 0 if a mixed batch contradicts it, or
         any case contradicts a ``whole`` mistake.
@@ -179,7 +185,11 @@ class _InOneDtype:
         return 0 if against and mistake.whole else max(explained - against, 0)
 
     def explain_coarsely(self, found, precision, named, words):
-        """Adds to ``precision`` that results are right, or those of a mistake, up to rounding in a narrower dtype."""
+        """Explains wrong results by rounding in a narrower dtype.
+
+        Results that are right up to such rounding add the cause ``words`` to ``precision``. Results that equal those of
+        a mistake in ``named`` up to such rounding count for this mistake in ``found``.
+        """
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]
         right = []
@@ -195,21 +205,24 @@ class _InOneDtype:
             self.is_unknown = False
 
     def explain_empty(self, found):
-        """Adds the result in fully masked rows, unless a mistake in the values explains it."""
+        """Adds to ``found`` the mistake in fully masked rows, unless one that explains the values explains them."""
         left = self._left_empty(lambda answer: not answer.is_of_length_0)
         best, explained = self._best_of_empty(left, found)
         if best:
             self._add(found, best, explained, len(left))
 
     def explain_length_0(self, known, found):
-        """Adds to ``found`` that NaN is returned at length 0, unless it is ``known`` for all fully masked rows."""
+        """Adds to ``found`` that the result is NaN at length 0, unless NaN is ``known`` for all fully masked rows."""
         left = self._left_empty(lambda answer: answer.is_of_length_0)
         best, explained = self._best_of_empty(left, known)
         if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
             self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
 
     def _best_of_empty(self, left, found):
-        """Returns (mistakes in the same words, the number of cases that they explain): the most, and more than half."""
+        """Returns the mistakes, all in the same words, that explain the most cases, and the number of these cases.
+
+        There are none if no mistake explains more than half of the cases.
+        """
         best, most = [], len(left) // 2
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
         for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
@@ -228,7 +241,7 @@ class _InOneDtype:
     def _add(self, found, fitting, explained, wrong):
         cause = found.setdefault(fitting[0].words, Cause(fitting[0].words))
         numbers = list(dict.fromkeys(mistake.number for mistake in fitting))
-        numbers = numbers if all(numbers) else []  # one without a number explains it as well
+        numbers = numbers if all(numbers) else []  # a mistake without a number explains the same results
         cause.numbers = [number for number in cause.numbers if number in numbers] or cause.numbers or numbers
         cause.counts[self.dtype] = explained, wrong
 
@@ -243,7 +256,7 @@ class _InOneDtype:
         finite = 64.0 if self.dtype == "float16" else FINITE
         try:
             spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
-        except Exception:  # the guarantee about padding reports it
+        except Exception:  # the guarantee about padding reports the error
             return False
         reached = False
         for real, before, after, with_number in zip(clean.real, clean.got, spoiled, same, strict=True):
@@ -254,24 +267,24 @@ class _InOneDtype:
 
 
 def _spread(cases):
-    """Returns at most :data:`TRIED` cases, evenly from all."""
+    """Returns at most :data:`TRIED` cases, evenly spaced among all."""
     count = min(len(cases), TRIED)
     return [cases[i * len(cases) // count] for i in range(count)]
 
 
 def _of_products(judged):
-    """Returns the cause that padding is multiplied by 0, where it is."""
+    """Returns a list with the cause that padding is multiplied by 0; an empty one if no dtype shows it."""
     found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
     if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
-        return []  # what it takes for a large number may be no product elsewhere
+        return []  # in float16 the number in padding is only 64, which does not exclude other causes
     return [Cause(PRODUCT, counts=found)] if found else []
 
 
 def _of_padding(promises, poisons):
-    """Returns the cause of right results that change with values in padding, also of gradients."""
+    """Returns a list with the cause of results or gradients that are right but change with values in padding."""
     kept = [promises[f"{name} in padding"] for name in poisons]
     if not any(each.status == BROKEN and not each.follows_from for each in kept):
-        return []  # such as where every call raises
+        return []  # nothing is broken, or another guarantee explains it, as when every call raises an error
     dtypes = {failure.dtype: (1, 1) for each in kept for failure in each.failures}
     by_nan, by_number = (promises[f"{name} in padding"].status for name in ("NaN", "1e30"))
     return [Cause(PRODUCT if by_nan == BROKEN and by_number == HELD else READS, counts=dtypes)]

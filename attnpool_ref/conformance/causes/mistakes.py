@@ -1,7 +1,7 @@
-"""Known mistakes, each as the result that it gives: the definition with other arguments or options.
+"""Known mistakes, each with a function that computes its result: the definition with changed arguments or options.
 
-Each is derived from the row, and exists for every row in which it is possible. Mistakes about weights change a part of
-the normalization: scores, mask, weights, or averaged values.
+They are derived from a function's row in the table, for each function in which they are possible. Mistakes about
+weights change a part of the normalization: scores, mask, weights, or averaged values.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +18,15 @@ from attnpool_ref.table.language import Needs
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake in words, and its answer: from a :class:`~attnpool_ref.conformance.causes.call.Call` to a list of arrays, or None where it has none.
+    """A known mistake: its description, and its result for a call.
 
-    Mistakes with the same words are named once; ``number`` is the number that each of them has. A ``whole`` one has to
-    explain all that is wrong: it is about one argument, and others may do the same to some of the cases.
+    Attributes:
+      words: the description. Mistakes with the same words are one cause in a report.
+      answer: a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to the wrong result, a list of
+        arrays; to None if the mistake is not possible in the call.
+      number: the number in the mistake as text, such as "-1e9", or "".
+      whole: whether a single case that contradicts the mistake excludes it. This holds for mistakes about one argument,
+        because another mistake may give the same results in some of the cases.
     """
 
     words: str
@@ -35,7 +40,7 @@ class Mistake:
 
 
 def _masks(change, silent=False):
-    """Returns a mistake with other masks; ``silent`` excludes calls without masks."""
+    """Returns a mistake that changes all masks; ``silent`` excludes calls without masks."""
 
     def answer(call):
         if not call.masks:
@@ -64,11 +69,11 @@ def _swapped_masks(first, second):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The softmax, taken apart
+# Parts of the softmax
 
 
 def _softmax(change):
-    """Returns a mistake about a softmax: ``change(normalization)`` gives its weights."""
+    """Returns a mistake about a softmax: ``change(normalization)`` returns its wrong weights."""
 
     def answer(call):
         normalization = call.normalization()
@@ -96,7 +101,7 @@ def _added(number):
 
 
 def _least(a):
-    """Returns the least number of the dtype that is computed in."""
+    """Returns the most negative number of the dtype that the softmax is computed in: float64 or float32."""
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
@@ -116,7 +121,7 @@ def _not_normalized_again(call):
 
 
 def _multiplied(only_real):
-    """Returns scores times mask; ``only_real`` leaves out the weights of padding."""
+    """Returns a mistake that multiplies scores by the mask; ``only_real`` also sets the weights of padding to 0."""
 
     def answer(call):
         normalization = call.normalization(softmax=False)
@@ -136,7 +141,7 @@ def _multiplied(only_real):
 def _over_the_other_axis(call):
     normalization = (
         Normalization(call) if call.masks and call.normalization() else None
-    )  # of its own, as its axis changes
+    )  # not the cached one, because its axis is changed below
     if (
         normalization is None
         or normalization.scores.ndim < 2
@@ -149,7 +154,7 @@ def _over_the_other_axis(call):
 
 
 def _where_nothing_is_real(weights_of):
-    """Returns the right weights, and others in fully masked rows."""
+    """Returns a function that computes the right weights, but ``weights_of`` in fully masked rows."""
 
     def weights(a):
         nothing = ~np.any(a.real, a.axis, keepdims=True)
@@ -209,7 +214,7 @@ def _results_swapped(call):
 
 
 def _scaled(power):
-    """Returns scores times a power of the width in place of 1/sqrt(d)."""
+    """Returns a mistake that multiplies scores by ``d**power`` in place of 1/sqrt(d), where d is the width."""
 
     def answer(call):
         name, values = call.row.name, call.values
@@ -227,7 +232,7 @@ def _scaled(power):
 
 
 def _norms(norm):
-    """Returns unit vectors by another norm, which is made from the right one."""
+    """Returns a mistake that divides vectors by ``norm(n)`` in place of their norm n."""
 
     def answer(call):
         def unit(x, axis=-1):
@@ -244,7 +249,7 @@ def _norms(norm):
 
 
 def _of_narrow_squares(norm):
-    """Returns a norm whose square is a float32; 0 is replaced by 1."""
+    """Returns the norm computed from its square in float32, which may overflow or vanish; a square of 0 gives 1."""
     square = np.float32(norm * norm)
     return np.where(square == 0, 1, np.sqrt(square))
 
@@ -266,11 +271,11 @@ FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dt
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
-    """Yields the mistakes that are possible in a row, the most specific first."""
+    """Yields the mistakes that are possible in a function, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
-        for silent in (False, True):  # a function may invert the mask of ones that it makes itself
+        for silent in (False, True):  # a function may also invert its default mask of ones
             yield Mistake(INVERTED, _masks(np.logical_not, silent))
         yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
         if len(masks) > 1:
@@ -331,7 +336,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
-    """Yields the mistakes that show only in fully masked rows: their results are right elsewhere."""
+    """Yields the mistakes whose results are wrong only in fully masked rows."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
     yield Mistake(NAN, of_tokens.where_empty(np.nan))
     for value in (-np.inf, np.inf):

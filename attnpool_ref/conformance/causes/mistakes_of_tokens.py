@@ -1,6 +1,7 @@
-"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and what is returned in fully masked rows.
+"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and results in fully masked rows.
 
-Each function takes an :class:`~attnpool_ref.conformance.causes.call.Call` and returns an answer, a list of arrays, or None.
+A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
+to None if it is not possible in the call. Functions with a number as their argument return such a mistake.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ SPREADS = frozenset({"std_pooling", "statistics_pooling"})
 
 
 def where_empty(value):
-    """Returns the right answer, and ``value`` in fully masked rows."""
+    """Returns the mistake whose result is right, except for ``value`` in fully masked rows."""
 
     def answer(call):
         if call.empty is None or any(output.dtype == bool for output in call.exact):
@@ -24,7 +25,7 @@ def where_empty(value):
 
 
 def reading_all_where_empty(call):
-    """Returns the definition without a mask in fully masked rows."""
+    """Returns the right result, except in fully masked rows: there it is that of the definition without a mask."""
     if not call.masks or call.empty is None:
         return None
     bare = call.oracle(**{key: np.ones_like(call.real(key)) for key in call.masks})
@@ -40,7 +41,7 @@ def _weights_of_means(call):
 
 
 def over_the_padded_length(call):
-    """Returns the sum of the real tokens, divided by the number of all."""
+    """Returns the sum of the real tokens, divided by the number (or the weights) of all tokens."""
     weights = _weights_of_means(call)
     if weights is None:
         return None
@@ -54,7 +55,7 @@ def _sum_of_real(call, weights):
 
 
 def _like(factor, output):
-    """Returns a factor of each example, [...] or (), beside vectors."""
+    """Returns a factor of each example, [...] or (), in a shape that multiplies the vectors of ``output``."""
     return np.broadcast_to(factor, output.shape[:-1])[..., None]
 
 
@@ -68,7 +69,7 @@ def counting_the_masked(call):
 
 
 def epsilon_beside_the_count(number):
-    """Returns a mean whose divisor is larger by a number."""
+    """Returns the mistake of a mean whose divisor is too large by ``number``."""
 
     def answer(call):
         weights = _weights_of_means(call)
@@ -83,7 +84,10 @@ def epsilon_beside_the_count(number):
 
 
 def filled_maximum(number):
-    """Returns the maximum (or minimum) of all tokens, after padding was replaced by a number; None is the dtype's least."""
+    """Returns the mistake of a maximum (or minimum) in which padding is replaced by ``number``.
+
+    None stands for the most negative number of the dtype; for a minimum the sign is reversed.
+    """
 
     def answer(call):
         sign = MAXIMA.get(call.row.name)
@@ -98,7 +102,7 @@ def filled_maximum(number):
 
 
 def last_by_count(call):
-    """Returns the token at the number of real tokens minus 1; Python's index -1 where there is none."""
+    """Returns the token at index (number of real tokens - 1); in a fully masked row that is the last token."""
     if call.row.name not in ENDS or not call.masks or not call.case.sizes["L"]:
         return None
     real = call.real("mask")

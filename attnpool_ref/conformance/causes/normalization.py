@@ -1,4 +1,4 @@
-"""Normalization under a mask in parts: scores, mask, weights, averaged values."""
+"""Normalization under a mask in its parts: scores, mask, weights, averaged values."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ VALUES = {
     "attention_pooling": "x",
     "code_wise_attention": "context",
 }
-"""Rows whose weights are normalized under one mask, and the averaged argument; "" for the weights themselves."""
+"""For each function that normalizes weights under one mask: the argument that it averages; "" if it averages none."""
 
 KEYS = {"code_wise_attention": "context_mask"}
 
@@ -32,7 +32,7 @@ def _dot(v):
 
 
 def _of_pooling(v):
-    """Returns the scores of tokens under one query; without one, under the mean of the real tokens."""
+    """Returns the scores of attention pooling; the query is by default the mean of the real tokens."""
     query, key = v["query"], v["x"]
     if query is None:
         query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
@@ -62,7 +62,7 @@ SCORES = {
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
     "attention_pooling": _of_pooling,
 }
-"""Scores of a row, if they are more than the logarithm of its weights."""
+"""For each function the scores, from its arguments; for other functions, the logarithms of the weights are used."""
 
 
 class Normalization:
@@ -84,26 +84,26 @@ class Normalization:
         if call.values.get("lengths") is not None:
             if call.row.arguments["lengths"].kind == "lengths":
                 return drawing.full_mask(call.case, self.key)[0]
-            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
+            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # tokens within the lengths have a weight
         return True if call.values.get(self.key) is None else call.real(self.key)
 
     @staticmethod
     def is_of(call, softmax=True):
-        """Returns whether a call normalizes weights, by a softmax where one is needed."""
+        """Returns whether a call normalizes weights; with ``softmax``, whether it does so by a softmax."""
         options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
         plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
         return bool(name in VALUES and (plain or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
-        """Returns the softmax of all scores."""
+        """Returns the softmax of all scores, padding included; ``epsilon`` is added to the denominator."""
         with np.errstate(all="ignore"):
             top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
 
     def answer(self, weights):
-        """Returns the row's results with these weights."""
+        """Returns the function's results with these weights."""
         call = self.call
         if not VALUES[call.row.name]:
             return [weights]

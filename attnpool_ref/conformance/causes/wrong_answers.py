@@ -1,4 +1,4 @@
-"""Comparison of a wrong result with the right one, in parts: valid tokens, fully masked rows, precision."""
+"""Comparison of a result with the right one and with those of mistakes: real tokens, fully masked rows, precision."""
 
 from functools import cached_property
 
@@ -11,18 +11,18 @@ from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.definition import in_the_right_dtype
 
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
-"""The three relations of a known mistake to a case."""
+"""The relations of a known mistake to a case: it says nothing, explains the wrong result, or is contradicted."""
 
 _LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
-"""Numbers beyond which the answer of a mistake is infinite in the dtype."""
+"""For each dtype its largest finite number; larger results of a mistake are infinite there."""
 
 
 class WrongAnswer:
     """Result for one case, and its comparisons with known mistakes.
 
     Attributes:
-      call: the call.
-      got: the answer as a list of arrays of the right dtype.
+      call: the :class:`Call` of the case.
+      got: the result as a list of arrays of the right dtype; None if it is right.
     """
 
     def __init__(self, subject, case, weights, got):
@@ -32,10 +32,10 @@ class WrongAnswer:
 
     @classmethod
     def of(cls, subject, case, weights):
-        """Returns the result of the function under test, or None if it cannot be compared."""
+        """Returns the implementation's result for a case, or None if it cannot be compared."""
         try:
             got = subject.outputs(case, weights)
-        except Exception:  # the guarantee "an answer" reports it
+        except Exception:  # the guarantee "an answer" reports the error
             return None
         exact = subject.exact(case, weights)
         if len(got) != len(exact) or any(g.shape != e.shape for g, e in zip(got, exact, strict=True)):
@@ -45,10 +45,10 @@ class WrongAnswer:
 
     @classmethod
     def right(cls, subject, case, weights):
-        """Returns a case with a right result: the exact one."""
+        """Returns the object for a case whose result is right."""
         return cls(subject, case, weights, None)
 
-    # Parts of an answer, as boolean arrays
+    # Parts of a result, as boolean arrays
 
     @cached_property
     def everywhere(self):
@@ -63,7 +63,7 @@ class WrongAnswer:
 
     @cached_property
     def real(self):
-        """Boolean arrays that mark the other elements."""
+        """Boolean arrays that mark the elements that are not ``empty``."""
         return [~place for place in self.empty]
 
     @cached_property
@@ -78,18 +78,24 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the case is a mixed batch of ordinary numbers: others may show another mistake as well."""
+        """Whether the case is a mixed batch (examples with different masks) of ordinary numbers.
+
+        Other cases may show further mistakes.
+        """
         return ", " not in self.call.case.title
 
     @property
     def is_of_length_0(self):
-        """Whether there are no tokens."""
+        """Whether the case has a token axis of size 0."""
         return any(self.call.case.sizes.get(axis) == 0 for axis in SEQUENCES)
 
     # Comparisons
 
     def equals(self, answer, places, loose=False):
-        """Returns whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
+        """Returns whether ``answer`` equals this result at ``places``, up to rounding.
+
+        With ``loose`` the rounding may be that of a narrower dtype: float32 in float64, else the dtype itself.
+        """
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False
         got = self.call.exact if self.got is None else self.got
@@ -98,7 +104,7 @@ class WrongAnswer:
         if self.got is None:
             got = in_the_right_dtype(self.subject, self.call.exact, got)
         sensitive = self.subject.sensitivities(self.call.case, self.call.return_weights)
-        # The right answer may be 0 where this one is not, and does not move there.
+        # Sensitivities are those of the right result, which may be 0 where this one is not: the largest is used.
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
             return self._coarsely(got, want, moved)
@@ -107,7 +113,7 @@ class WrongAnswer:
         return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
-        """Returns whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
+        """Returns whether an element is off by more than the largest allowed error, which saves a full comparison."""
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
         case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
@@ -138,15 +144,15 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake):
-        """Returns a mistake's answer to the same call, or None."""
+        """Returns a mistake's result for the same call, or None."""
         return self._kept(mistake, self.call, "answer")
 
     def _kept(self, mistake, call, what):
         key = (id(mistake), what)
         if key not in self._answers:
             try:
-                self._answers[key] = mistake, mistake.answer(call)  # the mistake stays alive, and so does its id
-            except ValueError:  # it is no legal call
+                self._answers[key] = mistake, mistake.answer(call)  # with the mistake, to reserve its id
+            except ValueError:  # the changed call is not legal
                 self._answers[key] = mistake, None
         return self._answers[key][1]
 
@@ -177,7 +183,7 @@ class WrongAnswer:
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Returns whether a mistake's answer is this one in fully masked rows."""
+        """Returns whether a mistake's result equals this one in fully masked rows."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

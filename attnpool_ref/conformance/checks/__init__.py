@@ -1,9 +1,10 @@
-"""All checks on one screen: the guarantee that each is about, its function, and when it applies.
+"""Table of all checks: the guarantee that each one tests, its function, and the cases to which it applies.
 
 A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation in one dtype),
 a case and its :class:`~attnpool_ref.conformance.checks.situation.Situation`, and returns a
-:class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if the case has no bearing on it.
-:data:`~attnpool_ref.conformance.report.promises.PROMISES` says what each guarantee means and what a broken one explains.
+:class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
+:data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, and which others explain its
+failure.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ __all__ = ["AGREEMENT", "BAD_INPUT", "CHECKS", "WITH_OWN_CASES", "Check", "Situa
 
 @dataclass(frozen=True)
 class Check:
-    """A check: ``run`` is its function, and ``applies`` says whether it is called."""
+    """A check: ``run`` is its function, and ``applies`` returns whether it is called."""
 
     run: Callable[..., Any]
     applies: Callable[..., bool]
@@ -69,5 +70,5 @@ WITH_OWN_CASES = {
 }
 """Checks of an implementation in one dtype, which draw their own cases; ``applies(scope, dtype, gradients)``."""
 
-BAD_INPUT = Check(bad_input.refusals_of, lambda scope: scope.refusals)  # bad input refused, once for a function
+BAD_INPUT = Check(bad_input.refusals_of, lambda scope: scope.refusals)  # "bad input refused", once per function
 # fmt: on

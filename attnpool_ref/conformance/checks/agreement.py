@@ -1,6 +1,6 @@
 """Comparison of results with the oracle.
 
-Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation for one row, in one
+A check gets one :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation of one function, in one
 dtype) and one case, and returns None or a :class:`Finding`.
 """
 
@@ -15,11 +15,19 @@ from attnpool_ref.conformance.checks import tolerances
 
 @dataclass
 class Finding:
-    """Result of one check: errors in units of epsilon, and a message if it failed.
+    """Result of one check: its error in units of the dtype's epsilon, and a message if the check failed.
 
-    ``aspect`` names the part of a comparison that failed: "values", "weights", "shape" or "dtype". ``with_weights``
-    says whether the call returned weights. ``note`` is a remark about something that breaks no guarantee. An
-    ``excused`` finding neither confirms nor breaks its guarantee. ``hint`` is a clause for the end of the message.
+    Attributes:
+      check: the check's name or the name of the guarantee that it tests.
+      case: the case.
+      error: the error of the element that is worst compared with its allowed error.
+      allowed: the allowed error of this element.
+      message: the actual and the needed result if the check failed, else "".
+      aspect: the part of a comparison that failed: "values", "weights", "shape" or "dtype".
+      with_weights: whether the call returned weights.
+      note: a remark about a deviation that breaks no guarantee.
+      excused: whether the finding neither confirms nor breaks its guarantee.
+      hint: a clause for the end of the message.
     """
 
     check: str
@@ -35,7 +43,7 @@ class Finding:
 
 
 BOUNDED_TERMS = frozenset({"tanh_sum_score", *table.in_all_layouts("gated_sum_pooling")})
-"""Rows with sums of bounded terms, which may cancel although no change of the inputs moves them."""
+"""Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
 
 def agreement(subject, case, return_weights=False, got=None):
@@ -50,16 +58,16 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 
     Args:
       subject: the implementation under test.
-      case: the case of the answer ``want``.
+      case: the case whose result is ``want``.
       check: the check's name.
-      got: results.
-      want: results for other arguments that should be the same.
+      got: results for changed arguments.
+      want: results for ``case``, which should be the same.
       return_weights: whether the weights are among them.
       view: selects the compared part of an output, from its index and its array.
     """
     sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
     if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
-        return Finding(check, case)  # its shapes are wrong, which agreement says
+        return Finding(check, case)  # wrong shapes are a finding of the comparison with the oracle
     want = [w if w.dtype.kind in "bi" else w.astype(np.float64) for w in want]
     return compare(subject, case, check, got, want, return_weights, sensitive, 2)
 
@@ -77,7 +85,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
     finding = Finding(check, case)
     overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
     if case.row.family == "decomposition" and subject.is_held_to_rounding_alone():
-        overall = max(overall, case.largest())  # what is left of a vector is a difference, rounded as the vector is
+        overall = max(overall, case.largest())  # a residual is a difference, with the rounding error of the vector
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
         aspect = "weights" if i >= len(subject.row.results) else "values"
@@ -93,7 +101,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         g = g.astype(np.float64)
         most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
         if own != "float64":
-            w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # what the dtype makes of it
+            w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # too large for the dtype
         odd = ~np.isfinite(w)
         if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
             return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
@@ -114,7 +122,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
-    """Returns the finding, or the element of an array that is nearer to its limit, or beyond it."""
+    """Returns ``finding``, or a worse one: about the element of ``error`` that is largest relative to ``allowed``."""
     if not error.size:
         return finding
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
@@ -124,7 +132,10 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
 
 
 def worse(finding, error, allowed, message, aspect="values"):
-    """Returns the finding that is nearer to its limit, or beyond it; ``message`` is called where it is."""
+    """Returns ``finding``, or one with this error if it is larger relative to the allowed error.
+
+    ``message`` is a function, which is called only if the error is not allowed.
+    """
     ratio = error / allowed if allowed else (np.inf if error else 0)
     before = finding.error / finding.allowed if finding.allowed else (np.inf if finding.error else -1)
     if ratio <= before:
@@ -144,6 +155,6 @@ def _message(name, got, want, place):
 
 
 def brief(array):
-    """Returns an array as a message shows it."""
+    """Returns an array as text for a message, with the middle of long axes left out."""
     text = np.array2string(np.asarray(array), precision=6, threshold=12, edgeitems=3, separator=", ")
     return text if len(text) < 400 else text[:400] + " ..."

@@ -1,7 +1,8 @@
-"""Bad input, derived from a row: each call differs from a legal one in one respect, and must raise an error.
+"""Bad input, derived from a function's row in the table: each call differs from a legal one in one respect.
 
-What is no array of numbers at all is a TypeError, any other disagreement a ValueError (the contract, lines 1 and 18).
-Values of masks and lengths are read on the host alone: they are given as NumPy arrays to functions of JAX arrays.
+The call must raise an error: a TypeError for an argument that is not an array of numbers, a ValueError for any other
+bad argument (sections 1 and 18 of ``docs/contract.md``). Functions of JAX arrays check the values of masks and lengths
+only if these are NumPy arrays, so such bad values are given as NumPy arrays.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, te
 
 BATCH = (3,)
 SIZE = 2
-"""Size of every axis: enough for a call that raises an error."""
+"""Size of every axis; a call that raises an error needs no more."""
 
 
 WITH_LENGTHS = "with lengths"
@@ -29,11 +30,11 @@ class Refusal:
     """One call that must raise an error.
 
     Attributes:
-      title: the mistake in the call.
+      title: the description of the bad argument.
       error: the exception that must be raised.
-      values: the arguments that are passed, by the row's names.
+      values: the arguments that are passed, by the function's names.
       as_it_is: names of arguments that are passed unchanged, not as arrays of the implementation's family.
-      more: an argument that the function does not have.
+      more: names of passed arguments that the function does not have.
     """
 
     title: str
@@ -72,7 +73,7 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """Returns a small legal case with data of 1 and all tokens real; None if the implementation does not take it."""
+    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it."""
     row = subject.row
     names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
     names, options = subject.calling.restrict(names, options)
@@ -90,7 +91,7 @@ def _drawn(subject, title, sizes=None):
 
 
 class _Call:
-    """A legal call, and calls like it that must raise an error."""
+    """A legal call, and variants of it that must raise an error."""
 
     def __init__(self, subject, case):
         self.subject, self.case, self.row, self.form = subject, case, subject.row, subject.candidate.mask_form
@@ -188,14 +189,14 @@ class _Call:
     def _of_index(self, key, value):
         here = (
             frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()
-        )  # the mask says which are read
+        )  # whether a value is read depends on the mask, so all arrays must be on the host
         for title, end in (("is negative", -1), ("is beyond `max_length`", self.values["max_length"])):
             yield Refusal(f"`{key}` {title}", ValueError, self.values | {key: np.full_like(value, end)}, here)
         yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
         yield self._with(f"`{key}` has one column more", ValueError, key, longer(value, -1))
 
     def _meets_others(self, key):
-        """Returns whether another argument has the batch axes as well."""
+        """Returns whether the argument and another one have batch axes."""
         others = [k for k in self.case.given("data") if k != key and k in self.values]
         return any("..." in self.case.axes[k] for k in others) and "..." in self.case.axes[key]
 
@@ -205,7 +206,7 @@ class _Call:
         return [None] * (value.ndim - len(own)) + own
 
     def _known_elsewhere(self, key, axis):
-        """Returns whether other arrays give the size of an axis, and the rank identifies it."""
+        """Returns whether other arguments determine the size of an axis, so that another size is an error."""
         if self.form == "segments" or self.row.arguments[key].shapes == (("...",),):
             return False
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
@@ -220,7 +221,7 @@ class _Call:
         return {same.get(symbol, symbol) for _, symbol in terms(axis)} <= others
 
     def of_options(self):
-        """Yields calls with values that an option does not have."""
+        """Yields calls with illegal values of options."""
         first = np.asarray(next(iter(self.values.values())))
         wrong = {
             "flag": ["yes", 2],
@@ -260,7 +261,7 @@ class _Call:
                 yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
-        """Returns feature axes of the call, one name for those that are the same."""
+        """Returns the feature axes that may not have size 0, one of several that must be equal."""
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
         legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
         return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]

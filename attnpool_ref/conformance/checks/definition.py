@@ -22,11 +22,14 @@ PROMISE_OF = {
     "mixed": "mixed dtypes",
     "integers": promises.INTEGERS,
 }
-"""The guarantee that agreement with the definition is about, by kind of case; the main kinds are split further."""
+"""For each kind of case, the guarantee that is tested by comparison with the definition.
+
+In cases of kinds that are not listed, the comparison tests several guarantees.
+"""
 
 
 def agreement_by_guarantee(subject, case, situation, return_weights):
-    """Checks the results against the definition; returns a finding for each guarantee that they are about."""
+    """Checks the results against the definition; returns a finding for each guarantee that the comparison tests."""
     if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
         raise NotApplicable(f"{subject.adapter.name} arrays of several dtypes do not meet")
     if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
@@ -65,7 +68,7 @@ def _of_each_promise(subject, case, return_weights, got, found):
     if not return_weights:
         return [*judged, _named(found, values)]
     count, want = len(subject.row.results), subject.exact(case, True)
-    right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # each part beside the right other one
+    right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # to judge results and weights separately
     weights = agreement(subject, case, True, [*right[:count], *got[count:]])
     found = agreement(subject, case, True, [*got[:count], *right[count:]])
     return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
@@ -82,7 +85,7 @@ def _named(finding, promise):
 
 
 def in_the_right_dtype(subject, exact, got):
-    """Returns results of a wrong dtype, rounded to the right one; None where they are no floats."""
+    """Returns results of a wrong dtype, rounded to the right one; None if one is not numeric."""
     kept = []
     for output, want in zip(got, exact, strict=False):
         if want.dtype.kind == "f" and output.dtype.name != subject.dtype:
@@ -95,7 +98,7 @@ def in_the_right_dtype(subject, exact, got):
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
-    """Returns whether the results are right except where they must be 0 for any data."""
+    """Returns whether the results are right except where they must be 0 for any data, as in fully masked rows."""
     zeros = hazards.always_zero(subject, case, return_weights)
     mended = [np.where(zero, np.zeros((), g.dtype), g) for g, zero in zip(got, zeros, strict=True)]
     mended = [m.astype(g.dtype) for m, g in zip(mended, got, strict=True)]

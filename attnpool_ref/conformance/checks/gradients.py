@@ -1,4 +1,4 @@
-"""Gradients: in float64 compared with differences of the oracle, in other dtypes with float64, element by element."""
+"""Checks of gradients: in float64 against finite differences of the oracle, in other dtypes against float64."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 @dataclass
 class Derivatives:
-    """Reference derivatives of one case, from the oracle: of the sum of its outputs times :func:`cotangents_of`.
+    """Reference derivatives of one case: of the sum of the oracle's outputs times :func:`cotangents_of`.
 
     Attributes:
-      directions: for each floating argument a direction.
-      along: for each of them (derivative, uncertainty) along its direction.
-      moved: the change of the derivative under relative changes of the inputs.
-      total: the magnitude of the terms that may cancel in it.
+      directions: for each floating-point argument a random direction, an array of its shape.
+      along: for each such argument (derivative, uncertainty) along its direction.
+      moved: the sensitivity: the change of the derivative per relative change of the inputs.
+      total: the magnitude of the terms that may cancel in the derivative.
     """
 
     directions: dict
@@ -28,7 +28,7 @@ class Derivatives:
 
 
 def derivatives(subject, case, return_weights):
-    """Returns the :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
+    """Returns the :class:`Derivatives` of a case; dtypes for which a case has the same numbers share them."""
     key = (case.title, return_weights, "derivatives")
     if key not in subject.cache:
         subject.cache[key] = _differences(subject, case, return_weights)
@@ -44,7 +44,7 @@ def _differences(subject, case, return_weights):
         outputs = oracle_outputs(subject, values | arrays, case, return_weights)
         return float(sum(np.sum(c * o) for c, o in zip(cotangents, outputs, strict=True)))
 
-    # What cancels in a derivative does so among terms as large as the objective's own.
+    # Terms that cancel in a derivative are about as large as those of the objective.
     total = float(sum(np.sum(np.abs(c * w)) for c, w in zip(cotangents, exact, strict=True))) + sum(
         float(np.max(moves, initial=0)) * float(np.sum(np.abs(c)))
         for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
@@ -64,14 +64,15 @@ def _differences(subject, case, return_weights):
 
 
 def gradient(subject, case, return_weights=False, reference=None):
-    """Checks the implementation's gradients, which are exactly 0 at padding.
+    """Checks the implementation's gradients; at padding they must be exactly 0.
 
     Args:
       subject: the implementation under test.
       case: the case.
       return_weights: whether the call returns the weights.
-      reference: the implementation in float64, whose gradients are held to differences by themselves and then are the
-        measure of every element in other dtypes; None: differences of the oracle are, along a direction.
+      reference: the implementation in float64. Its own gradients are compared with finite differences of the oracle
+        along a random direction; in other dtypes each element is compared with its gradients. With None finite
+        differences are used in every dtype.
     """
     check = "gradient"
     if any(w.dtype.kind != "f" for w in subject.exact(case, return_weights)):
@@ -93,7 +94,7 @@ def gradient(subject, case, return_weights=False, reference=None):
 
 
 def _overflows(subject, case, return_weights, reference):
-    """Returns whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
+    """Returns whether an element of the gradient is too large for float16, as can happen if weights nearly cancel."""
     if subject.dtype != "float16":
         return False
     exact, _ = _in_float64(subject, case, return_weights, reference)
@@ -106,11 +107,11 @@ def _along_directions(subject, case, return_weights, found):
     reduced = subject.reduced_products()
     for key, direction in exact.directions.items():
         if key not in found:
-            continue  # a number whose gradient the framework cannot take
+            continue  # a number that the framework cannot differentiate
         product = found[key].astype(np.float64) * direction
         want, doubt = exact.along[key]
         got = float(np.sum(product))
-        size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element is rounded by itself
+        size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element of the gradient is rounded
         allowed = doubt + tolerances.allowed_error(
             size, exact.moved + exact.total, subject.terms(case), subject.dtype, reduced
         )
@@ -135,14 +136,14 @@ def _element_by_element(subject, case, return_weights, reference, found):
     nothing = tolerances.allowed_error(0.0, overall, subject.terms(case), "float64")
     for key, g in found.items():
         if key not in exact:
-            continue  # a number whose gradient the framework cannot take in float64
+            continue  # a number that the framework cannot differentiate in float64
         want = exact[key]
         size, g = np.abs(want), g.astype(np.float64)
         largest = float(np.max(size, initial=0))
         if largest <= nothing:
-            largest = overall  # it is rounding alone, as of a bias that a softmax takes no notice of
-        # What an argument's uses add to its gradient is as large as the gradient's largest element, and may cancel; in
-        # a narrow dtype two uses are rounded one by one.
+            largest = overall  # the gradient is only rounding error, like that of a bias that cancels in a softmax
+        # An argument that is used twice has two terms in its gradient. Both may be as large as the gradient's largest
+        # element, and they may cancel; in a narrow dtype each is rounded.
         moved = sensitive[key] + largest
         allowed = tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, subject.terms(case), dtype, reduced)
         if subject.is_narrow:
@@ -153,7 +154,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
 
 
 def _in_float64(subject, case, return_weights, reference):
-    """Returns (gradients, sensitivities) by argument: of the implementation in float64, on the numbers that the dtype holds."""
+    """Returns the implementation's (gradients, sensitivities) in float64, by argument, for the same inputs."""
     key = (case.title, return_weights, "gradients")
     if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
@@ -174,7 +175,7 @@ def _in_float64(subject, case, return_weights, reference):
 
 
 def cotangents_of(subject, case, return_weights):
-    """Returns one array for each output, exact in every dtype."""
+    """Returns a random cotangent for each output, with numbers that are exact in every dtype."""
     rng = case.rng(" cotangents")
     return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
 
@@ -188,7 +189,7 @@ def gradients(subject, case, situation):
 
 
 def finite_gradients(subject, case, situation):
-    """Checks that no gradient is NaN or infinite where scores are extreme, vectors are 0 or sizes far from 1."""
+    """Checks that no gradient is NaN or infinite where scores are extreme, vectors are 0 or numbers are far from 1."""
     return_weights = situation.gradients_with_weights
     cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
     for key, g in subject.gradients(case, cotangents, return_weights).items():

@@ -1,6 +1,6 @@
-"""Hazards: values in padding, fully masked rows, other examples in the batch, NaN at a real token, many tokens.
+"""Checks of hazards: values in padding, fully masked rows, other examples of a batch, NaN at real tokens, many tokens.
 
-They change the data of a case and not its shapes, so that a function is compiled once.
+Most of them change the data of a case but not its shapes, so that JAX does not compile again.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 def empty_rows(subject, case, situation):
     """Checks that results are exactly 0 wherever the definition is 0 for any data: fully masked rows, weights of padding."""
     if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
-        return None  # nothing is empty
+        return None  # no row can be fully masked
     zeros = always_zero(subject, case, situation.weights)
     if not any(np.any(z) for z in zeros):
         return None
@@ -30,7 +30,7 @@ def empty_rows(subject, case, situation):
 
 
 def always_zero(subject, case, return_weights):
-    """Returns boolean arrays that mark the exact results that are 0 for any data, as in fully masked rows."""
+    """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows."""
     key = (case.title, return_weights, "zero")
     if key not in subject.cache:
         values, rng = subject.values(case), case.rng(" other data")
@@ -42,7 +42,7 @@ def always_zero(subject, case, return_weights):
 
 
 def poisoned(case, poison):
-    """Returns the case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
+    """Returns the case with ``poison`` at every padded position of its arrays; None if there is no such position."""
     values = {}
     for key in case.given("data", "parameter", "stretch"):
         pad = drawing.padding(case, key)
@@ -110,7 +110,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
 
 
 def same_bits(a, b):
-    """Returns whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
+    """Returns whether two arrays are equal, bit for bit; all NaNs count as equal, whatever their bits."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     both = np.isnan(a) & np.isnan(b)
@@ -119,7 +119,7 @@ def same_bits(a, b):
 
 
 def weights_change_nothing(subject, case, _situation=None):
-    """Checks that ``return_weights`` changes no bit of the pooled result; on accelerators it agrees to rounding."""
+    """Checks that ``return_weights`` changes no bit of the pooled result; on accelerators nothing beyond rounding."""
     check = "return_weights"
     alone, both = subject.outputs(case), subject.outputs(case, return_weights=True)
     if not subject.exact_weights():
@@ -147,12 +147,12 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
                 if a.shape[:1] == case.batch and a.shape == b.shape:
                     odd, finite = ~np.isfinite(w[example]), np.isfinite(b[example])
                     odd &= a[example] != 0  # a padded query may stay 0
-                    # another order of sums may leave an infinity what here is inf - inf
+                    # inf - inf is NaN, but with another order of summation it may be inf
                     patched = np.any(odd) and np.all(finite) if "inf in" in bad.title else np.any(odd & finite)
                     if patched:
                         message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b[example])}"
                         return Finding(check, bad, np.inf, 0, f"{message}, needs {brief(w[example])}")
-            # another path where there is a NaN may round the other examples differently
+            # an implementation that branches on NaN may round the other examples differently
             others = [
                 _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
             ]
@@ -192,7 +192,8 @@ def _nan_stays_in_its_segment(subject, case, check):
 def _spoiled(case, key, clean):
     """Yields (case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
 
-    Some read the first token alone, some the last, and beyond a hinge nothing is read: ``clean`` results of 0 tell less.
+    Both the first and the last element are used, because some functions read only the first token, or only the last.
+    Examples whose ``clean`` results are all 0 are used only if there are no others: a hinge may ignore their data.
     """
     value, pad = case.values[key], drawing.padding(case, key)
     real = np.ones(value.shape, bool) if pad is None else ~pad
@@ -206,7 +207,7 @@ def _spoiled(case, key, clean):
     for example in examples[-1:]:
         places = [tuple(place) for place in np.argwhere(real[example])]
         for which, place in {"one": places[-1], "the first": places[0]}.items():
-            # Kernels may be multiplied in another order, in which an infinity meets other terms.
+            # With kernels inf is not used: their products may be computed in another order, in which inf becomes NaN.
             for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
                 single = value.copy()
                 single[(example, *place)] = POISONS[name]
@@ -214,14 +215,14 @@ def _spoiled(case, key, clean):
 
 
 def _without(changed, original, example):
-    """Returns the changed results but for one example, which is the original one."""
+    """Returns the changed results, with those of one example replaced by the original ones."""
     mended = changed.copy()
     mended[example] = original[example]
     return mended
 
 
 def batch_mates(subject, case, _situation=None):
-    """Checks that an example does not depend on the rest of its batch: other data there change it by rounding only."""
+    """Checks that an example's result changes by rounding only if the data of the other examples change."""
     check = "batch mates"
     if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
         return None
@@ -241,23 +242,26 @@ def batch_mates(subject, case, _situation=None):
 
 
 DRIFT = 1e-5
-"""Largest relative error for a million equal tokens in float32: a bound that the contract sets, not derived."""
+"""Largest relative error for a million equal tokens in float32, as the contract sets it; not derived from rounding."""
 
 
 def _allowed_drift(subject):
-    """Returns the contract's bound if it is required; else that of a sum in float32, one token after another."""
+    """Returns the allowed relative error of a long sum.
+
+    With the option ``contract`` it is :data:`DRIFT`, else the bound for a float32 sum of one token after another.
+    """
     if optional_checks.CONTRACT in subject.demands:
         return DRIFT
     return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
 
 
 def sums_of_many_tokens(subject):
-    """Checks sums over many equal tokens: a million in float32, thousands in narrower dtypes."""
+    """Checks sums over many equal tokens, more of them in float32 than in narrow dtypes."""
     return long_sums(subject) if subject.dtype == "float32" else long_narrow_sums(subject)
 
 
 def long_sums(subject):
-    """Checks that sums over many equal tokens neither drift nor lose their count."""
+    """Checks that sums over 70,000 equal tokens (with ``contract`` a million) neither drift nor lose their count."""
     finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
     for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
@@ -278,7 +282,7 @@ def _fitting(subject, case):
 
 
 def long_narrow_sums(subject):
-    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up."""
+    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly."""
     finding = None
     if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
         raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
@@ -295,7 +299,10 @@ def long_narrow_sums(subject):
 
 
 def _in_its_own_dtype(subject, case):
-    """Compares with the rounding of the narrow dtype itself, in which sums must not lose their count either."""
+    """Compares results with the oracle's up to rounding in the narrow dtype itself, as without the option ``contract``.
+
+    A sum that loses its count is off by more than this rounding.
+    """
     subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
@@ -306,7 +313,8 @@ def _in_its_own_dtype(subject, case):
 def poison_in_shared_arrays(subject, case, _situation=None):
     """Checks that NaN in a shared array never affects the examples whose mask hides it.
 
-    Other examples do not hide it, and NaN may take another path: the results are compared up to rounding.
+    The array has NaN at real tokens of other examples. Because an implementation may branch on NaN, the results are
+    compared up to rounding.
     """
     check, found = "poison in shared arrays", None
     for key in drawing.shared_arrays(case):

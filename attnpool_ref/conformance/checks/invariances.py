@@ -1,4 +1,4 @@
-"""Invariances: the implementation against itself with more padding, fewer tokens, another order, other scores."""
+"""Checks of invariances: results do not change with more or less padding, the order of tokens, or shifted scores."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 @dataclass
 class Change:
-    """A changed case, and views of its outputs and of the original ones that must agree."""
+    """A changed case, and functions that select the parts of its outputs and of the original ones that must agree."""
 
     case: object
     of_changed: object
@@ -24,7 +24,7 @@ def _as_it_is(output, axes):
 
 
 def _along(axis, positions):
-    """Returns a view that selects positions along a named axis."""
+    """Returns a function that selects positions of an output along a named axis."""
 
     def view(output, axes):
         for place in drawing.places_of(axis, axes, output.ndim):
@@ -44,7 +44,7 @@ def _append(case, axis):
 
 
 def deleting(subject, case, situation):
-    """Checks that deleting a padded token equals masking it."""
+    """Checks that deleting padded tokens gives the same results as masking them."""
     return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
 
 
@@ -55,7 +55,7 @@ def _delete(case, axis):
 
 
 def siding(subject, case, situation):
-    """Checks that padding on the left equals padding on the right."""
+    """Checks that padding on the left gives the same results as padding elsewhere."""
     return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
 
 
@@ -65,7 +65,7 @@ def _side(case, axis):
 
 
 def permuting(subject, case, situation):
-    """Checks that the order of the tokens does not matter, unless the row says so."""
+    """Checks that the order of the tokens does not matter, except where the table says that it does."""
     if _is_ordered(case):
         return None
     return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
@@ -76,12 +76,12 @@ def _is_ordered(case):
 
 
 def _is_absolute(case):
-    """Returns whether a constant added to every score may matter."""
+    """Returns whether a constant added to every score may change the result."""
     return any(_holds(when, case) for when in case.row.absolute) or any(map(callable, case.options.values()))
 
 
 def _holds(when, case):
-    """Returns whether "always", or "option=value", holds in a case."""
+    """Returns whether a condition of the table, "always" or "option=value", holds in a case."""
     key, _, value = when.partition("=")
     return when == "always" or case.options.get(key) == value
 
@@ -109,7 +109,7 @@ def _real_along(case, axis):
 def _each_axis(subject, case, check, return_weights, change, single=False):
     """Compares the implementation with itself for every masked axis; ``single`` requires a case without batch axes."""
     if single and (not case.row.batched or case.batch != ()):
-        return None  # positions differ by example
+        return None  # each example has other padded positions
     finding, axes = None, output_axes(case, return_weights)
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
@@ -118,7 +118,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):
-            return None  # which agreement says
+            return None  # the comparison with the oracle reports it
 
         def view(i, array, of_original=changed.of_original):
             return of_original(array, axes[i])
@@ -137,7 +137,7 @@ def shifting(subject, case, situation):
     """Checks that a constant added to every score changes nothing beyond rounding."""
     check, amount = "shifting the scores", 4.0
     if subject.is_narrow or _is_absolute(case):
-        return None  # the rounded sums would be other scores
+        return None  # in a narrow dtype, shifted scores are rounded to other scores
     if "scores" in case.values:
         changed = {"scores": case.values["scores"] + amount}
     elif case.values.get("bias") is not None and case.arguments()["bias"].kind == "stretch":

@@ -1,6 +1,7 @@
 """Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
 
-The default is what a reader who has never heard of attnpool would call a mistake. :data:`OPTIONS` ask for more.
+By default, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
+:data:`OPTIONS` require more.
 """
 
 import re
@@ -14,28 +15,28 @@ from attnpool_ref.conformance.report import promises
 MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
 
 OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
-"""The options that turn deviations from notes into failures; ``contract`` includes all of them."""
+"""The options that turn deviations from notes into failures; ``contract`` includes the others."""
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
-"""Tolerated deviations: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype, and
-the rounding of a log-sum-exp in exp(score - logsumexp)."""
+"""Deviations that may be tolerated: rounding in the narrow dtype itself, a wider dtype of the result, other bits of the
+same numbers, any dtype of the result, and the rounding of a log-sum-exp in exp(score - logsumexp)."""
 
 _REFUSAL = re.compile(
     r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
 )
-"""Pattern of errors that refuse a dtype."""
+"""Pattern of error texts that say that a dtype is not supported."""
 
 UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
-"""Rows that divide by sums of weights, all of which may underflow: only logarithms keep them."""
+"""Functions that divide by sums of weights, all of which may underflow unless they are stored as logarithms."""
 
 COMPARING = frozenset({"rigid_decomposition"})
-"""Rows whose only operation is a comparison, which is False for NaN."""
+"""Functions whose only operation is a comparison, which is False for NaN."""
 
 WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def demanded(mixed=False, broadcasting=False, contract=False):
-    """Returns the options that ask for more than the default, as a subset of :data:`OPTIONS`."""
+    """Returns the requested options of :data:`OPTIONS`."""
     asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
     return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
 
@@ -44,14 +45,14 @@ def apply(subject, case, situation, findings, again):
     """Returns the findings of one check, with optional deviations as notes.
 
     Args:
-      subject: the implementation.
-      case: its case.
-      situation: what is known of the case.
-      findings: the findings if all options are on.
-      again: runs the check once more; it then tolerates what ``subject.tolerated`` names.
+      subject: the implementation under test.
+      case: the case.
+      situation: the properties of the case.
+      findings: the findings of the check if all options are on.
+      again: a function that runs the check once more, and tolerates the deviations in ``subject.tolerated``.
 
     Returns:
-      A list. What was excused has a note in place of its message.
+      A list. An excused finding has a note in place of its message.
     """
     if CONTRACT in subject.demands or not any(finding.message for finding in findings):
         return findings
@@ -74,7 +75,7 @@ def apply(subject, case, situation, findings, again):
 
 
 def _note(subject, finding, tolerated):
-    """Returns a note for a tolerated finding: the dtype of the computation, or the error."""
+    """Returns a note about a tolerated deviation: the dtype of the computation, or the size of the error."""
     if not np.isfinite(finding.error):
         return finding.message
     if subject.is_narrow and NARROW in tolerated:
@@ -95,7 +96,7 @@ def _excused(subject, case, situation, finding):
 
 
 def _is_optional(subject, case, situation, finding):
-    """Returns whether the finding breaks no guarantee by default; docs/judging.md has each rule."""
+    """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind == MIXED and MIXED not in subject.demands:
         return raised or any(name.startswith("int") for name in case.dtypes.values())
@@ -109,11 +110,11 @@ def _is_optional(subject, case, situation, finding):
         _refuses_an_option(subject, case, finding.message) or (of_foreign_dtype(subject) and refuses(finding.message))
     ):
         return True
-    if finding.check == "NaN at a real token":  # an argmax of inf has an answer, and need not be NaN
+    if finding.check == "NaN at a real token":  # an argmax is defined for inf, so the result need not be NaN
         infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
         return infinite or case.row.name in COMPARING
     if finding.check == promises.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
-        return True  # what is 0 there is a difference, whose rounding the values are held to
+        return True  # without a mask, a 0 is a difference of values, whose rounding another check judges
     if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
         return True
     if case.title.endswith(WITHOUT_LENGTH):
@@ -127,23 +128,23 @@ def _is_optional(subject, case, situation, finding):
 
 
 def refuses(error):
-    """Returns whether the text of an error, its type included, refuses a dtype."""
+    """Returns whether the type and text of an error say that a dtype is not supported."""
     return bool(_REFUSAL.search(error))
 
 
 def _refuses_an_option(subject, case, message):
-    """Returns whether an error names the value of a non-default option of the case, or such a value is a function."""
+    """Returns whether a non-default value of an option in the case is a function, or is named by the error."""
     chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
     return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
 
 
 def of_foreign_dtype(subject):
-    """Returns whether the dtype is bfloat16 of ml_dtypes: NumPy has few operations on it, some with wider results."""
+    """Returns whether the dtype is bfloat16 in NumPy (ml_dtypes), which has few operations, some with wider results."""
     return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
 
 
 def _is_nan(subject, case, finding):
-    """Returns whether the only error is NaN in rows of 0: without any score most libraries compute 0 / 0."""
+    """Returns whether the only error is NaN where a row must be 0: without any score most libraries compute 0 / 0."""
     try:
         got = subject.outputs(case, finding.with_weights)
     except Exception:  # any error of the implementation
@@ -163,7 +164,7 @@ def _is_nan(subject, case, finding):
 
 
 def _tolerated(subject, case, situation, broken):
-    """Returns the deviations that a second run tolerates; an empty set where it would give the same result."""
+    """Returns the deviations that a second run of the check tolerates; an empty set if that would change nothing."""
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()

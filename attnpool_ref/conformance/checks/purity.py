@@ -13,27 +13,30 @@ SILENT = "no warnings"
 
 
 def repeated_calls(subject, case, situation):
-    """Checks that a call changes nothing and can be repeated; of another shape only that NumPy gives no warning."""
+    """Checks that a call has no side effects and can be repeated.
+
+    For cases with another shape than the mixed batch, it only checks that NumPy gives no warning.
+    """
     if situation.is_shape:
         return silence(subject, case, situation.weights)
     if not situation.is_plain and not answers(subject, case, situation.with_weights):
-        return None  # which agreement reports
+        return None  # the comparison with the oracle reports the error
     reuse = situation.is_plain and situation.laws
     return [finding for weights in situation.with_weights for finding in purity(subject, case, weights, reuse)]
 
 
 def purity(subject, case, return_weights, reuse=True):
-    """Checks a second call with the same arguments: one finding for each of the four guarantees.
+    """Checks a second call with the same arguments; returns a finding for each of four guarantees.
 
     Args:
       subject: the implementation under test.
       case: the case.
       return_weights: whether the call returns the weights.
-      reuse: call it again with the same array objects too, as they are and with other content.
+      reuse: whether to call the implementation also with the same array objects, unchanged and with other content.
     """
     first = subject.outputs(case, return_weights)
     seen = _watched(subject, case, return_weights)
-    # another row, in another thread, may have drawn once
+    # a single change of the state may come from another function that is judged in another thread
     drawn = seen.drawn and _watched(subject, case, return_weights).drawn
     unchanged = "an argument was changed in place" if seen.changed else ""
     if seen.shared:
@@ -59,7 +62,7 @@ def answers(subject, case, with_weights):
 
 
 def silence(subject, case, return_weights):
-    """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
+    """Checks only that NumPy gives no warning; returns None if the call raises or its results are not finite."""
     try:
         seen = _watched(subject, case, return_weights)
     except Exception:  # any error of the implementation
@@ -107,7 +110,7 @@ def _reused(subject, case, return_weights, seen):
 
 
 def _of_other_content(subject, case):
-    """Returns the case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
+    """Returns the case with shuffled data and parameters, and reversed masks; None if it has neither."""
     rng, values = case.rng(" other content"), {}
     for key in case.given("data", "parameter"):
         if key not in subject.parameters and case.values[key].dtype.kind == "f":
@@ -118,7 +121,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Copies other content into arrays; returns whether that worked: arrays of some frameworks are immutable."""
+    """Copies other content into arrays; returns whether that worked, because some frameworks' arrays are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:
@@ -139,9 +142,9 @@ class _Seen:
       arguments: (args, kwargs), as the implementation's arrays.
       answer: its results.
       changed: whether an argument was changed.
-      shared: whether a result has memory of an argument, where arrays are NumPy's.
-      drawn: whether a random number was drawn.
-      warned: what NumPy warned of.
+      shared: whether a result shares memory with an argument; always False for arrays of other libraries than NumPy.
+      drawn: whether the call changed a global random state of NumPy or Python.
+      warned: the kinds of floating-point errors that NumPy warned of.
     """
 
     arguments: tuple
@@ -155,7 +158,7 @@ class _Seen:
 def _watched(subject, case, return_weights):
     """Returns a :class:`_Seen` of a call."""
     warned = []
-    # Other than warnings these are the thread's own; an underflow is no mistake.
+    # errstate belongs to this thread, unlike the filters of warnings. Underflow is not a mistake.
     with (
         subject.adapter.context(subject.dtype),
         np.errstate(
@@ -163,7 +166,7 @@ def _watched(subject, case, return_weights):
         ),
     ):
         args, kwargs = subject.converted(case, return_weights)
-        del warned[:]  # what is too large for the dtype is the kit's own doing
+        del warned[:]  # overflow in the conversion to the dtype is not the implementation's
         arrays = _arrays(args, kwargs)
         before = [np.array(subject.adapter.read(a), copy=True) for a in arrays]
         state = _random_state()

@@ -1,6 +1,7 @@
-"""Second derivatives: Hessian-vector products, compared with differences of the first derivatives in float64.
+"""Checks of second derivatives: Hessian-vector products, against finite differences of gradients in float64.
 
-They are those of the sum of c (o + o² / 2) over the outputs o, so that what is linear has a Hessian too.
+The Hessian is that of the sum of c (o + o² / 2) over the outputs o with random cotangents c. The square gives linear
+functions a nonzero Hessian.
 """
 
 import functools
@@ -16,14 +17,14 @@ from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import Subject
 
 REVERSE, FORWARD = "second derivatives", "forward over reverse"
-"""The guarantees, and the checks that judge them."""
+"""Names of the two guarantees, which are also the names of their checks."""
 
 INSTEAD = 'implementation="einsum"'
-"""Text that the error of forward mode must contain, for a function that takes ``implementation``."""
+"""Text that an error of forward mode must contain, for a function that takes ``implementation``."""
 
 
 def reverse_over_reverse(subject, case, situation):
-    """Checks reverse mode of the gradient along a direction, also with NaN in the padding."""
+    """Checks the gradient of the gradient along a direction (reverse over reverse), also with NaN in the padding."""
     if subject.adapter.second is None:
         raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
     products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
@@ -31,10 +32,11 @@ def reverse_over_reverse(subject, case, situation):
 
 
 def forward_over_reverse(subject, case, situation):
-    """Checks forward mode of the gradient in a direct call, also with NaN in the padding.
+    """Checks forward mode of the gradient (forward over reverse) in a direct call, also with NaN in the padding.
 
-    A function that takes ``implementation`` refuses neither this nor, with "einsum", any other forward mode; its other
-    refusals name that.
+    A function that takes ``implementation`` must have forward mode in a direct call, and with "einsum" also around
+    ``jit``. If it raises an error for forward mode around ``jit`` without "einsum", the error must be a TypeError that
+    names ``implementation="einsum"``.
     """
     if subject.adapter.refusal is None:
         raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
@@ -69,7 +71,7 @@ def _products(subject, forward):
 
 
 def _or_not_asked(products, words):
-    """Returns a function of the products that turns any error into a reason why the check does not apply."""
+    """Returns the function ``products``, but with any error turned into a reason why the check is not applicable."""
 
     def asked(*args, **kwargs):
         try:
@@ -83,7 +85,7 @@ def _or_not_asked(products, words):
 def _takes_implementation(function):
     try:
         return "implementation" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # no signature can be had
+    except (TypeError, ValueError):  # it has no readable signature
         return False
 
 
@@ -92,10 +94,10 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """Compares products with the Hessian with differences; NaN in the padding must not change a bit."""
+    """Compares Hessian-vector products with finite differences; NaN in the padding must not change a bit of them."""
     known = _differences(subject, case, return_weights)
     if known is None:
-        return None  # the first derivative is not finite, as its own check says
+        return None  # the gradient is not finite, which another check reports
     want, doubt, directions = known
     cotangents = cotangents_of(subject, case, return_weights)
     found = products(case, cotangents, return_weights, directions)
@@ -103,7 +105,7 @@ def _held(check, subject, case, return_weights, products, name=""):
     largest = max((float(np.max(np.abs(w), initial=0)) for w in want.values()), default=0.0)
     for key, product in found.items():
         if key not in want:
-            continue  # a number whose gradient the framework cannot take
+            continue  # a number that the framework cannot differentiate
         words = f"the second derivative {name}by `{key}`"
         if not np.all(np.isfinite(product)):
             return Finding(check, case, np.inf, 0, f"{words} is {brief(product)}")
@@ -121,7 +123,7 @@ def _held(check, subject, case, return_weights, products, name=""):
 
 
 def _differences(subject, case, return_weights):
-    """Returns (differences of first derivatives, uncertainties, directions) by argument; None if not finite."""
+    """Returns (differences of gradients, uncertainties, directions) by argument; None if a gradient is not finite."""
     key = (case.title, return_weights, "second")
     if key not in subject.cache:
         subject.cache[key] = _extrapolated(subject, case, return_weights)
@@ -141,7 +143,7 @@ def _extrapolated(subject, case, return_weights):
 
     base = gradient(floats)
     names = list(base)
-    floats = {name: floats[name] for name in names}  # without numbers that the framework holds fixed
+    floats = {name: floats[name] for name in names}  # without numbers that the framework cannot differentiate
     directions = {name: directions[name] for name in names}
     if not all(np.all(np.isfinite(g)) for g in base.values()):
         return None

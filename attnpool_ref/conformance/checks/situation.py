@@ -1,4 +1,7 @@
-"""Properties of a case that decide which checks apply to it."""
+"""Properties of a case that decide which checks apply to it.
+
+Most cases are a mixed batch: five examples with different masks.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +9,7 @@ from typing import Any
 from attnpool_ref.conformance import cases as drawing
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
-"""Shapes besides the mixed batch whose gradient is checked: no tokens, sums over examples, other ranks."""
+"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks."""
 
 SIMPLE = ("smallest", "fullest")
 """Titles of the mixed batches with the fewest and with the most arguments."""
@@ -19,16 +22,18 @@ class Situation:
     Attributes:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's title.
-      most: the title of the configuration that passes the most arguments that the implementation takes.
-      first: whether the dtype is the first one.
-      measure: whether it is float64: gradients are compared with differences, and are the reference for other dtypes.
+      most: the title of the configuration with the most arguments that the implementation takes.
+      first: whether the dtype is the first one of the scope, in which most checks run.
+      measure: whether the dtype is float64: gradients are then compared with finite differences, and are the reference
+        for other dtypes.
       weights: whether the implementation can return the weights.
       gradients: whether gradients are checked.
-      laws: whether the implementation is compared with itself.
+      laws: whether results are compared with other results of the implementation, as in checks of invariances.
       floating: whether the case has floating-point data.
-      masked: whether there is a mask of a sequence, [..., L], and its padding is passed.
-      surrogate: whether the gradient is a surrogate, not the derivative of the values.
-      degenerate: whether the case is about directions of vectors of width 1, which have no gradient to compare.
+      masked: whether the case has a mask, and the implementation is called with padding, not with packed tokens.
+      surrogate: whether the gradient is by design not the derivative of the values.
+      degenerate: whether the function normalizes vectors and they have width 1: normalized they are ±1, without a
+        gradient.
       reference: the implementation in float64, where its gradients are checked; or None.
       family: the name of the array family of the implementation.
     """
@@ -84,7 +89,7 @@ class Situation:
 
     @property
     def is_plain(self):
-        """Whether the case is the mixed batch with the fewest or the most arguments, also without masks."""
+        """Whether the case is a mixed batch with the fewest arguments or with the most, with or without masks."""
         return self.is_main and self.title in (*SIMPLE, "everything but masks")
 
     @property
@@ -106,7 +111,7 @@ class Situation:
 
     @property
     def differentiable(self):
-        """Whether gradients are computed: each configuration is a program, so most dtypes have only the fullest one."""
+        """Whether gradients are computed: in most dtypes only for the call with the most arguments, to compile less."""
         configurations = self.first or self.is_fullest or (self.measure and self.title.startswith("smallest"))
         return self.gradients and self.floating and configurations
 
@@ -119,19 +124,19 @@ class Situation:
             whole = self.is_fullest or self.title.endswith("length 0")
             return whole and self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
         if self.is_main:
-            more = self.most == "fullest"  # which is also drawn without masks
+            more = self.most == "fullest"  # the call with all arguments is also drawn without masks
             less = self.title == "without numbers" or (more and self.title == "without masks")
             return not less and (self.laws or self.title != "everything but masks")
         return self.kind in ("cancelling", "tied")
 
     @property
     def differentiated_twice(self):
-        """Whether second derivatives are checked: once for a function, of the fullest call, in float64."""
+        """Whether second derivatives are checked: only for the call with the most arguments, in float64."""
         return self.measure and self.differentiated and self.is_main and self.is_fullest
 
     @property
     def gradients_with_weights(self):
-        """Whether a call is differentiated that returns the weights."""
+        """Whether the call that returns the weights is differentiated."""
         return self.weights and self.is_fullest and (self.first or self.measure)
 
 

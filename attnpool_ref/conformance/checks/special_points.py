@@ -1,7 +1,6 @@
-"""Gradients at special points, at which the function has none: the contract states their values.
+"""Check of gradients at points where a function has no derivative, against the values that the contract states.
 
-Ties of two and hinges are judged by central differences (``values.tied``); here are the values that the contract
-states.
+Ties of two tokens and hinges are also judged by central differences, in the cases of ``values.tied``.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, worst
 
 UNSTATED = np.nan
-"""Value of elements for which the contract states nothing."""
+"""Mark of elements whose gradient the contract does not state."""
 
 STATED = {
     "l2_normalize": [("a zero vector", {"x": [[0, 0], [3, 0]]}, {"axis": -1}, {"x": [[0, 0], [0, 1 / 3]]})],
@@ -104,7 +103,7 @@ STATED = {
         ),
     ],
 }
-"""For each row: (title, arguments, options, gradient of the sum of all results by argument)."""
+"""For each function a list of (title, arguments, options, gradient of the sum of all results by argument)."""
 
 
 def stated_gradients(subject):
@@ -124,7 +123,7 @@ def stated_gradients(subject):
         finding.case = case
         for key, value in expected.items():
             if key not in found:
-                continue  # a number whose gradient the framework cannot take
+                continue  # a number that the framework cannot differentiate
             want = np.asarray(value, np.float64)
             stated, got = ~np.isnan(want), found[key].astype(np.float64)
             error = np.where(stated, np.abs(got - want), 0)

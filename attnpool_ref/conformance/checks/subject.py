@@ -1,4 +1,4 @@
-"""Subject: an implementation of one function in one dtype; takes cases, and returns a flat list of NumPy arrays."""
+"""``Subject``: an implementation of one function in one dtype, which is called with cases and returns NumPy arrays."""
 
 import functools
 
@@ -17,16 +17,16 @@ class Subject:
     """An implementation of one function, called with cases in one dtype.
 
     Attributes:
-      row: the row, with the sizes that the implementation's own parameters have.
-      calling: which argument goes where.
-      parameters: the arguments of the row that the implementation holds itself.
-      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
-      tolerated: deviations that a second run of a broken check tolerates.
-      skipped: gradients that were skipped, and the reason for each.
+      row: the function's row in the table, with the axis sizes that the implementation fixes.
+      calling: the mapping of the function's arguments to those of the implementation.
+      parameters: values of the function's arguments that the implementation holds as parameters.
+      demands: the requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
+      tolerated: the deviations that a second run of a failing check tolerates.
+      skipped: for each gradient that was skipped the reason.
     """
 
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
-        """``exact`` caches the oracle's results; subjects of one function may share it."""
+        """``exact`` is a cache of the oracle's results, which the subjects of one function may share."""
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
@@ -42,34 +42,34 @@ class Subject:
 
     @functools.cached_property
     def named(self):
-        """Lines of code that make ``candidate`` the function, or None where no name leads to it."""
+        """Lines of code that assign the implementation to ``candidate``, or None if no name leads to it."""
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case reduced to what the implementation takes; raises NotApplicable if it takes none of it."""
+        """Returns the case reduced to what the implementation takes; raises NotApplicable if that is not possible."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
-        """Returns whether it can return the weights."""
+        """Returns whether the implementation can return the weights."""
         return bool(self.row.weights) and self.calling.takes("return_weights")
 
     def reduced_products(self):
-        """Returns whether narrow results may have been computed in their own dtype."""
+        """Returns whether results in narrow dtypes may have been computed in this dtype, not in float32."""
         return optional_checks.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):
-        """Returns the number of roundings in the longest chain of operations.
+        """Returns the number of roundings in the longest chain of operations of a case.
 
-        Where computation in a narrow dtype is tolerated, sums do not count: they have more bits.
+        If computation in a narrow dtype is tolerated, sums do not count, because they are accumulated with more bits.
         """
         return tolerances.NARROW_STEPS if optional_checks.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
-        """Returns whether the contract option is off; it requires that values within rounding of 0 are 0."""
+        """Returns whether the option ``contract`` is off, so that a result that should be 0 may be a rounding error."""
         return optional_checks.CONTRACT not in self.demands
 
     def logarithms(self, case):
-        """Returns the error of a rounded log-sum-exp of scores, in roundings of 1, where it is tolerated; else 0."""
+        """Returns the tolerated error of a log-sum-exp of scores, in units of epsilon; 0 if none is tolerated."""
         if optional_checks.LOGARITHMS not in self.tolerated:
             return 0.0
         scores = np.abs(case.values["scores"])
@@ -77,11 +77,11 @@ class Subject:
         return min(largest, tolerances.LARGEST_LOGARITHM)
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit."""
+        """Returns whether results with and without weights must be equal bit for bit, not only up to rounding."""
         return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
-        """Returns the dtype whose rounding a result of ``dtype`` may have, or "" if the dtype is wrong."""
+        """Returns the dtype whose rounding is allowed in a result of dtype ``dtype``, or "" if ``dtype`` is wrong."""
         right = case.result or self.dtype
         if optional_checks.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
             floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
@@ -105,10 +105,12 @@ class Subject:
     # Calls
 
     def passed(self, case, return_weights=False):
-        """Returns the arguments to pass, by the function's names: NumPy arrays, with masks as needed, and plain values.
+        """Returns the arguments to pass, by the function's names: NumPy arrays and plain values.
+
+        Masks have the form that the implementation takes.
 
         Raises:
-          NotApplicable: the implementation cannot take them.
+          NotApplicable: the implementation cannot be called with the case.
         """
         adapted_cases.check_rank(case, self.candidate, self.parameters)
         adapted_cases.check_some_real(case, self.calling)
@@ -127,7 +129,7 @@ class Subject:
             elif arguments[key].kind == "mask":
                 value = formed(self.candidate, value)
             plain = key in numbers and key not in case.dtypes
-            passed[key] = float(value) if plain else value  # a number has no dtype
+            passed[key] = float(value) if plain else value  # numbers are passed as Python floats
         for key, value in case.options.items():
             if calling.takes(key):
                 passed[key] = value
@@ -147,12 +149,15 @@ class Subject:
         return self.calling.arrange(self.passed(case, return_weights))
 
     def converted(self, case, return_weights=False):
-        """Returns (args, kwargs) of the call as the implementation's arrays."""
+        """Returns (args, kwargs) of the call, with arrays of the implementation's library."""
         passed = self.passed(case, return_weights)
         return self.calling.arrange({k: self.convert(v, case.dtypes.get(k)) for k, v in passed.items()})
 
     def convert(self, value, dtype=None):
-        """Returns an array as the implementation's, in its own dtype or the judged one; anything else unchanged."""
+        """Returns a NumPy array as an array of the implementation's library, by default in the judged dtype.
+
+        Any other value is returned unchanged.
+        """
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 
     def raw(self, case, return_weights=False):
@@ -162,7 +167,7 @@ class Subject:
             return self.watch.call(self.function, *args, **kwargs)
 
     def outputs(self, case, return_weights=False):
-        """Returns the implementation's results as a list of NumPy arrays, weights last; caches those of the last cases."""
+        """Returns the implementation's results as a list of NumPy arrays, weights last; caches the last few results."""
         for known, weights, answer in self._answers:
             if known is case and weights == return_weights:
                 return answer
@@ -183,7 +188,7 @@ class Subject:
             raise TypeError(f"returns a {type(part).__name__}, needs an array of numbers")
         return array
 
-    # What the oracle says
+    # Results of the oracle
 
     def exact(self, case, return_weights=False):
         """Returns the oracle's float64 results for the same (rounded) arguments."""
@@ -195,11 +200,11 @@ class Subject:
         return self.cache[key]
 
     def _computed_with_weights(self, return_weights):
-        """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
+        """Returns whether results without weights are taken from the oracle's call with weights, to save a call."""
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """Returns the floating arguments that the implementation takes, by name."""
+        """Returns the floating-point arguments that the implementation takes, by name."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -229,7 +234,7 @@ class Subject:
     def gradients(self, case, cotangents, return_weights):
         """Returns the implementation's gradients of its floating arguments, for cotangents of its outputs.
 
-        A number whose gradient the framework cannot take is left out, and noted in ``skipped``.
+        A number that the framework cannot differentiate is left out, and noted in ``skipped``.
 
         Raises:
           Untraceable: there is no gradient at all.
@@ -249,16 +254,16 @@ class Subject:
         return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
-        """Returns products of a Hessian with a direction of all floating arguments, by the arguments.
+        """Returns Hessian-vector products for a direction of all floating-point arguments, by argument.
 
-        The Hessian is that of the sum of the cotangents times o + o² / 2 over the outputs o.
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c.
 
         Args:
           case: the case.
           cotangents: one array for each output.
           return_weights: whether the call returns the weights.
-          directions: for each floating argument an array of its shape.
-          forward: differentiate the gradient in forward mode, else in reverse mode.
+          directions: for each floating-point argument an array of its shape.
+          forward: whether to differentiate the gradient in forward mode, not in reverse mode.
         """
 
         def second(program, arrays, fixed, cotangents):
@@ -270,7 +275,7 @@ class Subject:
         return self._differentiated(second, case, cotangents, return_weights, self.skipped)
 
     def forward_refusal(self, case, return_weights):
-        """Returns the exception that forward mode of a program around the implementation raises, or None."""
+        """Returns the exception that forward mode around the compiled implementation raises, or None."""
 
         def refusal(program, arrays, fixed, cotangents):
             del cotangents
@@ -293,18 +298,20 @@ class Subject:
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
-        """Returns an argument of a transformed function: a number becomes an array, in the computing dtype."""
+        """Returns an argument as an array that can be differentiated; a number becomes a float64 or float32 array."""
         computing = "float64" if self.dtype == "float64" else "float32"
         return self.adapter.array(
             np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
         )
 
     def program(self, passed, keys):
-        """Returns the implementation as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
+        """Returns the implementation as a function from a dict of arrays to a list of arrays.
+
+        Calls with the same names and plain values get the same function object, so that it is compiled once.
 
         Args:
-          passed: what is passed, by the row's names.
-          keys: arguments of the program that are no arrays, such as numbers.
+          passed: all arguments of the call, by the function's names.
+          keys: the names in the dict; their values in ``passed`` need not be arrays, but may be numbers.
         """
         plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
         key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))
@@ -326,7 +333,7 @@ def flatten(result):
 
 
 def output_axes(case, return_weights):
-    """Returns the axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
+    """Returns the names of each output's axes; an output that may have any rank has the axes of the drawn arrays."""
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]

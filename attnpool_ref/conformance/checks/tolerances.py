@@ -1,13 +1,13 @@
 """Tolerances for correct implementations, derived from an error analysis; no other module sets any.
 
-A backward stable algorithm returns the exact result of slightly different inputs: each input is off by as many
-roundings of the computing dtype as there are terms in a sum; the result is then rounded once. So each element may be off
+A backward stable algorithm returns the exact result of slightly different inputs. Each input is off by one rounding of
+the computing dtype for each term of a sum, and the result is rounded once. So each element may be off by
 
     ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least normal number
 
-where the sensitivity is how fast this element of the definition moves when its inputs move relatively, measured on the
+The sensitivity is the change of this element of the oracle's result per relative change of the inputs, measured on the
 case. The least normal number (in float16, subnormal) accounts for underflow. Results that are exactly 0 for every input
-(a fully masked row, a padded weight) are not judged by this: they have to be 0.
+(a fully masked row, a padded weight) have no tolerance: they have to be 0.
 """
 
 import numpy as np
@@ -21,10 +21,10 @@ PROBE = 2.0**-26
 TRIALS = 3
 
 LARGEST_LOGARITHM = 88.0
-"""Size up to which a log-sum-exp of scores may be rounded by itself: exp of more is infinite in float32."""
+"""Largest magnitude of scores for which a rounded log-sum-exp is tolerated: exp of more overflows in float32."""
 
 NARROW_STEPS = 4
-"""Successive roundings if all is computed in a narrow dtype, without sums: products, scores, weights, result."""
+"""Number of roundings in a chain computed in a narrow dtype, except in sums: products, scores, weights, result."""
 
 
 def computing_epsilon(dtype, reduced_products=False):
@@ -40,13 +40,13 @@ def computing_epsilon(dtype, reduced_products=False):
 
 
 def sensitivity(function, arrays, rng, base=None):
-    """Returns change of each element of each output per relative change of the inputs.
+    """Returns the change of each element of each output per relative change of the inputs.
 
-    The changes are normally distributed, and the largest of a few trials counts: signs alone would cancel by chance.
+    The changes are normally distributed, and the largest of a few trials counts, because changes may cancel by chance.
 
     Args:
       function: from a dict of float64 arrays to a list of arrays.
-      arrays: the inputs that rounding errors touch.
+      arrays: the inputs, which are changed.
       rng: a NumPy generator.
       base: ``function(arrays)``, if known.
 
@@ -71,12 +71,12 @@ LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "floa
 
 
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
-    """Returns the largest absolute error of an element, or of all elements of an array.
+    """Returns the largest allowed absolute error of an element, or of each element of an array.
 
     Args:
       size: magnitude of the exact result, a number or an array.
       sensitive: its sensitivity.
-      terms: how many terms the longest chain of sums has.
+      terms: the number of terms in the longest chain of sums.
       dtype: name of the result's dtype.
       reduced_products: see :func:`computing_epsilon`.
     """
@@ -85,7 +85,7 @@ def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
 
 
 def average_error(size, terms, dtype, reduced_products=False):
-    """Returns the largest absolute error of an average of positive numbers under equal weights, in any order of summation.
+    """Returns the largest possible error of an average of positive numbers, equally weighted, summed in any order.
 
     Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and the
     division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded once.
@@ -104,7 +104,7 @@ STEP = 2.0**-10
 
 
 def difference(function, arrays, directions, step=STEP):
-    """Returns (the value ahead, the value behind) of the arguments, by ``step`` along the directions."""
+    """Returns the function's values for arguments moved by ``step`` and by ``-step`` along the directions."""
     return tuple(
         function(arrays | {key: arrays[key] + side * moves for key, moves in directions.items()})
         for side in (step, -step)
@@ -112,7 +112,7 @@ def difference(function, arrays, directions, step=STEP):
 
 
 def slope(function, arrays, directions):
-    """Returns the plain central difference, for the change of the derivative with the arguments."""
+    """Returns a central difference without extrapolation, to measure how the derivative changes with the arguments."""
     ahead, behind = difference(function, arrays, directions)
     return (ahead - behind) / (2 * STEP)
 
@@ -126,8 +126,8 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
       arrays: the arguments.
       directions: the direction of each argument that changes, an array of its shape.
       total: the magnitude of the terms that the function adds up, to which its rounding error is proportional.
-      smooth: whether the function should be differentiable here; then a kink within a step counts as doubt. Otherwise
-        the result is the mean of the slopes on both sides.
+      smooth: whether the function should be differentiable here; then a kink (a point without a derivative) within a
+        step counts as doubt. Otherwise the result is the mean of the slopes on both sides.
 
     Returns:
       (derivative, doubt): the doubt adds up the change by the second extrapolation, the rounding error of the
@@ -143,7 +143,7 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
     value = fourth_fine + (fourth_fine - fourth) / 15
     doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
     first, second = abs(middle - coarse), abs(fine - middle)
-    if not first / 8 < second < first / 2:  # a fourth where the function is smooth
+    if not first / 8 < second < first / 2:  # the ratio is a fourth where the function is smooth
         doubt += first + second
     return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)
 
@@ -155,7 +155,8 @@ FINER = (1, 2**-3, 2**-6, 2**-9)
 def derivative_of_arrays(function, arrays, directions, rounding):
     """Returns central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
 
-    A kink within the step shows in some element: the differences do not come closer. The step is then made smaller.
+    If a kink (a point without a derivative) lies within the step, the differences of some element do not converge. The
+    step is then made smaller.
 
     Args:
       function: from a dict of arrays to a dict of arrays.
@@ -186,6 +187,6 @@ def derivative_of_arrays(function, arrays, directions, rounding):
             smooth = smooth and bool(np.all(closer))
             steps.append((np.max(first, initial=0), np.max(second, initial=0)))
         first, second = np.max(steps, 0, initial=0)
-        if smooth and first <= 8 * second + noise:  # else the widest differences alone have a kink
+        if smooth and first <= 8 * second + noise:  # otherwise only the widest differences contain a kink
             break
     return found

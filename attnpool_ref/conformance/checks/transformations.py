@@ -22,7 +22,7 @@ def traced(subject, case, situation):
 
     check, return_weights = "jit and vmap", situation.weights
     if subject.candidate.mask_form == "segments":
-        return None  # examples have no axis of their own
+        return None  # packed examples have no batch axis to map over
     passed, numbers = subject.passed(case, return_weights), case.given("number")
     seen = [k for k, v in passed.items() if isinstance(v, np.ndarray) or k in numbers]
     program = subject.program(passed, seen)
@@ -42,7 +42,7 @@ def traced(subject, case, situation):
 
 
 def compiles_once(subject, case, _situation=None):
-    """Checks that other values of the arguments, also of numbers, compile nothing."""
+    """Checks that a call with other values of the arguments, including numbers, compiles nothing."""
     check = "one program"
     numbers = {k: case.values[k] * 1.125 for k in case.given("number")}
     data = {k: v * 0.875 for k, v in subject.floats(case, ("data",)).items()}
@@ -56,7 +56,7 @@ def compiles_once(subject, case, _situation=None):
 
 
 def over_devices(subject, case, situation):
-    """Checks results, gradients and padding of the function under ``jax.shard_map``, with its tokens sharded."""
+    """Checks results, gradients and NaN in padding under ``jax.shard_map``, with tokens sharded over all devices."""
     if "mesh" not in case.row.layouts:
         return None
     if not meshes.takes_axis_name(subject.function):
@@ -77,7 +77,7 @@ def over_devices(subject, case, situation):
 
 @contextlib.contextmanager
 def _heard():
-    """Context that yields the compilations of this thread."""
+    """Context that yields a list of JAX's compilations in this thread."""
     import jax
 
     events, thread = [], threading.get_ident()

@@ -1,4 +1,4 @@
-"""A report as text for others to read: JSON for programs, JUnit XML for continuous integration, a page for people.
+"""Formats of a report: JSON for programs, JUnit XML for continuous integration, an HTML page for people.
 
 >>> from attnpool_ref import conformance, mean_pooling
 >>> from attnpool_ref.conformance import formats
@@ -15,4 +15,4 @@ from attnpool_ref.conformance.printing.page import as_html
 __all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
 
 FORMATS = {"json": as_json, "junit": as_junit, "html": as_html}
-"""By the names of the command's options."""
+"""Functions from a report to text, by the names of the command's options ``--json``, ``--junit`` and ``--html``."""

@@ -1,4 +1,4 @@
-"""Heat maps of what was expected and what was got, as HTML tables whose cells show the numbers.
+"""Heat maps of expected and actual results, as HTML tables whose cells show the numbers.
 
 A number that differs is bold and has a mark, so that colors are not needed.
 """
@@ -12,13 +12,13 @@ WIDEST = 16
 """Largest number of columns, rows and maps that are drawn."""
 
 DIGITS = (3, 6, 9, 17)
-"""Numbers of digits that are tried: the first one with which a wrong number reads differently is used."""
+"""Numbers of digits that are tried: the first with which the expected and the actual text differ is used."""
 
 WRONG = "\N{NOT EQUAL TO}"
 
 
 def maps_of(compared):
-    """Returns both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, side by side, on one scale."""
+    """Returns HTML of both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, on one scale of colors."""
     want, got = np.asarray(compared.expected), np.asarray(compared.got)
     if want.shape != got.shape or want.size == 0:
         shapes = f"shape {want.shape} expected, {got.shape} got"
@@ -67,7 +67,7 @@ def _cell(number, text, wrong, largest):
 
 
 def _colours(number, largest):
-    """Blue below 0, white at 0, orange above, with text that can be read on it; grey for what is no finite number."""
+    """Returns CSS colors with readable text: blue below 0, white at 0, orange above, gray for NaN and infinities."""
     if not math.isfinite(number):
         return "background:#555;color:#fff"
     share = max(-1.0, min(1.0, number / largest))
@@ -75,5 +75,5 @@ def _colours(number, largest):
     parts = [round(255 + (part - 255) * abs(share)) for part in end]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in np.divide(parts, 255)]
     luminance = float(np.dot([0.2126, 0.7152, 0.0722], linear))
-    text = "#000" if luminance > 0.179 else "#fff"  # where both have the same contrast, of 4.6 (WCAG asks for 4.5)
+    text = "#000" if luminance > 0.179 else "#fff"  # black and white text both have a contrast of 4.6 there (WCAG: 4.5)
     return f"background:rgb({','.join(map(str, parts))});color:{text}"

@@ -1,4 +1,4 @@
-"""A report as JSON; ``docs/judging.md`` has the schema."""
+"""Report as JSON; ``docs/judging.md`` has the schema."""
 
 import json
 import math
@@ -7,12 +7,12 @@ import numpy as np
 
 
 def as_json(report):
-    """Returns the whole report as JSON; NaN and infinities, which JSON has no numbers for, are text."""
+    """Returns the whole report as JSON; NaN and infinities are text, because JSON has no such numbers."""
     return json.dumps(_finite(report.as_dict()), indent=2) + "\n"
 
 
 def _finite(value):
-    """Returns the same data with NaN and infinities as text, and numbers that are Python's own."""
+    """Returns the data with NaN and infinities as text, and NumPy's numbers as Python's."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Report as JUnit XML: a suite for each row, a test case for each guarantee.
+"""Report as JUnit XML: a suite for each function, a test case for each guarantee.
 
-The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd), which others read as well. A
-guarantee that is n/a, that follows from another or that is waived is skipped, with the reason; what was never judged (a
-"partial" row) and a waiver that waives nothing are errors.
+The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd); other tools read them, too. A
+guarantee is skipped, with the reason, if it is not applicable, if another one explains why it is broken, or if it is
+waived. The verdict "partial" of a function (part of it was never judged) and a waiver that waives nothing are errors.
 """
 
 import xml.etree.ElementTree as ET

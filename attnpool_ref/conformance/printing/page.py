@@ -1,4 +1,4 @@
-"""Report as one HTML page without links to other files, without scripts, and readable without colours."""
+"""Report as one HTML page without links to other files, without scripts, and readable without colors."""
 
 import html
 from importlib import resources
@@ -14,7 +14,7 @@ SIGNS = {
     words.FOLLOWS: "\N{LEFTWARDS ARROW WITH HOOK}",
 }
 SIGNS |= {"n/a": "\N{EN DASH}"}
-"""Signs of the outcomes in the table."""
+"""Signs of the results of guarantees in the table."""
 
 MEANS = {HELD: "held", BROKEN: "broken", words.FOLLOWS: "broken, and follows from another", words.WAIVED: "waived"}
 MEANS |= {"n/a": "not applicable, or skipped"}
@@ -37,7 +37,7 @@ def as_html(report):
 
 
 def _head(report):
-    """Returns the verdict, the causes first, and what it was judged on."""
+    """Returns the top of the page: verdict, causes, device, versions, calling convention and waivers."""
     causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     facts = [f"On {report.device}; {versions}."]
@@ -61,7 +61,7 @@ def _escape(text):
 
 
 def _missing(report):
-    """Returns the rows that the implementation does not have, in one line."""
+    """Returns one line with the functions that the implementation does not have, or ""."""
     names = [row.name for row in report.rows if row.status == MISSING]
     return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
 
@@ -100,7 +100,7 @@ def _says(name):
 
 
 def _section(row):
-    """Returns one row: the cause, what is broken with its smallest case, what follows, and the rest."""
+    """Returns the section of one function: causes, broken guarantees with their smallest cases, and all others."""
     parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
     parts.append(_list(words.causes(row), "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]

@@ -1,4 +1,4 @@
-"""Words for the outcome of a guarantee, shared by all report formats."""
+"""Words for the results of guarantees, shared by all formats of reports."""
 
 import re
 
@@ -8,16 +8,16 @@ from attnpool_ref.conformance.report.promises import EMPTY, MASKED, VALUES, WEIG
 FOLLOWS, WAIVED = "follows", "waived"
 
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
-"""Characters that XML and HTML cannot hold, such as a terminal's colour codes."""
+"""Characters that XML and HTML cannot hold, such as the escape character of a terminal's color codes."""
 
 
 def printable(text):
-    """Returns the text with a mark in place of each character that is none."""
+    """Returns the text with U+FFFD in place of each character that XML and HTML cannot hold."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def outcome(kept):
-    """Returns the outcome of a guarantee: "held", "broken", "waived", "follows" (from another) or "n/a"."""
+    """Returns the result of a guarantee in one word: "held", "broken", "waived", "follows" (from another) or "n/a"."""
     if kept.status != BROKEN:
         return kept.status
     if kept.waived:
@@ -26,7 +26,7 @@ def outcome(kept):
 
 
 def reason(row, kept):
-    """Returns the reason for the outcome of a guarantee, in one line."""
+    """Returns the reason for the result of a guarantee, in one line."""
     found = outcome(kept)
     if found == HELD:
         return f"{kept.cases} case{'s' * (kept.cases != 1)} in {', '.join(kept.dtypes)}"
@@ -42,13 +42,13 @@ def reason(row, kept):
 
 
 def causes(row):
-    """Returns the causes of a failure as sentences; "no cause found" if values are wrong and none is known."""
+    """Returns the causes of a failure as sentences; "no cause found." if values are wrong and no cause is known."""
     unexplained = {VALUES, MASKED, EMPTY, WEIGHTS} & {kept.promise for kept in row.accused}
     return [f"{cause}." for cause in row.sentences or (["no cause found"] if unexplained else [])]
 
 
 def message(failure):
-    """Returns one line with the dtype, what was got and what was needed."""
+    """Returns one line with the dtype, the actual and the needed result."""
     text = " ".join(failure.message.split())
     return f"{failure.dtype}: {text}" if failure.dtype else text
 

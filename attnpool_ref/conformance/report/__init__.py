@@ -1,4 +1,4 @@
-"""Results of a judgement as data: the guarantees (``promises``), their results (``results``), and waivers (``waivers``)."""
+"""Results of a judgment as data: guarantees (``promises``), their results (``results``), and waivers (``waivers``)."""
 
 from attnpool_ref.conformance.report.results import (
     BROKEN,

@@ -1,4 +1,4 @@
-"""Table of guarantees: their names and sentences, and which broken ones explain others."""
+"""Table of guarantees: the name of each, a sentence that states it, and guarantees that explain its failure."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Promise:
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         or "agreement", "long sums" or "refusals".
-      asked: the option of the judge that checks it, or "" if it is checked by default.
+      asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 
     name: str
@@ -35,52 +35,64 @@ _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
 PROMISES = (
-    Promise(ANSWER, "A legal call returns arrays of numbers, in time and without an error.", 0),
+    Promise(ANSWER, "A call with valid arguments returns arrays of numbers, in time and without an error.", 0),
     Promise(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
-    Promise(DTYPE, "Results and weights have the dtype of the input.", 9, (ANSWER,)),
-    Promise(VALUES, "Without a mask the result is what the definition says, up to rounding.", 0, _FORM),
-    Promise(MASKED, "Under masks the result is what the definition says of the real tokens.", 1, (*_FORM, VALUES)),
-    Promise(WEIGHTS, "The weights are those of the definition; the real ones sum to 1.", 3, _WRONG),
-    Promise(EMPTY, "A fully masked row gives exactly 0, and padding has weight 0.", 6, _WRONG, "empty rows"),
+    Promise(DTYPE, "Results and weights have the dtype of the inputs.", 9, (ANSWER,)),
+    Promise(VALUES, "Without a mask the result is that of the definition, up to rounding.", 0, _FORM),
+    Promise(MASKED, "With a mask the result is that of the definition for the real tokens.", 1, (*_FORM, VALUES)),
+    Promise(WEIGHTS, "The weights are those of the definition, and sum to 1 over the real tokens.", 3, _WRONG),
+    Promise(
+        EMPTY, "The result of a fully masked row is exactly 0, and the weight of padding is 0.", 6, _WRONG, "empty rows"
+    ),
     Promise(
         "shapes",
-        "Other batch axes, lengths of 1 and 0, and shared arguments give the same result.",
+        "The result is right with other batch axes, lengths of 1 and 0, and arguments that all examples share.",
         7,
         (*_WRONG, EMPTY),
     ),
-    Promise("ties and edges", "Ties, zeros and edges are decided as the definition says.", 13, (*_WRONG, EMPTY)),
+    Promise(
+        "ties and edges",
+        "Ties, zeros and other special values have the results of the definition.",
+        13,
+        (*_WRONG, EMPTY),
+    ),
     Promise(
         "one argument alone",
-        "Each argument works without the others, and has the function's default.",
+        "Each optional argument works without the others, and has the definition's default.",
         0,
         (*_WRONG, EMPTY),
     ),
     Promise(
         "arguments that broadcast",
-        "Masks may be integers, of a lower rank or with axes of 1.",
+        "Masks may be integers, lack leading axes, or have axes of size 1.",
         1,
         (*_WRONG, EMPTY),
         asked="broadcasting",
     ),
     Promise(
         "mixed dtypes",
-        "Data and parameters decide the dtype; numbers and biases do not.",
+        "The dtype of the result depends on data and parameters, not on numbers and biases.",
         9,
         (*_WRONG, EMPTY),
         asked="mixed",
     ),
     Promise(
         INTEGERS,
-        "Data of integers only give the default floating dtype, and nothing overflows.",
+        "If all data are integers, the result has the default floating dtype, and nothing overflows.",
         9,
         (*_WRONG, EMPTY),
         asked="integers",
     ),
-    Promise("far from 0", "Data far from 0 lose no more than their own rounding.", 9, (*_WRONG, EMPTY)),
     Promise(
-        "sums that cancel", "Sums that nearly cancel lose no more than the rounding of wide sums.", 9, (*_WRONG, EMPTY)
+        "far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, (*_WRONG, EMPTY)
     ),
-    Promise("extreme scores", "Scores of any size neither overflow nor lose to padding.", 10, (*_WRONG, EMPTY)),
+    Promise(
+        "sums that cancel",
+        "For sums that nearly cancel, the error is no larger than that of sums in float32 or wider.",
+        9,
+        (*_WRONG, EMPTY),
+    ),
+    Promise("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, (*_WRONG, EMPTY)),
     Promise("long sums", "Sums over a million tokens do not drift.", 9, _WRONG, "long sums"),
     Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, (*_WRONG, EMPTY), "gradient"),
     Promise(
@@ -101,7 +113,7 @@ PROMISES = (
     *(
         Promise(
             f"{poison} in padding",
-            f"{poison} in padded positions changes no bit of a result or of a gradient.",
+            f"{poison} at padded positions changes no bit of a result or of a gradient.",
             4,
             (*_FORM, MASKED) if poison == "NaN" else (*_FORM, MASKED, "NaN in padding"),
             f"{poison} in padding",
@@ -110,37 +122,37 @@ PROMISES = (
     ),
     Promise(
         "second derivatives",
-        "Differentiated twice in reverse mode, the result has the second derivative, whatever padding holds.",
+        "Second derivatives by reverse mode are right, whatever values padding holds.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
         "second derivatives",
     ),
     Promise(
         "forward over reverse",
-        "Forward mode of the gradient agrees in a direct call; elsewhere the error names what to write instead.",
+        "Forward mode over the gradient works in a direct call; if it fails under jit, the error says what to write.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
         "forward over reverse",
     ),
     Promise(
         "poison in shared arrays",
-        "A shared array's values at positions that are padding for an example do not reach that example.",
+        "Values in an array that all examples share do not reach the examples that mask them.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
         "poison in shared arrays",
         "contract",
     ),
-    Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
+    Promise("padding amount", "More padding does not change the result.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
     Promise(
         "padding side",
-        "Padding on the left gives the same as padding on the right.",
+        "Padding on the left gives the same result as padding on the right.",
         7,
         (*_FORM, MASKED, EMPTY),
         "padding side",
     ),
     Promise(
         "deleting is masking",
-        "Deleting a padded token gives the same as masking it.",
+        "Deleting a padded token gives the same result as masking it.",
         7,
         (*_FORM, MASKED, EMPTY),
         "deleting",
@@ -154,15 +166,29 @@ PROMISES = (
     ),
     Promise(
         "shifting the scores",
-        "A constant added to every score changes nothing, except where the definition depends on it.",
+        "A constant added to all scores changes nothing, except where the definition depends on it.",
         10,
         _FORM,
         "shifting",
     ),
-    Promise("batch mates", "The other examples of the batch do not matter.", 7, _FORM, "batch mates"),
-    Promise("NaN at a real token", "NaN reaches its own example and no other.", 5, _WRONG, "NaN at a real token"),
-    Promise("return_weights", "`return_weights=True` changes no bit of the result.", 12, _FORM, "return_weights"),
-    Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "purity"),
+    Promise(
+        "batch mates",
+        "The result of an example does not depend on the other examples of its batch.",
+        7,
+        _FORM,
+        "batch mates",
+    ),
+    Promise(
+        "NaN at a real token",
+        "NaN at a real token reaches the result of its own example, and of no other example.",
+        5,
+        _WRONG,
+        "NaN at a real token",
+    ),
+    Promise(
+        "return_weights", "`return_weights=True` changes no bit of the pooled result.", 12, _FORM, "return_weights"
+    ),
+    Promise("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,), "purity"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
     Promise(
         "random state untouched",
@@ -172,13 +198,20 @@ PROMISES = (
         "purity",
     ),
     Promise(
-        "no warnings", "NumPy warns of no division by 0, overflow or invalid value.", 6, (ANSWER,), "purity", "contract"
+        "no warnings",
+        "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
+        6,
+        (ANSWER,),
+        "purity",
+        "contract",
     ),
-    Promise("jit and vmap", "Under jit and vmap of JAX the results are the same.", 16, _WRONG, "jit and vmap"),
-    Promise(SPLIT, "A sequence split over devices by `axis_name` gives what the whole gives.", 16, _WRONG, SPLIT),
+    Promise("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG, "jit and vmap"),
+    Promise(
+        SPLIT, "A sequence split over devices by `axis_name` has the result of the whole sequence.", 16, _WRONG, SPLIT
+    ),
     Promise(
         "one program",
-        "Other values of the same shapes compile nothing more in JAX.",
+        "In JAX, a call with other values of the same shapes compiles nothing again.",
         16,
         _FORM,
         "one program",

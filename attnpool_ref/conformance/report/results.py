@@ -1,4 +1,4 @@
-"""Results of a judgement, as data: for each function its causes, its guarantees, and the skipped checks."""
+"""Results of a judgment, as data: for each function the causes, the results of guarantees, and the skipped checks."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,12 +10,12 @@ SCHEMA_VERSION = 2
 HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
 PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
 EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
-"""The command's exit status for a verdict; 2 is a wrong use of the command."""
+"""Exit status of the command for each verdict; 2 means that the command was used wrongly."""
 
 
 @dataclass
 class Measure:
-    """Worst error and its allowed error, in units of the dtype's epsilon times the size of the result."""
+    """Worst error and its allowed error, in units of the dtype's epsilon times the magnitude of the result."""
 
     error: float
     allowed: float
@@ -29,7 +29,7 @@ class Measure:
 
 @dataclass
 class Cell:
-    """Errors of one function in one dtype; None is n/a."""
+    """Worst errors of one function in one dtype; None for a result or gradient that was not judged."""
 
     forward: Measure | None = None
     gradient: Measure | None = None
@@ -41,7 +41,7 @@ class Compared:
 
     Attributes:
       name: "the result", "the weights", "result 2 of 2".
-      expected: what the definition says.
+      expected: the result of the definition.
       got: the implementation's result.
     """
 
@@ -55,13 +55,13 @@ class Failure:
     """Failure of a guarantee, with the smallest arguments that were found.
 
     Attributes:
-      row: name of the row.
-      check: the guarantee.
+      row: the name of the function.
+      check: the name of the guarantee.
       dtype: the dtype in which the guarantee failed.
       message: the actual and the needed result.
-      snippet: Python code that shows it at a prompt.
+      snippet: Python code that shows the failure at a prompt.
       size: the number of elements of all arguments.
-      arrays: expected and got, where the answer itself is wrong and small enough to look at.
+      arrays: the expected and the actual result, if the result itself is wrong and small enough to show.
     """
 
     row: str
@@ -78,15 +78,15 @@ class Kept:
     """Result for one guarantee.
 
     Attributes:
-      promise: its name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
+      promise: the guarantee's name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
       status: "held", "broken" or "n/a".
       why: the reason for "n/a".
       follows_from: the broken guarantee that explains this one, or "".
       waived: the reason of the waiver if the guarantee is broken and waived, else "".
       cases: the number of cases that tested the guarantee.
       dtypes: the dtypes in which the guarantee was tested.
-      failures: the smallest one in each dtype; for bad input, each call that did not raise the expected error.
-      notes: deviations that break nothing unless an option asks for more.
+      failures: the smallest failure in each dtype; for bad input, each call that did not raise the expected error.
+      notes: deviations that break the guarantee only with an option.
     """
 
     promise: str
@@ -102,14 +102,14 @@ class Kept:
 
 @dataclass
 class Unasked:
-    """Check or part of a check that was skipped, and the reason."""
+    """Case, check or argument that was skipped (``what``), and the reason (``why``)."""
 
     what: str
     why: str
 
 
 def all_promises():
-    """Returns a :class:`Kept` for every guarantee, all n/a."""
+    """Returns a :class:`Kept` for every guarantee, all with the status "n/a"."""
     return {promise.name: Kept(promise.name) for promise in PROMISES}
 
 
@@ -118,16 +118,18 @@ class RowReport:
     """Report of one function.
 
     Attributes:
-      name: the row.
+      name: the name of the function.
       status: "pass", "fail", "partial", "missing" or "n/a".
-      causes: the known mistakes that explain what is wrong, in words, those that explain values first.
-      explained: for each cause its numbers, the dtypes in which it is seen, and how many of the wrong cases it explains.
+      causes: the known mistakes that explain wrong results, in words; those that explain values come first.
+      explained: for each cause its numbers, the dtypes in which it was found, and how many of the wrong cases it
+        explains.
       cells: worst errors, by dtype.
       promises: the result for each guarantee, by name.
-      partial: why a "pass" is only "partial".
-      unasked: what was skipped, and why.
+      partial: the reasons why the status is "partial" and not "pass".
+      unasked: the cases, checks and arguments that were skipped, each with the reason.
       notes: the implementation's output, its warnings, and deviations that break only optional guarantees.
-      by_place: the arguments that were matched by position only, by the function's names.
+      by_place: the arguments that were matched by position only: the implementation's name for each name of the
+        function.
       adapter: the array family.
       cases: the number of cases that were judged.
       seconds: the duration of the judging.
@@ -151,7 +153,7 @@ class RowReport:
 
     @property
     def broken(self):
-        """The broken guarantees, those that no other explains first."""
+        """The broken guarantees; those that no other guarantee explains come first."""
         broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
         return sorted(broken, key=lambda kept: bool(kept.follows_from))
 
@@ -161,7 +163,7 @@ class RowReport:
         return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
 
     def following(self, promise):
-        """Returns names of the broken guarantees that follow from this one."""
+        """Returns the names of the broken guarantees that the guarantee ``promise`` explains."""
         return [kept.promise for kept in self.broken if kept.follows_from == promise]
 
     def set_status(self):
@@ -175,7 +177,7 @@ class RowReport:
 
     @property
     def failures(self):
-        """All failures, those that no other guarantee explains first."""
+        """All failures; those of guarantees that no other explains come first."""
         return [failure for kept in self.broken for failure in kept.failures]
 
     @property
@@ -187,7 +189,7 @@ class RowReport:
         """Returns a failure as the message of a test: the cause, the actual and the expected result, and the code."""
         dtype = f" ({failure.dtype})" if failure.dtype else ""
         messages = [failure.message]
-        if failure.check == REFUSALS:  # each of them is a fault of its own
+        if failure.check == REFUSALS:  # each bad call is a failure of its own
             messages = [each.message for each in self.promises[REFUSALS].failures]
         lines = [*self.sentences, f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
         return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
@@ -201,7 +203,7 @@ class Report:
       candidate: the implementation's name.
       device: the name of the device.
       versions: the versions of the packages that affect the numbers.
-      rows: the rows' reports.
+      rows: the reports of the functions.
       calls: the implementation's calling convention, where it differs from the functions'.
       seed: the seed of the drawn cases, in addition to their names.
       interrupted: whether the judging was stopped.
@@ -221,7 +223,11 @@ class Report:
 
     @property
     def verdict(self):
-        """Fails if a row failed, none was judged or a waiver waived nothing; partial if a row is; else a pass."""
+        """Verdict of all functions: "fail", "partial" or "pass".
+
+        It is "fail" if a function failed, none could be judged or a waiver waived nothing. Otherwise it is "partial" if
+        a function is "partial" or the judging was interrupted, else "pass".
+        """
         statuses = {row.status for row in self.rows}
         if FAIL in statuses or self.idle_waivers:
             return FAIL
@@ -231,17 +237,17 @@ class Report:
 
     @property
     def passed(self):
-        """Whether every row that could be judged passed, and one could."""
+        """Whether every function that could be judged passed, and at least one could be judged."""
         return self.verdict == PASS
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments among those that decide, or None; bad input comes last."""
+        """The failure with the smallest arguments of those that decide the verdict, or None; bad input comes last."""
         failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
         return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
-        """Returns plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
+        """Returns plain data for JSON; ``schema_version`` is raised when a key changes its meaning."""
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):
             for dtype, cell in source.cells.items():

@@ -1,7 +1,7 @@
 """Waivers: guarantees that need not hold, each by name and with a reason.
 
-A waiver names a guarantee, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and waives no
-other: guarantees that followed from a waived one are then judged by themselves.
+A waiver names a guarantee, ``"1e30 in padding"``, or that of one function, ``"mean_pooling/1e30 in padding"``. It
+waives no other guarantee: one that is broken because of the waived one is still a failure.
 """
 
 from attnpool_ref import table
@@ -11,7 +11,7 @@ from attnpool_ref.table.suggestions import did_you_mean
 
 
 def check_names(waive):
-    """Raises ValueError where a waiver names no guarantee or no row, or gives no reason."""
+    """Raises a ValueError if a waiver names an unknown guarantee or function, or has no reason."""
     for name, reason in waive.items():
         row, promise = _parts(name)
         if row:
@@ -23,11 +23,11 @@ def check_names(waive):
 
 
 def apply(rows, waive):
-    """Applies waivers to reports, and returns those that waived nothing, with the reasons.
+    """Applies waivers to reports, and returns those that waived nothing, each with the reason why.
 
     Args:
-      rows: the reports of rows that are judged.
-      waive: from names to reasons; :func:`check_names` has passed them.
+      rows: the reports of the judged functions.
+      waive: the waivers, from names to reasons, as validated by :func:`check_names`.
     """
     idle = {}
     for name, reason in waive.items():
@@ -47,13 +47,13 @@ def apply(rows, waive):
 
 
 def _parts(name):
-    """Returns (row or "", guarantee)."""
+    """Splits the name of a waiver into (function or "", guarantee)."""
     row, _, promise = name.rpartition("/")
     return row, promise
 
 
 def _excuse(row):
-    """Recomputes which guarantee explains which, and the verdict of the function."""
+    """Computes again which guarantees explain others, without waived ones, and the verdict of the function."""
     if not any(kept.waived for kept in row.promises.values()):
         return
     dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}

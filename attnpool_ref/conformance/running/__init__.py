@@ -1,1 +1,1 @@
-"""Judges functions row by row: processes and threads, cases and checks, what a failing case becomes."""
+"""Judging of functions: processes and threads, cases and checks, and how failing cases are shrunk and printed."""

@@ -1,4 +1,4 @@
-"""One child process, as the parent process sees it: it imports an implementation and judges rows until it is killed."""
+"""Control of one child process, which imports an implementation and judges functions until it is killed."""
 
 import contextlib
 import multiprocessing
@@ -18,10 +18,10 @@ SILENCE_LIMIT = 10.0
 """Seconds without a message, beyond the time limit of a call, after which a process counts as stuck."""
 
 GRACE = 0.7
-"""Seconds that a process has to report after Ctrl-C, and to end after it has closed its connection."""
+"""Seconds that a child process has to report after Ctrl-C, and to end after it has closed its connection."""
 
 POLL = 0.5
-"""Seconds between two checks that a process still runs: one that it has forked may hold its connection open."""
+"""Seconds between two checks that a child process still runs: a process that it forked may keep its connection open."""
 
 _STARTING = threading.Lock()
 
@@ -31,9 +31,9 @@ class Properties:
     """Properties of an implementation that its process reports after the import.
 
     Attributes:
-      rows: names of the rows that it is said to implement; empty for all of them.
-      has: names of the rows that it has.
-      calls: :meth:`attnpool_ref.conformance.Candidate.says`.
+      rows: names of the functions to judge; empty for all of them.
+      has: names of the functions that the implementation has.
+      calls: the calling convention, from ``Candidate.says``.
       on_accelerator: whether JAX computes on an accelerator, which only one process can use.
     """
 
@@ -47,11 +47,11 @@ class Child:
     """A process that runs :func:`~attnpool_ref.conformance.running.worker.work`.
 
     Attributes:
-      properties: those of the implementation, after its import.
-      began: time of the start.
+      properties: the :class:`Properties` of the implementation, after its import.
+      began: the time at which the process was started.
       spent: whether a call that takes too long may still run in the process.
       ended: the end of the process as a verb phrase, such as "ended with status 0", or "".
-      calls: for each row the dtype and the title of the last call that began.
+      calls: for each function the dtype and the title of the case of the last call that began.
     """
 
     def __init__(self, setup):
@@ -66,7 +66,7 @@ class Child:
         theirs.close()
 
     def wait_for_import(self, limit):
-        """Waits for the import; returns the exception that it has raised, or None; sets ``properties`` or ``ended``."""
+        """Waits for the import, and sets ``properties`` or ``ended``; returns the import's exception, or None."""
         match self._receive(limit, f"took longer than {limit:g} s for the import"):
             case "ready", *properties:
                 self.properties = Properties(*properties)
@@ -76,10 +76,11 @@ class Child:
         return None
 
     def judge(self, rows, scope, steps):
-        """Has rows judged; returns those that are left without a verdict, if the process has ended or is spent.
+        """Lets the process judge functions; returns those without a verdict, because the process ended or is ``spent``.
 
         Raises:
-          Exception: an error that is not the implementation's, such as an argument that no row has.
+          Exception: an error that is not the implementation's, such as the name of an argument that the function does
+            not have.
         """
         running = {judged.row.name: judged for judged in rows}
         self.send((tuple(running), scope))
@@ -101,7 +102,7 @@ class Child:
         return list(running.values())
 
     def blame(self, judged):
-        """Makes the end of the process the finding of a row."""
+        """Reports the end of the process as the failure of a function."""
         name, (dtype, title) = judged.row.name, self.calls.get(judged.row.name, ("", ""))
         code = f"# attnpool check ... --only {name} --jobs 1 dies as well"
         verdict.unanswered(judged.report, dtype, title, f"the process {self.ended}", code)
@@ -112,14 +113,14 @@ class Child:
             self._connection.send(message)
 
     def _receive(self, seconds, late):
-        """Returns the next message; or sets ``ended``, to ``late`` if there is none within some seconds."""
+        """Returns the next message, or sets ``ended``; to ``late`` if no message comes within ``seconds``."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            alive = self._process.is_alive()  # asked first, as its last messages are still to be read
+            alive = self._process.is_alive()  # before reading, because its last messages may not have been read yet
             try:
                 if self._connection.poll(POLL):
                     return self._connection.recv()
-            except Exception:  # it has closed its connection, or written something else to it
+            except Exception:  # the process has closed its connection, or written invalid data to it
                 self._process.join(GRACE)
                 alive = False
             if not alive:
@@ -129,22 +130,22 @@ class Child:
         return None
 
     def kill(self):
-        """Ends the process and everything that it has started; from any thread."""
+        """Kills the process and all processes that it has started; may be called from any thread."""
         self._process.kill()
         self._process.join()
         if hasattr(os, "killpg"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of its session is left
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # no process of its session is left
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _adapter(device, versions):
-    """Returns the adapter of another process, as far as a report needs it."""
+    """Returns a stand-in for the adapter of another process, with the methods that a report needs; or None."""
     return None if device is None else types.SimpleNamespace(device=lambda: device, versions=lambda: versions)
 
 
 @contextlib.contextmanager
 def _without_ctrl_c():
-    """Blocks SIGINT, so that a process started meanwhile never receives it: a terminal sends it to all."""
+    """Context that blocks SIGINT, which a terminal sends to all processes, in a process that is started meanwhile."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -157,7 +158,7 @@ def _without_ctrl_c():
 
 @contextlib.contextmanager
 def _without_main():
-    """Hides ``__main__``: a process started meanwhile would run the asking script once more."""
+    """Context without ``__main__``: a process that is started meanwhile would otherwise run the script again."""
     main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     try:
         yield
@@ -166,7 +167,7 @@ def _without_main():
 
 
 def _cause(code):
-    """Returns the end of a process in words, from its exit status."""
+    """Describes the end of a process, from its exit status."""
     if code is None:
         return "closed its connection to the judge"
     if code >= 0:

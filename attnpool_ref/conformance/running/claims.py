@@ -1,4 +1,4 @@
-"""Tests of single guarantees: a function is judged once, when the first of its guarantees is checked."""
+"""Tests of single guarantees, for pytest and unittest: a function is judged once, when its first test runs."""
 
 import inspect
 import unittest
@@ -13,7 +13,7 @@ from attnpool_ref.conformance.running.judge import judge
 from attnpool_ref.table.suggestions import did_you_mean
 
 WHOLE = "nothing left out"
-"""Name of the claim that every mask and argument of the implementation was judged; if not, a "pass" is only "partial"."""
+"""Name of the test that every mask and argument of the implementation was judged, so that "pass" is not "partial"."""
 
 NONE = "the candidate has none of the rows; name the one that it is"
 
@@ -26,14 +26,14 @@ def each_promise(candidate, *rows, **asked: Any):
     Args:
       candidate: as in :func:`~attnpool_ref.conformance.running.judge`.
       *rows: names of functions; without any, all functions that the implementation has.
-      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`: dtypes, and how the implementation is called.
+      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`, such as dtypes and the calling convention.
 
     Returns:
       A list; nothing is judged yet.
 
     Raises:
       TypeError: the judge has no such argument.
-      ValueError: no row has such a name, or the implementation has none.
+      ValueError: no attnpool function has such a name, or the implementation has no function.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
     for key in asked:
@@ -47,25 +47,25 @@ def each_promise(candidate, *rows, **asked: Any):
 
     def judge_row(name):
         found = single(whole, name)
-        # a mapping, so that a single function is judged like a row among others
+        # a mapping, so that a single function is judged like one of several
         return judge(whole if found is None else {name: found}, only=(name,), **asked)
 
     return claims_of(names, judge_row)
 
 
 def claims_of(names, judge_row):
-    """Returns a :class:`Claim` for each guarantee of each function; ``judge_row`` returns the report of one."""
+    """Returns a :class:`Claim` for each guarantee of each function; ``judge_row`` judges one function."""
     judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
     return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
 
 class Judgement:
-    """One function, judged when its report is first read.
+    """One function, which is judged when its report is first read.
 
     Attributes:
-      row: the row's name.
-      judge_row: from the name to the report of the judge.
-      alone: whether the row is the only one.
+      row: the function's name.
+      judge_row: a function from the name to the judge's report.
+      alone: whether no other function is tested.
     """
 
     def __init__(self, row, judge_row, alone):
@@ -73,7 +73,7 @@ class Judgement:
 
     @cached_property
     def report(self):
-        """The row's report.
+        """The report of the function.
 
         Raises:
           KeyboardInterrupt: the user has stopped the judging.
@@ -88,7 +88,7 @@ class Claim:
     """One guarantee of one function; its name is the test's id in pytest.
 
     Attributes:
-      row: the row's name.
+      row: the function's name.
       promise: the guarantee's name, or :data:`WHOLE`.
     """
 
@@ -100,7 +100,7 @@ class Claim:
         return f"<{self.row}: {self.promise}>"
 
     def check(self):
-        """Passes if the guarantee holds.
+        """Returns without an error if the guarantee holds.
 
         Raises:
           AssertionError: the guarantee is broken; with the cause if it is known, and the smallest failing case as code.

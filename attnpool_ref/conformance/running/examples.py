@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the calls of a function; the simplest choice comes first in each list."""
+"""Hypothesis strategies for the calls of a function; in each list of choices the simplest one comes first."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ BATCHES = ((), (1,), (2,), (3,), (2, 3), (1, 2, 2), (0,))
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 0)
 WIDTHS = (1, 2, 3, 4, 5, 7, 8)
 LONG = (16, 33, 65, 128)
-"""Sizes that at most one axis of an example has."""
+"""Large sizes, which at most one axis of an example has."""
 
 DENSITIES = (1.0, 0.75, 0.5, 0.25, 0.0)
 SOMETIMES = (False, True, True, True)
@@ -21,23 +21,23 @@ RARELY = (False, False, False, True)
 
 PLAIN = "as drawn"
 KINDS = {"small integers": "exact", "equal tokens": "exact", "scores of -inf": "extreme"}
-"""The kind of case that a form of the numbers makes, where it is not a plain one."""
+"""The kind of case for each form of the numbers; for other forms it is "main"."""
 
 
 def examples_of(subject, traced):
-    """Returns a strategy of hypothesis: (case, situation) of one call of the subject.
+    """Returns a hypothesis strategy of (case, situation), for calls of the subject.
 
     Args:
       subject: the implementation under test, in one dtype.
-      traced: whether gradients are judged, on an eighth of the examples.
+      traced: whether gradients are judged, in about an eighth of the examples.
     """
     from hypothesis import reject, strategies
 
     @strategies.composite
     def examples(draw):
         def choose(values):
-            # Bit by bit: among integers hypothesis mixes the constants of all imported modules, which it also writes to
-            # a folder; so the examples are the same wherever they are drawn.
+            # Booleans, because among integers hypothesis mixes constants of all imported modules, which it also writes
+            # to a folder. So the examples are the same in every environment.
             bits = [draw(strategies.booleans()) for _ in range((len(values) - 1).bit_length())]
             return values[sum(bit << place for place, bit in enumerate(bits)) % len(values)]
 
@@ -47,7 +47,7 @@ def examples_of(subject, traced):
             subject.forget()
             subject.passed(case)
             exact = subject.exact(case)
-        except (NotApplicable, ValueError):  # a rule of the row, or what the implementation does not take
+        except (NotApplicable, ValueError):  # excluded by a rule of the function, or not taken by the implementation
             reject()
         if any(_underflows(result, subject.dtype) for result in exact):
             reject()
@@ -59,7 +59,7 @@ def examples_of(subject, traced):
 
 
 def _underflows(result, dtype):
-    """Returns whether a whole result is too small for the dtype, and any error of it equals one of 0."""
+    """Returns whether a result is not 0, but all its elements are smaller than the normal numbers of the dtype."""
     largest = float(np.max(np.abs(result), initial=0, where=np.isfinite(result)))
     return 0 < largest < float(np.finfo("float32" if dtype == "bfloat16" else dtype).tiny)
 
@@ -109,7 +109,7 @@ def _way(row, choose):
 
 
 def _sizes(row, choose):
-    """Returns a size for each axis of the row, at most one of them large."""
+    """Returns a size for each axis of the function, at most one of them large."""
     own = {
         a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)
     }
@@ -146,9 +146,9 @@ def _forms(case, dtype):
 
 
 def _formed(case, form, choose):
-    """Returns the case with its numbers in a form."""
+    """Returns the case with its numbers in one of the forms of :func:`_forms`."""
     data, rng = case.given("data"), case.rng(" numbers")
-    if form == "small integers":  # at most one in a vector: sums are exact, ties and edges are met
+    if form == "small integers":  # vectors with one nonzero component: sums are exact, and there are ties and edges
         values = {}
         for key in data:
             shape = case.values[key].shape
@@ -156,7 +156,7 @@ def _formed(case, form, choose):
             values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
         values |= {key: np.float64(1) for key in case.given("number")}
         return replace(case.with_values("", **values), exact=frozenset(values))
-    if form == "equal tokens":  # what rounding decides there is decided by the definition: they are taken as exact
+    if form == "equal tokens":  # marked as exact, so that sensitivities are measured without breaking the ties
         axes = [axis for axis in sorted(case.sizes) if axis in drawing.SEQUENCES]
         masks = {key: case.values[key] for key in case.given("mask")}
         for axis in axes[:1] and [choose(axes)]:

@@ -1,4 +1,4 @@
-"""Arrays of a failing case, actual and expected, as plain data."""
+"""Actual and expected results of a failing case, as plain data."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def answer_to(subject, finding):
     """Returns the implementation's results for the case of a finding, with weights if possible; None if it raises."""
     try:
         return subject.outputs(finding.case, subject.takes_weights())
-    except Exception:  # the finding says what it raises
+    except Exception:  # the message of the finding has the error
         return None
 
 
@@ -24,7 +24,7 @@ def arrays_of(subject, finding, got):
     Args:
       subject: the implementation under test.
       finding: what failed.
-      got: the answer, as :func:`answer_to` gives it.
+      got: the result, from :func:`answer_to`.
     """
     if finding.check in (GRADIENT, "finite gradients") or got is None:
         return []
@@ -32,7 +32,7 @@ def arrays_of(subject, finding, got):
     want = subject.exact(finding.case, weights)
     try:
         wrong = len(want) != len(got) or agreement(subject, finding.case, weights, got).message
-    except Exception:  # garbage that cannot be compared
+    except Exception:  # the results cannot be compared
         wrong = True
     if not wrong:
         return []
@@ -42,7 +42,7 @@ def arrays_of(subject, finding, got):
 
 
 def _names(row, weights):
-    """Returns the title of each array of the answer."""
+    """Returns a title for each array of the result."""
     groups = [("result", row.results), ("weights", row.weight_results if weights else ())]
     return [
         f"{name} {i + 1} of {len(axes)}" if len(axes) > 1 else f"the {name}"

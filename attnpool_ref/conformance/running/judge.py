@@ -1,4 +1,4 @@
-"""``judge`` and ``check``: an implementation under test, function by function, in threads or in processes."""
+"""``judge`` and ``check``, which judge an implementation function by function, in threads or in processes."""
 
 import threading
 from dataclasses import replace
@@ -28,10 +28,10 @@ def judge(candidate, *, name="", progress=None, **options: Any):
     with a report of the functions judged until then.
 
     Args:
-      candidate: a module, a mapping of names, any object with functions named as in the table, one callable if
-        ``only`` has its name, or a :class:`~attnpool_ref.conformance.Candidate`.
+      candidate: a module, a mapping of names, any object with functions named as in attnpool, one callable if ``only``
+        has the name of the function that it implements, or a :class:`~attnpool_ref.conformance.Candidate`.
       name: the implementation's name in the report; its own name if empty.
-      progress: called as ``progress(done, total, label)``.
+      progress: a function that is called as ``progress(done, total, label)``; a step is one function in one dtype.
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Returns:
@@ -90,18 +90,18 @@ def _run(whole, rows, scope, steps):
 
 
 class _Steps:
-    """Progress: which dtype of which row is done, whichever thread or process did it, and each counted once."""
+    """Progress: the dtypes of functions that are done, each counted once, in any thread or process."""
 
     def __init__(self, progress, rows, dtypes):
         self.progress, self.dtypes, self.total = progress, dtypes, len(rows) * len(dtypes)
         self.done, self.lock = set(), threading.Lock()
 
     def take(self, label):
-        """Counts the step of this label, the names of a row and a dtype."""
+        """Counts the step called ``label``, the names of a function and a dtype."""
         self._count({label}, label)
 
     def finish(self, row):
-        """Counts the steps of a row that were left out."""
+        """Counts all steps of a function, including those that were left out."""
         self._count({f"{row} {dtype}" for dtype in self.dtypes}, row)
 
     def _count(self, labels, shown):
@@ -129,7 +129,7 @@ def check(candidate, name, **options: Any):
     The implementation is called in this process, which a crash would end.
 
     Args:
-      candidate: a function, a module with parameters, or any object with an attribute of the function's name.
+      candidate: a function, a module with parameters, or any object with an attribute called ``name``.
       name: the function's name in attnpool, such as "mean_pooling".
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 

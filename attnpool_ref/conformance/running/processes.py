@@ -1,4 +1,4 @@
-"""Pool of child processes: only they import the implementation under test, and they judge its rows."""
+"""Pool of child processes: only they import the implementation under test, and judge its functions."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ from attnpool_ref.conformance.running.child import GRACE, Child
 from attnpool_ref.conformance.running.threads import BATCH, STOPPED
 
 MAX_AGE = 300.0
-"""Seconds after which a process is replaced: frameworks never free the memory of all programs."""
+"""Seconds after which a process is replaced: frameworks never free the memory of all compiled functions."""
 
 IMPORT_LIMIT = 60.0
 """Seconds for the import of an implementation, unless the time limit of a call is longer."""
@@ -22,12 +22,12 @@ IMPORT_LIMIT = 60.0
 class ProcessPool:
     """An implementation in child processes; in the parent process it takes the place of a :class:`Candidate`.
 
-    For each process a thread hands it rows and reads its messages. A process that dies is the finding of the row that
-    it judged. If it judged several at once, each of them is judged again by itself.
+    For each process, a thread of the parent sends it functions and reads its messages. If a process dies, the function
+    that it was judging fails. If it was judging several, each of them is judged again by itself.
     """
 
     def __init__(self, setup, name="", time_limit=0.0):
-        """``setup`` is the data of each process (:class:`~attnpool_ref.conformance.running.worker.Setup`)."""
+        """``setup`` is the data for each process (:class:`~attnpool_ref.conformance.running.setup.Setup`)."""
         self.setup, self.name, self._import_limit = setup, name, max(IMPORT_LIMIT, time_limit)
         self._properties: Any = None
         self._children, self._idle, self._stopped = set(), [], False
@@ -42,10 +42,10 @@ class ProcessPool:
         self.close()
 
     def close(self):
-        """Ends all processes, and with them the threads that listen to them."""
+        """Kills all processes; the threads that wait for their messages then end, too."""
         self._stopped = True
         self._idle.clear()
-        for child in list(self._children):  # a copy: threads take out what has ended
+        for child in list(self._children):  # a copy, because threads remove processes that have ended
             child.kill()
         self._children.clear()
 
@@ -54,14 +54,14 @@ class ProcessPool:
         """The :class:`Properties` of the implementation; the first process starts and imports it.
 
         Raises:
-          Exception: that of the import, or a ValueError if it ends the process or takes too long.
+          Exception: that of the import, or a ValueError if the import ends the process or takes too long.
         """
         if self._properties is None:
             self._idle.append(self._child())
         return self._properties
 
     def found(self, names):
-        """Returns for each name of a row something if the implementation has it, else None."""
+        """Returns for each name of a function this pool if the implementation has the function, else None."""
         return {name: self if name in self.properties.has else None for name in names}
 
     def title(self):
@@ -73,13 +73,14 @@ class ProcessPool:
         return self.properties.calls
 
     def judge(self, rows, scope, steps):
-        """Judges rows in up to ``scope.jobs`` processes; returns whether Ctrl-C has stopped it.
+        """Judges functions in up to ``scope.jobs`` processes; returns whether Ctrl-C has stopped the judging.
 
         Raises:
-          Exception: an error that is not the implementation's, such as an argument that no row has.
+          Exception: an error that is not the implementation's, such as the name of an argument that the function does
+            not have.
         """
         jobs = scope.jobs
-        if jobs > 1:  # the longest rows first, by their ways to call: else one process is left with such a row
+        if jobs > 1:  # functions with the most configurations first, so that none of these runs alone at the end
             rows = sorted(rows, key=lambda judged: -len(list(drawing.configurations(judged.row))))
         self._waiting, self._batch = deque(rows), BATCH if jobs == 1 else 1
         self._scope, self._steps, self._stopped, working = scope, steps, False, []
@@ -89,23 +90,23 @@ class ProcessPool:
                 working += [threads.submit(self._judge_waiting) for _ in rows[:jobs]]
                 for ended in futures.as_completed(working):
                     ended.result()
-                unless_done.pop_all()  # the processes stay, for other rows
+                unless_done.pop_all()  # the processes stay for the next call
             except KeyboardInterrupt:
                 self._stopped = True
                 for child in list(self._children):
-                    child.send(None)  # asks for the reports of its rows
+                    child.send(None)  # requests the reports of its functions
                 futures.wait(working, GRACE)
         for judged in self._waiting:
             judged.report.partial.append(STOPPED)
         return self._stopped
 
     def _judge_waiting(self):
-        """Judges rows in one process, and in a new one after its end, until none waits; the body of a thread."""
+        """Judges functions in one process, and in a new one after its end, until none waits; the body of a thread."""
         while rows := self._take():
             child = self._child()
             left = child.judge(rows, self._scope, self._steps)
             if child.ended and not self._stopped:
-                if len(left) == 1:  # no other row can have ended the process
+                if len(left) == 1:  # no other function can have ended the process
                     child.blame(left[0])
                     self._steps.finish(left.pop().row.name)
                 self._batch = 1 if left else self._batch
@@ -117,7 +118,7 @@ class ProcessPool:
                 self._idle.append(child)
 
     def _take(self):
-        """Returns the rows that one process judges next."""
+        """Returns the functions that one process judges next."""
         with self._lock:
             count = 0 if self._stopped else min(self._batch, len(self._waiting))
             return [self._waiting.popleft() for _ in range(count)]
@@ -126,14 +127,14 @@ class ProcessPool:
         """Returns an idle process, or a new one after its import.
 
         Raises:
-          Exception: that of the first import, or a ValueError if it ends the process or takes too long.
+          Exception: that of the first import, or a ValueError if the import ends the process or takes too long.
         """
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         child = Child(self.setup if self._properties is None else replace(self.setup, first=False))
         self._children.add(child)
-        if self._stopped:  # after `close` has ended the others
+        if self._stopped:  # `close` may already have killed the other processes
             child.kill()
         error = child.wait_for_import(self._import_limit)
         self._properties = self._properties or child.properties

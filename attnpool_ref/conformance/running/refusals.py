@@ -1,4 +1,4 @@
-"""Check that bad input raises an error."""
+"""Judging of bad input, which must raise an error."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def judge(report, subject):
 
 
 def outcome(subject, refusal):
-    """Describes what the implementation did instead of raising the expected error; "" if it raised it.
+    """Describes what the implementation did instead of raising the expected error; "" if it raised this error.
 
     Raises:
       NotApplicable: the framework has no such array.
@@ -48,7 +48,7 @@ def outcome(subject, refusal):
             after = [subject.adapter.read(array) for array in arrays]
             same = all(a.tobytes() == b.tobytes() for a, b in zip(before, after, strict=True))
             return "" if same else "changed its inputs before it raised"
-        except Exception as error:  # any error of the implementation is the finding
+        except Exception as error:  # any other error is the finding
             return f"raised {said(error).partition(chr(10))[0][:140]}"
         return f"returned {_described(result)}"
 
@@ -74,7 +74,7 @@ def _described(result):
 
 
 def _code(subject, refusal, message):
-    """Returns code that makes the call."""
+    """Returns Python code that makes the call."""
     adapter, dtype = subject.adapter, subject.dtype
     code = {}
     for key, value in refusal.values.items():
@@ -90,7 +90,7 @@ def _code(subject, refusal, message):
 
 
 def _short(value):
-    """Returns an expression of an array whose numbers are mostly equal."""
+    """Returns a short Python expression of an array, in which usually all numbers are equal."""
     value = np.asarray(value)
     names = {"b": "bool", "O": "object", "i": "int", "u": "int"}
     name = "ml_dtypes.bfloat16" if value.dtype.name == "bfloat16" else f"np.{value.dtype.name}"

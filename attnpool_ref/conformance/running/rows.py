@@ -1,4 +1,4 @@
-"""Judges one function: draws its cases in each dtype, and runs the checks on each of them."""
+"""Judging of one function: draws its cases in each dtype, and runs the checks on each of them."""
 
 import itertools
 import time
@@ -26,18 +26,18 @@ TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
 
 PRINTED = 200
-"""Largest number of elements of a case that is printed as it is."""
+"""Cases with at least this number of elements are not printed."""
 
 
 @dataclass
 class Evidence:
-    """Cases in one dtype, for :mod:`~attnpool_ref.conformance.causes`.
+    """Cases in one dtype from which :mod:`~attnpool_ref.conformance.causes` finds causes.
 
     Attributes:
-      subject: the function under test in this dtype.
-      cases: (case, return_weights) of wrong answers.
-      right: the same of right ones.
-      poisoned: mixed batches in which NaN in padding changes a result or a gradient.
+      subject: the implementation in this dtype.
+      cases: (case, return_weights) of wrong results.
+      right: (case, return_weights) of right results.
+      poisoned: mixed batches (examples with different masks) in which NaN in padding changes a result or a gradient.
     """
 
     subject: Subject
@@ -50,7 +50,7 @@ class RowJudge:
     """Judge of one function; ``report`` has the results so far at any time, and all of them once it is ``done``."""
 
     def __init__(self, row, candidate, scope: Scope, step):
-        """``step`` is called with a label when a dtype is done."""
+        """``step`` is called with the names of function and dtype when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
         self.adapter: Any = None
@@ -60,7 +60,7 @@ class RowJudge:
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
-        with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
+        with np.errstate(all="ignore"):  # warnings about the judge's own arithmetic are not of interest
             self._run()
 
     def _run(self):
@@ -97,7 +97,7 @@ class RowJudge:
 
     def overrun(self, limit):
         """Reports that the current call took too long."""
-        if self.subject is None:  # nobody knows yet what it is
+        if self.subject is None:  # the array family is not known yet
             verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
             return
         finding = f"{self.watch.title}: no answer within {limit:g} s"
@@ -106,10 +106,10 @@ class RowJudge:
         kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
         self.finish(f"no answer within {limit:g} s")
 
-    # What the implementation is
+    # The implementation
 
     def _find_adapter(self):
-        """Returns the adapter that is given or found, and makes the first subject."""
+        """Returns the adapter that ``Candidate.arrays`` names, or the detected one; also sets ``subject``."""
         asked = self.candidate.arrays
         if asked is not None:
             adapter = adapters.family(asked) if isinstance(asked, str) else asked
@@ -135,7 +135,7 @@ class RowJudge:
         )
 
     def _in(self, dtype):
-        """Returns the subject in a dtype; that of float64 is also the reference for gradients of other dtypes."""
+        """Returns the subject in a dtype; the one in float64 is also the reference for gradients in other dtypes."""
         return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
 
     def _subject(self, adapter, dtype):
@@ -169,14 +169,14 @@ class RowJudge:
                 fitted = subject.fit(case)
                 subject.passed(fitted)
                 subject.exact(fitted)
-            except (NotApplicable, ValueError) as error:  # a rule ties what it takes to what it does not
+            except (NotApplicable, ValueError) as error:  # or a rule needs an argument that it does not take
                 if refused is not None:
                     refused.setdefault(str(error), []).append(case.title)
                 continue
             yield fitted, kind
 
     def _has(self, dtype):
-        """Returns whether the implementation's arrays may have this dtype together with others."""
+        """Returns whether the implementation's arrays may have this dtype: an integer dtype or one of the family."""
         return dtype.startswith("int") or self.adapter.supports(dtype)
 
     # One dtype
@@ -199,7 +199,7 @@ class RowJudge:
             if not first and not scope.judges_whole(case):
                 continue
             if kind == "far" and subject.is_narrow:
-                continue  # nothing is left beside 1000
+                continue  # narrow dtypes have no digits after the decimal point near 1000
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)
@@ -227,7 +227,7 @@ class RowJudge:
         return None if self._lacks(wide) else wide
 
     def _search(self, dtype, evidence):
-        """Searches further calls for a wrong result."""
+        """Searches further calls for a wrong result, with hypothesis."""
         subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
@@ -270,7 +270,7 @@ class RowJudge:
             self.report.unasked.append(Unasked(what, why))
 
     def _judge_by_itself(self, subject, name, judged):
-        """Runs a check that draws its own cases; a failing one is reported as it is."""
+        """Runs a check that draws its own cases; a failing case is reported without being shrunk."""
         kept, why, found = self.report.promises[name], "", None
         self.watch.title = name
         try:
@@ -322,7 +322,7 @@ class RowJudge:
 
 
 def _structure(case, kind):
-    """Returns a key that is equal for equal cases, whatever the configuration for which they were drawn."""
+    """Returns a key that is the same for equal cases that were drawn for different configurations."""
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
     kind = "main" if kind == "way" else kind
     dtypes = tuple(sorted(case.dtypes.items()))
@@ -330,7 +330,7 @@ def _structure(case, kind):
 
 
 def _worst(measure, finding):
-    """Returns the measure that is nearer to its limit."""
+    """Returns ``measure`` or that of ``finding``, whichever error is larger relative to what is allowed."""
     new = Measure(finding.error, finding.allowed, finding.case.title)
     if measure is None:
         return new

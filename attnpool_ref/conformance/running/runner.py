@@ -1,4 +1,4 @@
-"""Runs one check on one case; reports the smallest failing case for each guarantee and dtype."""
+"""Execution of a check on a case; the report gets the smallest failing case for each guarantee and dtype."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from attnpool_ref.conformance.running import failing_arrays, shrinking, snippets
 from attnpool_ref.conformance.running.suggestions import suggestion
 
 NOTES = 3
-"""Number of notes of a guarantee that are stored."""
+"""Largest number of notes that are stored for a guarantee."""
 
 LINE = 200
-"""Largest length of a note."""
+"""Largest length of a note, in characters."""
 
 
 def shortened(text):
@@ -92,12 +92,15 @@ class Runner:
         return bool(explained_by(promise, broken | {promise: here}))
 
     def _alike(self, name, run, case, finding):
-        """Returns a finding in which a smaller, valid case breaks the same guarantee in the same way, or None."""
+        """Returns a finding in which a smaller, legal case breaks the same guarantee in the same way, or None.
+
+        The way is the same if both calls raise an error, or neither does.
+        """
         try:
             self.subject.exact(case)
             findings = self.look(name, run, case)
         except (ValueError, NotApplicable, Untraceable):
-            return None  # a rule ties an axis that was cut to one that was not, or nobody can ask it
+            return None  # a rule excludes an axis of this size, or the implementation does not take the case
         raises = finding.message.startswith("raises ")
         alike = (f for f in findings if f.check == finding.check and f.message)
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
@@ -117,7 +120,7 @@ class Runner:
         return found
 
     def _look(self, name, run, case):
-        """Returns the findings before optional checks are removed."""
+        """Returns the findings before deviations from optional guarantees become notes."""
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
@@ -133,12 +136,12 @@ class Runner:
         return found
 
     def _promise_of(self, name):
-        """Returns the guarantee that an error in a check is about."""
+        """Returns the guarantee that is broken if a check raises an error."""
         if name == "agreement":
             return PROMISE_OF.get(self.situation.kind, ANSWER)
         return promise_of(name)
 
 
 def promise_of(check, named=""):
-    """Returns the guarantee that a finding of a check is about: the one that it names, or else the check's first one."""
+    """Returns the guarantee that a finding of a check is about: ``named`` if it is one, else the first of the check."""
     return named if named in BY_NAME else next(promise.name for promise in PROMISES if promise.judged_by == check)

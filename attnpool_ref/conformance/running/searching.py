@@ -1,7 +1,7 @@
-"""Search for wrong results in further calls by hypothesis, which also makes them smaller.
+"""Search for wrong results in further calls with hypothesis, which also shrinks the failing calls.
 
-It chooses what is given, sizes, batch axes, masks, options and the form of the numbers; the numbers derive from the
-example's name, like those of every case. What it finds is judged and shown like any other failure.
+Hypothesis chooses the given arguments, sizes, batch axes, masks, options and the form of the numbers. The numbers
+themselves derive from the example's name, like those of every case. A failing call is reported like any other failure.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from attnpool_ref.conformance.running.runner import Runner
 
 
 def need_hypothesis():
-    """Raises a ModuleNotFoundError that names the extra, where hypothesis is not installed."""
+    """Raises a ModuleNotFoundError that names the extra to install if hypothesis is missing."""
     missing = extras.missing("test")
     if missing:
         raise ModuleNotFoundError(missing.removeprefix("attnpool: "))
@@ -28,16 +28,16 @@ def need_hypothesis():
 def search(report, subject, count, traced):
     """Judges ``count`` examples of a function, and reports the guarantees that held, or the smallest failing example.
 
-    A row that is wrong already is not searched: what was found is smaller.
+    If the function is already known to be wrong, there is no search, because the known failing cases are smaller.
 
     Args:
-      report: the row's report.
-      subject: the implementation under test, in one dtype, with results of the oracle of its own.
-      count: how many examples.
-      traced: whether gradients are judged, on an eighth of the examples.
+      report: the report of the function.
+      subject: the implementation under test, in one dtype, with its own cache of the oracle's results.
+      count: the number of examples.
+      traced: whether gradients are judged, in about an eighth of the examples.
 
     Returns:
-      The (case, situation) that was found, in a list; an empty one where everything held.
+      A list with (case, situation) of the failing example; an empty list if there is none.
     """
     broken = [kept.promise for kept in report.promises.values() if kept.status == BROKEN]
     if broken:
@@ -60,7 +60,7 @@ def search(report, subject, count, traced):
     except Unsatisfiable:
         report.unasked.append(Unasked("more examples", "none was drawn that it takes"))
     except (NoSuchExample, Flaky):
-        pass  # what answers differently each time was still seen to be wrong once
+        pass  # an implementation with varying results was nevertheless wrong once
     return look.conclude()
 
 
@@ -99,7 +99,7 @@ class _Look:
                 kept.dtypes.append(self.subject.dtype)
 
     def conclude(self):
-        """Judges the example that was found once more, and reports it."""
+        """Judges the failing example once more, and reports it."""
         if self.found is None:
             return []
         case, situation, name, run, finding = self.found

@@ -17,12 +17,12 @@ class Setup:
     """Data that a new child process gets before everything else.
 
     Attributes:
-      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of its
-        rows (none: all of them).
+      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of the
+        functions to judge (empty for all of them).
       settings: JAX's configuration, which is set before the import.
-      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS`.
-      environment: variables of the environment.
-      first: whether no other process has imported it; output of the import is then shown, on standard error.
+      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS` of the parent process.
+      environment: environment variables to set.
+      first: whether no other process has imported the implementation; the import's output then goes to standard error.
     """
 
     source: bytes
@@ -37,13 +37,13 @@ def setup_of(candidate):
     stream = io.BytesIO()
     try:
         _Pickler(stream).dump(candidate)
-    except Exception:  # the implementation's own: it may refuse in any way
+    except Exception:  # pickling runs the implementation's code, which may raise anything
         return None
     return Setup(stream.getvalue(), jax_settings(), dict(naming.FOLDERS))
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles modules by their names, and refuses what ``__main__`` holds: the other process has another one."""
+    """Pickler of modules by name; refuses objects of ``__main__``, which is another module in a child process."""
 
     def reducer_override(self, obj):
         if isinstance(obj, types.ModuleType) and obj.__name__ != "__main__":
@@ -62,7 +62,7 @@ def jax_settings():
 
 
 def configure_jax(settings):
-    """Gives JAX the configuration that it has in the parent process."""
+    """Sets the configuration that JAX has in the parent process."""
     if settings:
         import jax
 

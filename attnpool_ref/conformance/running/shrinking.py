@@ -1,4 +1,4 @@
-"""Shrinks a failing case to the smallest one that still fails."""
+"""Shrinking of a failing case to a smaller one that still fails."""
 
 from dataclasses import replace
 
@@ -8,11 +8,11 @@ from attnpool_ref.conformance import cases as drawing
 
 
 def shrink(case, fails):
-    """Returns the case with fewer examples and shorter axes, as long as it fails.
+    """Returns the case with fewer examples and shorter axes, as far as it still fails.
 
     Args:
       case: a failing case.
-      fails: from a case to whether it fails.
+      fails: a function that returns whether a case fails.
     """
     if case.row.batched and case.batch:
         singles = [drawing.example_of(case, index) for index in np.ndindex(*case.batch)]
@@ -20,9 +20,9 @@ def shrink(case, fails):
         case = next(filter(fails, singles), case)
     for axis in sorted(case.sizes):
         if any(axis in a and axis != a for own in case.axes.values() for a in own):
-            continue  # part of a sum of axes
+            continue  # its size is part of the size of another axis, such as d + e
         if axis in case.row.sizes:
-            continue  # the implementation's own parameters have it
+            continue  # the implementation fixes its size
         for position in reversed(range(case.sizes[axis])):
             if case.sizes[axis] == 1:
                 break

@@ -6,7 +6,7 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.report.promises import ANSWER, MASKED, VALUES, WEIGHTS
 
 LONGEST = 512
-"""Largest number of elements of a result that is printed for an implementation without a name."""
+"""Largest number of elements of a result that is printed in place of an implementation that cannot be imported."""
 
 
 def reproduce(subject, finding, got=None):
@@ -14,8 +14,9 @@ def reproduce(subject, finding, got=None):
 
     Args:
       subject: the implementation under test.
-      finding: what failed.
-      got: the implementation's answer, for the reader of an implementation that no name leads to; None if it raises.
+      finding: the failed check and its case.
+      got: the implementation's result, which the code repeats if no name leads to the implementation; None if it
+        raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
@@ -50,7 +51,7 @@ def reproduce(subject, finding, got=None):
 
 
 def without_name(target, answer):
-    """Returns a line of code that takes the reader's ``candidate``, or else repeats the result of the judged one."""
+    """Returns a line of code that uses a ``candidate`` the reader has assigned, or else repeats the judged result."""
     return (
         f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "
         "to import it by: call yours `candidate` before this line; without it, its answer is repeated"
@@ -58,7 +59,7 @@ def without_name(target, answer):
 
 
 def _answer(finding, got, dtype):
-    """Returns an expression of a result, or of the reason why there is none."""
+    """Returns a Python expression of a result, or of a text that says why it is not shown."""
     if got is None or not all(isinstance(part, np.ndarray) for part in got):
         return repr(finding.message)
     if sum(part.size for part in got) > LONGEST:

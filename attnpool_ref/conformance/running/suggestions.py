@@ -1,4 +1,4 @@
-"""Suggestions after an error of an implementation: how it was called, and which option changes that."""
+"""Suggestions after an error of an implementation: how the judge called it, and which option changes the call."""
 
 import sys
 
@@ -8,7 +8,7 @@ from attnpool_ref.conformance.candidates.capture import said
 
 
 def suggestion(error, subject, case):
-    """Returns the first clause that fits the error of a call, after "; ", or nothing.
+    """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or "".
 
     Args:
       error: the exception.

@@ -1,4 +1,4 @@
-"""Judging in this process: in threads, which leave a call that takes too long, or in this thread, for debuggers."""
+"""Judging in this process: in threads, with a time limit for each call, or in the calling thread, for debuggers."""
 
 import contextvars
 import copy
@@ -9,7 +9,7 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.capture import Debugged
 
 BATCH = 8
-"""Number of rows after which an adapter clears its compiled programs."""
+"""Number of functions after which adapters clear their compiled programs."""
 
 ROW_THREAD = "attnpool judges"
 """Prefix of the names of the threads that call implementations."""
@@ -18,27 +18,32 @@ STOPPED = "stopped by Ctrl-C"
 
 
 class Threads:
-    """Judges rows, each in its own thread, a few at a time; leaves a row whose call takes too long.
+    """Judging of functions, each in its own thread, a few at a time; a function whose call takes too long is abandoned.
 
-    Compiling releases Python's lock: two rows at a time take little more than half of the time. But hypothesis resets
-    the global random states for each example, for which another row would be blamed: then there is one at a time.
+    Compilation releases Python's lock: with two functions at a time, judging takes little more than half of the time.
+    If hypothesis searches (``Scope.examples``), only one function is judged at a time, because hypothesis resets the
+    global random states for each example, and the check of these states would then fail for the other functions.
 
     Attributes:
-      waiting: the rows that have not begun; more may be added.
+      waiting: the functions that are not being judged yet; more may be added.
     """
 
     def __init__(self, limit, seed, rows=(), *, look=lambda: None, done=lambda judged: None):
-        """``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done`` gets each judged row."""
+        """Prepares to judge ``rows``.
+
+        ``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done`` gets each judged function.
+        """
         self.waiting, self.limit, self.look, self.done = list(rows), limit, look, done
         self._running, self._batch, self._failed = [], [], []
         self._context = contextvars.copy_context()
         self._context.run(drawing.SEED.set, seed)
 
     def run(self):
-        """Judges all rows; returns whether Ctrl-C has stopped it.
+        """Judges all functions; returns whether Ctrl-C has stopped the judging.
 
         Raises:
-          Exception: an error that is not the implementation's, such as an argument that no row has.
+          Exception: an error that is not the implementation's, such as the name of an argument that the function does
+            not have.
         """
         try:
             while (self.waiting or self._running) and not self._failed:
@@ -80,11 +85,11 @@ class Threads:
             judged.run()
         except Exception as error:
             self._failed.append(error)
-        except BaseException:  # the row is abandoned
+        except BaseException:  # the function is abandoned
             return
 
     def _wait(self):
-        """Waits a moment, and removes the rows that are done or take too long."""
+        """Waits a moment, and removes the functions that are done or take too long."""
         self._running[0][1].join(0.02)
         self.look()
         for judged, thread in list(self._running):
@@ -98,14 +103,14 @@ class Threads:
                 self.done(judged)
 
     def _clear_programs(self):
-        """Clears the compiled programs of the adapters, each class once."""
+        """Clears the compiled programs of the adapters, once for each class of adapters."""
         for adapter in {type(judged.adapter): judged.adapter for judged in self._batch if judged.adapter}.values():
             adapter.forget()
         self._batch.clear()
 
 
 def _abandon(judged, conclude):
-    """Concludes a row from its report until now; what its thread still writes is not read."""
+    """Completes the report of a function from its results until now, in a copy to which the thread no longer writes."""
     judged.watch.abandoned = True
     judged.report = copy.deepcopy(judged.report)
     conclude(judged)
@@ -117,7 +122,7 @@ def _stop(waiting):
 
 
 def debugged(rows, seed):
-    """Judges rows in this thread, one after another and without a time limit; returns whether Ctrl-C has stopped it."""
+    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C stopped it."""
     context, waiting = contextvars.copy_context(), list(rows)
     context.run(drawing.SEED.set, seed)
     while waiting:

@@ -1,4 +1,4 @@
-"""Verdict of one function: which guarantees explain others, what was never judged, and why."""
+"""Verdict of one function: which guarantees explain others, and which arguments and checks were not judged, and why."""
 
 from dataclasses import dataclass, field
 
@@ -10,12 +10,12 @@ from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Una
 
 @dataclass
 class Coverage:
-    """Coverage of the cases of one function.
+    """Coverage of one function by its cases.
 
     Attributes:
       masks: the masks that were given with padding in them.
       given: the arguments and options that were given.
-      untraceable: the reason for missing gradients where the framework has gradients, or "".
+      untraceable: the reason why a framework that has gradients cannot differentiate the function, or "".
     """
 
     masks: set[str] = field(default_factory=set)
@@ -27,11 +27,11 @@ def conclude(report, subject, scope, coverage, ended=""):
     """Completes the report of a function from the findings of its cases.
 
     Args:
-      report: the row's report.
+      report: the report of the function.
       subject: the implementation under test.
-      scope: what was to be judged.
-      coverage: the cases that were judged.
-      ended: why the judging ended early, or "".
+      scope: the scope of the judgment.
+      coverage: the coverage by the cases that were judged.
+      ended: the reason why the judging ended early, or "".
     """
     report.ended = ended
     broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
@@ -43,19 +43,19 @@ def conclude(report, subject, scope, coverage, ended=""):
         elif kept.status == NOT_APPLICABLE and not kept.why:
             kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
     for key in subject.calling.not_taken():
-        report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
+        report.unasked.append(Unasked(f"`{key}`", "it has no such argument" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
     report.set_status()
 
 
 def unanswered(report, dtype, title, how, code=""):
-    """Completes the report of a function of which only the end of the judging is known.
+    """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
     Args:
-      report: the row's report.
-      dtype: that of the last call, or "".
+      report: the report of the function.
+      dtype: the dtype of the last call, or "".
       title: the title of that call's case, or "".
-      how: how the judging ended.
+      how: the way in which the judging ended, as text.
       code: code that shows the end at a prompt.
     """
     for kept in report.promises.values():
@@ -75,7 +75,7 @@ def _dtypes(kept):
 
 
 def _default(value):
-    return "" if value is None or callable(value) or isinstance(value, bool) else f"; the row's default is {value!r}"
+    return "" if value is None or callable(value) or isinstance(value, bool) else f"; attnpool's default is {value!r}"
 
 
 def _partial(subject, scope, coverage, ended):

@@ -1,12 +1,13 @@
-"""Code of a child process: imports an implementation and judges rows of it for the parent process.
+"""Code of a child process, which imports an implementation and judges functions of it for the parent process.
 
-It receives (names of rows, :class:`Scope`) for rows that it is to judge, and None when it is to stop. It sends tuples:
+The child receives (names of functions, :class:`Scope`) for functions to judge, and None when it must stop. It sends
+tuples:
 
 * "ready" and :class:`~attnpool_ref.conformance.running.child.Properties`, once, after the import;
-* "call", a row, the dtype and the title of a case: the implementation is called next;
-* "step" and a label: a dtype of a row is done;
-* "row", its name, its report, its device, and versions: the row is judged, or was stopped;
-* "over": all rows are judged, or those that have begun if a call may still run;
+* "call", a function, the dtype and the title of a case: the implementation is called next;
+* "step" and a label: a dtype of a function is done;
+* "row", a function, its report, the device, and versions: the function is judged, or its judging was stopped;
+* "over": all received functions are judged, or only those that have begun, if a call may still run;
 * "alive", each second;
 * "failed" and an exception: an error that is not the implementation's, or that of its import.
 """
@@ -33,11 +34,11 @@ HEARTBEAT = 1.0
 
 
 def work(connection, setup):
-    """Judges the rows whose names come over the connection; never returns."""
+    """Judges the functions whose names come over the connection; never returns."""
     _leave_the_terminal()
     try:
         _Worker(connection).judge_all(setup)
-    except (EOFError, BrokenPipeError):  # the parent process is gone, and does not end what was started here
+    except (EOFError, BrokenPipeError):  # the parent process is gone, and cannot kill the processes started here
         if hasattr(os, "killpg"):
             os.killpg(0, signal.SIGKILL)
     except OSError:
@@ -47,7 +48,7 @@ def work(connection, setup):
 
 
 def _leave_the_terminal():
-    """Makes this process a session of its own: without Ctrl-C and input, and with output to standard error only."""
+    """Puts this process into its own session: without Ctrl-C and input, and with output to standard error only."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setsid"):
         os.setsid()
@@ -58,19 +59,19 @@ def _leave_the_terminal():
 
 
 class _Worker:
-    """Receives rows over a connection, judges them, and sends what happens."""
+    """Main object of the child process: receives functions over a connection, judges them, and sends messages."""
 
     def __init__(self, connection):
         self.connection, self.lock, self.alive_at = connection, threading.Lock(), 0.0
         self.judges: Any = None
 
     def send(self, *message):
-        """Sends a message, from any thread."""
+        """Sends a message; may be called from any thread."""
         with self.lock:
             self.connection.send(message)
 
     def judge_all(self, setup):
-        """Imports the implementation and judges rows until it is told to stop."""
+        """Imports the implementation and judges functions until the parent process stops it."""
         try:
             with _output_of_import(setup.first):
                 found, *properties = _import(setup)
@@ -89,7 +90,7 @@ class _Worker:
                 self.judges.waiting += [self._row(name, found[name], scope) for name in names]
                 try:
                     stopped = self.judges.run()
-                except Exception as error:  # the judge's own, or an argument that no row has
+                except Exception as error:  # an error of the judge or in the scope
                     self.send("failed", _sendable(error))
                     return
                 self.send("over")
@@ -104,7 +105,7 @@ class _Worker:
     def _done(self, judged):
         computed = (None, {}) if judged.adapter is None else (judged.adapter.device(), judged.adapter.versions())
         self.send("row", judged.row.name, judged.report, *computed)
-        if judged.report.ended:  # its call may run on: another process judges the rest
+        if judged.report.ended:  # its call may still run, so another process judges the other functions
             self.judges.waiting.clear()
 
     def _look(self):
@@ -117,7 +118,7 @@ class _Worker:
 
 
 def _import(setup):
-    """Imports an implementation; returns the rows that it has, and its Properties in order."""
+    """Imports an implementation; returns the Candidate of each function, followed by the fields of its Properties."""
     os.environ.update(setup.environment)
     naming.FOLDERS.update(setup.folders)
     configure_jax(setup.settings)
@@ -130,7 +131,7 @@ def _import(setup):
 
 @contextlib.contextmanager
 def _output_of_import(shown):
-    """Sends the output of an import to standard error, or nowhere."""
+    """Context in which the output of an import goes to standard error if ``shown``, else nowhere."""
     out = sys.stderr if shown else io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield
@@ -139,13 +140,13 @@ def _output_of_import(shown):
 def _on_accelerator():
     """Returns whether JAX is imported and computes on an accelerator, which only one process can use."""
     jax = sys.modules.get("jax")
-    with contextlib.suppress(RuntimeError):  # there is none that works, as each call will say
+    with contextlib.suppress(RuntimeError):  # JAX finds no working device; each call will raise the error
         return jax is not None and jax.default_backend() != "cpu"
     return False
 
 
 class _SendingWatch(Watch):
-    """Sends the dtype and the title of each case before the implementation is first called with it."""
+    """Watch that sends the dtype and the title of each case before the implementation is first called with it."""
 
     def __init__(self, judged, send):
         super().__init__()

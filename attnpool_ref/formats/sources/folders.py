@@ -10,24 +10,26 @@ from attnpool_ref.formats.sources.regular import Regular, there
 from attnpool_ref.formats.sources.stored import Opened
 
 LONGEST_JSON = 100_000_000
-"""Bytes."""
+"""Largest size of a JSON file in bytes."""
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 """Endings of files that may be pickles."""
 
 
 def opened(folder):
-    """Opens a folder: its tensors and its configuration. Messages have its name, also if it is given as ".".
+    """Opens a folder: its tensors and its configuration.
+
+    Messages show the name of the folder, even if it is given as ".".
 
     Raises:
-      ValueError: no file of tensors, several that are equally likely, or a corrupt one.
+      ValueError: if there is no file of tensors, if several are equally likely, or if one is corrupt.
     """
     folder = named(folder)
     return Opened(folder.name or str(folder), _tensors_of(folder), configuration(folder))
 
 
 def named(folder):
-    """Returns a folder's path that ends with its name, which "." and ".." do not."""
+    """Returns the folder's path with a name at its end: resolved if it ends with "." or ".."."""
     return folder.resolve() if folder.name in ("", "..") else folder
 
 
@@ -35,7 +37,7 @@ def configuration(folder):
     """Returns the configuration of a folder, ``config.json``, or None if there is none.
 
     Raises:
-      ValueError: it is not a JSON object.
+      ValueError: if the file is not a JSON object.
     """
     if not there(folder / "config.json"):
         return None
@@ -46,10 +48,10 @@ def configuration(folder):
 
 
 def sharded(index):
-    """Opens the tensors of several files that an index names.
+    """Opens the tensors of several files, which an index lists.
 
     Raises:
-      ValueError: an invalid index, or one that names a file outside of its folder or a tensor that its file lacks.
+      ValueError: if the index is invalid, names a file outside of its folder, or names a tensor that its file lacks.
     """
     listed = read_json(index)
     where = listed.get("weight_map") if isinstance(listed, dict) else None
@@ -68,16 +70,16 @@ def sharded(index):
 
 
 def inside(folder, name, of, absent=False):
-    """Returns the path of a file that an entry in a folder names; refuses one outside of the folder.
+    """Returns the path of a file in a folder, which an index or list in the folder names.
 
     Args:
       folder: the folder.
       name: the file's name, or a path from the folder to it.
-      of: the entry that names it, for messages.
-      absent: whether it may be absent.
+      of: the file that names it, for messages.
+      absent: whether the file may be missing.
 
     Raises:
-      ValueError: such a name, or no such file.
+      ValueError: if the name leads out of the folder, or if there is no such file.
     """
     parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
@@ -91,7 +93,7 @@ def read_json(path):
     """Reads a JSON file.
 
     Raises:
-      ValueError: it is not JSON, or too long.
+      ValueError: if the file is not JSON, or is larger than ``LONGEST_JSON``.
     """
     file = Regular(path)
     if file.size > LONGEST_JSON:

@@ -12,12 +12,12 @@ from attnpool_ref.formats.sources.stored import Stored
 
 
 def tensors_of(mapping):
-    """Returns the leaves of a mapping by name; the names of nested ones are joined by "/".
+    """Returns the leaves of a mapping by name; the names of nested mappings are joined by "/".
 
-    Other values than arrays are left out: a file may hold a version or a vocabulary as well.
+    Values that are not arrays are skipped, because a file may also hold a version or a vocabulary.
 
     Raises:
-      ValueError: one name twice.
+      ValueError: if a name occurs twice.
     """
     tensors = {}
     for name, leaf in _leaves(mapping, ""):
@@ -41,7 +41,7 @@ def _array(name, value):
     if any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
         try:
             return _of_torch(value)
-        except (TypeError, RuntimeError) as error:  # sparse, without numbers, of a dtype that NumPy does not have
+        except (TypeError, RuntimeError) as error:  # sparse, on "meta", or of a dtype that NumPy lacks
             raise ValueError(f"{brief(name)} is a tensor that cannot be read: {error}") from None
     array = np.asarray(value)
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes only the native byte order
@@ -50,6 +50,6 @@ def _array(name, value):
 def _of_torch(tensor):
     tensor = tensor.detach().cpu().resolve_neg().contiguous()
     if str(tensor.dtype) == "torch.bfloat16":
-        torch = sys.modules["torch"]  # has made the tensor
+        torch = sys.modules["torch"]  # is loaded, as it made the tensor
         return safetensors.bfloat16(tensor.view(torch.int16).numpy().view(np.uint16))
     return tensor.numpy()

@@ -1,7 +1,7 @@
-"""NumPy's archives, read without pickle; sizes in their headers are checked.
+"""Reader and writer of .npz archives, without pickle; the sizes in their headers are checked.
 
-``numpy.load`` takes the memory that a header asks for before it reads a byte; here a header must agree with the size of
-its member first.
+``numpy.load`` allocates the memory that a header asks for before it reads the data. Here the size in a header must
+agree with the size of its archive member first.
 """
 
 import io
@@ -20,10 +20,10 @@ from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 10_000
-"""Bytes; NumPy's own limit for untrusted files."""
+"""Largest header in bytes: NumPy's own limit for untrusted files."""
 
 MOST_COMPRESSED = 1_100
-"""The largest ratio of compression by deflate."""
+"""The largest compression ratio that deflate can reach, rounded up."""
 
 UNSOUND = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, OSError)
 """Exceptions of ``zipfile`` for corrupt archives; OSError for an offset before the file's beginning."""
@@ -33,7 +33,8 @@ def tensors_of(path):
     """Returns the arrays of an archive by name, without reading their data.
 
     Raises:
-      ValueError: the file is no archive of arrays, is truncated, holds objects, or has an impossible header.
+      ValueError: if the file is not an archive of arrays, is truncated, holds Python objects, or has an impossible
+        header.
     """
     file, tensors = Regular(path), {}
     try:
@@ -53,7 +54,7 @@ def tensors_of(path):
 
 
 def save(tensors, target):
-    """Writes arrays into an uncompressed archive; an existing file is replaced when all is written."""
+    """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written."""
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:
         raise ValueError(
@@ -66,7 +67,7 @@ def save(tensors, target):
 
 
 def _header(file, archive, member):
-    """Returns shape, dtype, order and the offset of the data of one array."""
+    """Returns (shape, dtype, whether it is in Fortran order, offset of the data) of one array."""
     if member.flag_bits & 1:
         raise _refused(file, f"{brief(member.filename)} is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # NumPy writes no other
@@ -105,7 +106,7 @@ def _header(file, archive, member):
 
 
 def _read(file, archive, member, shape, dtype, fortran, begin):
-    """Reads the array piece by piece: an archive with false sizes takes no more memory than its contents."""
+    """Reads an array in pieces, so that an archive with false sizes takes no more memory than its contents."""
     try:
         with archive.open(member) as opened:
             opened.read(begin)

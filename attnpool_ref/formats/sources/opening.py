@@ -12,7 +12,7 @@ REPAIRS = {
     "state_dict": "what its `state_dict()` returns",  # of PyTorch
     "init_with_output": "its variables, as `init` returns them",  # of Linen
 }
-"""The mapping to pass instead of a module, by a method that the module has."""
+"""For modules, which are not sources: the mapping to pass instead, by the name of a method of the module."""
 
 
 def opened(source):
@@ -22,9 +22,9 @@ def opened(source):
       source: a path, or a mapping from names to arrays, nested or not.
 
     Raises:
-      ValueError: a file whose contents do not fit its ending, or of an unsupported kind.
-      FileNotFoundError: no such file or folder.
-      TypeError: neither a path nor a mapping.
+      ValueError: if the contents of a file do not fit its ending, or if the file is of an unsupported kind.
+      FileNotFoundError: if there is no such file or folder.
+      TypeError: if the source is neither a path nor a mapping.
     """
     if isinstance(source, Mapping):
         return Opened("the mapping", mappings.tensors_of(source))
@@ -59,12 +59,12 @@ def save(tensors, target, framework=""):
     Args:
       tensors: arrays by name.
       target: a path or a dict.
-      framework: the ``format`` entry of a ``.safetensors`` file; none if empty.
+      framework: the entry ``format`` of a ``.safetensors`` file; "" for none.
 
     Raises:
-      ValueError: an ending that is not written here, or a target that is no regular file.
-      FileNotFoundError: no such folder.
-      TypeError: neither a path nor a dict.
+      ValueError: if the path has another ending than .safetensors and .npz, or if the target is not a regular file.
+      FileNotFoundError: if there is no such folder.
+      TypeError: if the target is neither a path nor a dict.
     """
     if isinstance(target, MutableMapping):
         target.update(tensors)

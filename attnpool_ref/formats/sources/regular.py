@@ -1,4 +1,4 @@
-"""Regular files, open for reading. FIFOs, devices and sockets, which may block or be read only once, are refused."""
+"""Regular files, open for reading. FIFOs, devices and sockets are errors: they may block, or be read only once."""
 
 import os
 import stat
@@ -11,20 +11,20 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""Names of other kinds of files in messages."""
+"""Names of other kinds of files, for messages."""
 
 
 class Regular:
     """A regular file that stays open while it is referenced: all reads see one file, even if it is replaced.
 
     Attributes:
-      name: its name in messages.
-      size: its size when it was opened; no more of it is read.
+      name: the name of the file in messages.
+      size: its size in bytes when it was opened; bytes after that are not read.
       stream: the file as :mod:`zipfile` takes it.
 
     Raises:
-      ValueError: another kind of file, or a broken link.
-      FileNotFoundError: no such file.
+      ValueError: if the file is of another kind, or a broken link.
+      FileNotFoundError: if there is no such file.
     """
 
     def __init__(self, path):
@@ -33,9 +33,9 @@ class Regular:
         _check(path, self.name, os.stat)
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         self._descriptor = os.open(path, flags)
-        _check(self._descriptor, self.name, os.fstat)  # again: a FIFO may have replaced it since
+        _check(self._descriptor, self.name, os.fstat)  # again, because a FIFO may have replaced it since
         self.size = os.fstat(self._descriptor).st_size
-        self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this is
+        self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this object exists
         self._lock = threading.Lock()
 
     def read(self, begin, length):

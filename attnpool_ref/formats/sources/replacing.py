@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
-"""Errors where a folder cannot be synced: no permission to list it, or a network share."""
+"""Errors of folders that cannot be synced: no permission to list them, or a network share."""
 
 
 @contextlib.contextmanager
@@ -24,8 +24,8 @@ def replacing(target):
       target: a path.
 
     Raises:
-      ValueError: the target is no regular file.
-      FileNotFoundError: its folder does not exist.
+      ValueError: if the target is not a regular file.
+      FileNotFoundError: if its folder does not exist.
     """
     target, old = _resolved(target)
     if not target.parent.is_dir():
@@ -49,7 +49,7 @@ def replacing(target):
 
 
 def _resolved(target):
-    """Returns the file that a path leads to, and its status, or None if it does not exist yet."""
+    """Returns (the file that a path leads to after links, its status or None if it does not exist yet)."""
     target = Path(target)
     try:
         old = os.stat(target)  # the system follows links first, and refuses those of other users in a shared folder
@@ -61,7 +61,7 @@ def _resolved(target):
 
 
 def _take_on(descriptor, old):
-    """Copies owner, group and mode to a file; if the group cannot be set, it gets only the rights of others."""
+    """Copies owner, group and mode to a file. If the group cannot be set, the group gets only the rights of others."""
     if not hasattr(os, "fchmod"):
         return
     mode, new = stat.S_IMODE(old.st_mode) & 0o777, os.fstat(descriptor)
@@ -77,7 +77,7 @@ def _take_on(descriptor, old):
 
 
 def _sync(folder):
-    """Makes a replacement last through a power failure, where folders can be opened."""
+    """Syncs a folder, where the system can open folders, so that the replacement survives a power failure."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows
         return
     descriptor = None

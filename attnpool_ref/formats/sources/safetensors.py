@@ -1,7 +1,8 @@
-"""Reader and writer of safetensors: a JSON header with the place of each tensor. Every entry of it is checked.
+"""Reader and writer of safetensors files, which checks every entry of their headers.
 
-A file is 8 bytes with the header's length, the header, and the tensors' bytes, which tile the rest without gap or overlap.
-Source: the format's description at https://huggingface.co/docs/safetensors.
+A file consists of 8 bytes with the length of the header, the header, and the bytes of the tensors. The header is JSON
+and has the place of each tensor; the tensors fill the rest of the file without gap or overlap. Source: the description
+of the format at https://huggingface.co/docs/safetensors.
 """
 
 import importlib.util
@@ -17,7 +18,7 @@ from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 100_000_000
-"""Bytes; the limit of the reference implementation."""
+"""Largest header in bytes: the limit of the reference implementation."""
 
 DTYPES = {
     "F64": "<f8",
@@ -34,7 +35,7 @@ DTYPES = {
     "U8": "u1",
     "BOOL": "?",
 }
-"""NumPy's names by those of the format; bfloat16 is read as the integers of its bits."""
+"""NumPy's names of dtypes by those of the format; bfloat16 is read as uint16 with the same bits."""
 
 OTHER_BITS = {
     "F4": 4,
@@ -47,14 +48,14 @@ OTHER_BITS = {
     "F8_E5M2FNUZ": 8,
     "C64": 64,
 }
-"""Bits of an element of dtypes that only other parts of a model have, such as its encoder."""
+"""Bits per element of dtypes that a head does not have, but other parts of its model may have."""
 
 
 def tensors_of(path):
     """Returns the tensors of a file by name, without reading their data.
 
     Raises:
-      ValueError: the file is no safetensors file, is truncated, or has an impossible header.
+      ValueError: if the file is not a safetensors file, is truncated, or has an impossible header.
     """
     file = Regular(path)
     first = file.read(0, 8)
@@ -70,19 +71,19 @@ def tensors_of(path):
 
 
 def save(tensors, target, framework=""):
-    """Writes arrays into a file; an existing file is replaced when all is written.
+    """Writes arrays into a file; an existing file is replaced once everything is written.
 
     Args:
       tensors: arrays by name.
       target: the path.
-      framework: the ``format`` entry of the header, such as "pt"; none if empty.
+      framework: the entry ``format`` of the header, such as "pt"; "" for none.
     """
     with replacing(target) as file:
         write(file, tensors, framework)
 
 
 def write(file, tensors, framework=""):
-    """Writes arrays into a file that is open."""
+    """Writes arrays into an open file."""
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
@@ -98,7 +99,7 @@ def write(file, tensors, framework=""):
 
 
 def bfloat16(bits):
-    """Returns an array of bfloat16 from its bits; float32 of the same values if ml_dtypes is not installed."""
+    """Returns a bfloat16 array from its bits, or float32 of the same values if ml_dtypes is not installed."""
     if importlib.util.find_spec("ml_dtypes") is None:
         return (bits.astype(np.uint32) << 16).view(np.float32)
     import ml_dtypes
@@ -128,7 +129,7 @@ def _parsed(file, raw):
 
 
 def _problem(entry):
-    """Returns the invalid part of a tensor's entry in the header, in words, or None if the entry is valid."""
+    """Describes the invalid part of a tensor's entry in the header; returns None if the entry is valid."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -140,7 +141,7 @@ def _problem(entry):
             return said
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
         return said
-    if kind not in DTYPES | OTHER_BITS:  # of an unknown size, and refused when it is read
+    if kind not in DTYPES | OTHER_BITS:  # its size is unknown; reading it is an error
         return None if offsets[0] <= offsets[1] else said
     needed = math.prod(shape) * _bits(kind)
     if (offsets[1] - offsets[0]) * 8 != needed:

@@ -1,4 +1,4 @@
-"""A tensor that has not been read yet."""
+"""Opened sources, and tensors in them that are read on demand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor whose shape is known.
+    """A tensor of a source, which is read on demand.
 
     Attributes:
-      shape: its shape.
-      read: returns it as a NumPy array.
+      shape: the shape of the tensor.
+      read: a function that returns the tensor as a NumPy array.
     """
 
     shape: tuple[int, ...]
@@ -20,12 +20,12 @@ class Stored:
 
 @dataclass(frozen=True)
 class Opened:
-    """A source.
+    """An opened source: a file, a folder or a mapping.
 
     Attributes:
-      title: its name in messages.
-      tensors: by name.
-      config: their configuration, or None.
+      title: the name of the source in messages.
+      tensors: its tensors by name.
+      config: its configuration, or None.
     """
 
     title: str

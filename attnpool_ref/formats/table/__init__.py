@@ -1,4 +1,4 @@
-"""The table of formats, in the order of the documentation."""
+"""Table of the formats, in the order of the documentation."""
 
 from attnpool_ref.formats.table.bags import ROWS as BAGS
 from attnpool_ref.formats.table.heads import ROWS as HEADS

@@ -1,4 +1,4 @@
-"""Rows: attention over bags of instances, by a perceptron of each."""
+"""Formats of attention over bags of instances, which a perceptron scores one by one."""
 
 from attnpool_ref.formats.layouts import TRANSPOSED, Layout
 from attnpool_ref.formats.row import Form, Format, Tensor
@@ -9,7 +9,7 @@ _SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
 
 
 def _forms(hidden, out, gate=None, bare=False):
-    """Returns the forms with one hop (no axis of hops here) and with several."""
+    """Returns the forms with one hop, whose results have no axis of hops, and with several."""
     shared = (
         Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
         Tensor(f"{hidden}.bias", "h", ("bias",)),
@@ -29,17 +29,17 @@ def _forms(hidden, out, gate=None, bare=False):
 
 CLAM = Format(
     "clam",
-    title="the attention of CLAM, gated or not, behind its first layer (`attention_net.0`, then ReLU)",
+    title="the attention of CLAM, gated or not, without CLAM's first layer (`attention_net.0`, then ReLU)",
     source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
     module="AdditiveAttentionPool",
-    verified="3.0e-16, compared without padding, because it has no mask",
+    verified="3.0e-16, without padding, because the original has no mask",
     usual="attention_net.3.",
-    notes="The tokens are those after `attention_net.0` and ReLU, which are outside of the prefix. If `.module` was removed from the keys, pass `prefix`. With one class the result is [B, d], where the original has [1, d] for its one bag; with several it is [B, K, d].",
+    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does, pass `prefix`. For one class the result is [B, d] (the original's is [1, d], because it takes one bag), and for K classes [B, K, d].",
     forms=(
         *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_forms("module.0", "module.2"),
         *_forms("module.0", "module.3"),
-        *_forms("0", "2", bare=True),  # after its own evaluation has cut ".module" out of every key
+        *_forms("0", "2", bare=True),  # CLAM's evaluation cuts ".module" out of every key
         *_forms("0", "3", bare=True),
     ),
     sizes=_SIZES,
@@ -50,8 +50,8 @@ ABMIL = Format(
     title="Ilse et al.'s attention over a bag, gated or not",
     source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
     module="AdditiveAttentionPool",
-    verified="3.1e-16, compared without padding, because it has no mask",
-    notes="The tokens are those after the feature extractor. With one hop (`K = 1`) the result is [B, d], where the original has [1, d] for its one bag; with several it is [B, K, d].",
+    verified="3.1e-16, without padding, because the original has no mask",
+    notes="The tokens to pass are the output of the feature extractor. For one attention map (`K = 1` in the original) the result is [B, d] (the original's is [1, d], because it takes one bag), and for K maps [B, K, d].",
     forms=(
         *_forms("attention_V.0", "attention_w", gate="attention_U.0"),
         *_forms("attention.0", "attention.2"),

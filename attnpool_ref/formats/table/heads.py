@@ -1,4 +1,4 @@
-"""Rows: heads with learned queries."""
+"""Formats of heads with learned queries."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS, TRANSPOSED
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
@@ -12,7 +12,7 @@ PERCEPTRON = (
     Tensor("mlp.fc2.weight", "d f", ("mlp_out_kernel",), TRANSPOSED),
     Tensor("mlp.fc2.bias", "d", ("mlp_out_bias",)),
 )
-"""As timm, V-JEPA and transformers name theirs."""
+"""Tensors of an MLP with the names of timm, V-JEPA and transformers."""
 
 _HF_CONFIG = {"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps", "activation": "hidden_act"}
 
@@ -20,12 +20,12 @@ _MAP_SIZES = {"in_features": "d", "num_heads": "H", "hidden_features": "f"}
 
 SIGLIP = Format(
     "siglip",
-    title="SigLIP and SigLIP 2 of Hugging Face's transformers",
+    title="the head of SigLIP and SigLIP 2 in Hugging Face's transformers",
     source="transformers 5.23, models/siglip/modeling_siglip.py and models/siglip2/modeling_siglip2.py",
     module="MAPHead",
-    verified="5.2e-16, with and without its own mask (SigLIP 2)",
+    verified="5.2e-16, with and without the mask of SigLIP 2",
     usual="vision_model.head.",
-    notes="The head of the image tower. `SiglipVisionModel` saves it under `head.`, `SiglipModel` under `vision_model.head.`. Pass NaFlex' `pixel_attention_mask` as the mask. Compare `[..., 0, :]` of the result.",
+    notes="This is the head of the image tower. Its prefix is `head.` in a file of `SiglipVisionModel`, and `vision_model.head.` in one of `SiglipModel`. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (
@@ -51,14 +51,14 @@ SIGLIP = Format(
 
 SIGLIP_BV = Format(
     "siglip_bv",
-    title="SigLIP and SigLIP 2 of big_vision",
+    title="the head of SigLIP and SigLIP 2 in big_vision",
     source="google-research/big_vision 0127fb6, big_vision/models/vit.py, MAPHead",
     module="MAPHead",
-    verified="5.2e-16, with and without its own mask",
+    verified="5.2e-16, with and without the original's mask",
     usual="params/img/MAPHead_0/",
     separator="/",
     framework="",
-    notes="The same parameters as `siglip` holds, bit for bit. Compare `[..., 0, :]` of the result. A text tower may have one too, under `params/txt/`.",
+    notes="The parameters are the same as in the format `siglip`, bit for bit. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original. The text tower of a model may have such a head too, under `params/txt/`.",
     forms=(
         Form(
             (
@@ -87,12 +87,12 @@ SIGLIP_BV = Format(
 
 TIMM_LATENT = Format(
     "timm_latent",
-    title="timm's AttentionPoolLatent with a norm layer and one latent, as its SigLIP models have it",
+    title="timm's AttentionPoolLatent with a norm layer and one latent, as in timm's SigLIP models",
     source="timm 1.0.31, timm/layers/attention_pool.py",
     module="MAPHead",
-    verified="5.6e-16, with and without its own mask",
+    verified="5.6e-16, with and without the original's mask",
     usual="attn_pool.",
-    notes="Neither the gelu nor the epsilon is in the file: timm's default is the exact gelu, its SigLIP models have `gelu_tanh` and 1e-6. Compare `[..., 0, :]` of the result.",
+    notes="The file holds neither the kind of gelu nor the epsilon. timm's SigLIP models have activation `gelu_tanh` and epsilon 1e-6; timm's default activation is the exact gelu. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (
@@ -125,9 +125,9 @@ CLIP = Format(
     title="the AttentionPool2d of OpenAI's and open_clip's CLIP ResNets",
     source="openai/CLIP d05afc4, clip/model.py; open_clip 3.3.0, modified_resnet.py",
     module="AttentionPool2d",
-    verified="4.1e-16, on whole sequences, as it has no mask",
+    verified="4.1e-16, without padding, because the original has no mask",
     usual="visual.attnpool.",
-    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which are not resized.",
+    notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The learned positions are not resized, so the feature map must have the size that the head was trained for.",
     forms=(
         Form(
             (
@@ -152,7 +152,7 @@ CLIP = Format(
 
 
 def _of_timm_2d(fused, class_token):
-    """Returns one of its four forms."""
+    """Returns one of the four forms of timm's AttentionPool2d."""
     maps = (
         (("qkv", KERNELS, BIASES),)
         if fused
@@ -174,12 +174,12 @@ def _of_timm_2d(fused, class_token):
 
 TIMM_POOL2D = Format(
     "timm_pool2d",
-    title="timm's AttentionPool2d, with its kernels fused or apart, with and without a class token",
+    title="timm's AttentionPool2d, with fused or separate kernels for query, key and value, with and without a class token",
     source="timm 1.0.31, timm/layers/attention_pool2d.py",
     module="AttentionPool2d",
-    verified="7.4e-16, on whole sequences, as it has no mask",
+    verified="7.4e-16, without padding, because the original has no mask",
     usual="head.",
-    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions: timm resizes them, attnpool does not. `RotAttentionPool2d`, which has rotary positions and no `pos_embed`, is an error.",
+    notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The feature map must have the size that the head was trained for: timm resizes the learned positions for other sizes, attnpool does not. Loading a `RotAttentionPool2d`, which has rotary positions instead, is an error.",
     forms=tuple(_of_timm_2d(fused, class_token) for class_token in (False, True) for fused in (True, False)),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "qkv_features": "w", "out_features": "o"},
     num_heads=64,
@@ -208,9 +208,9 @@ COCA = Format(
     title="the AttentionalPooler of CoCa and CONCH",
     source="open_clip 3.3.0, src/open_clip/transformer.py; mahmoodlab/CONCH 141cc09",
     module="AttentionalPooler",
-    verified="6.7e-16, with and without CONCH's own mask",
+    verified="6.7e-16, with and without CONCH's mask",
     usual="visual.attn_pool.",
-    notes="CoCa's next steps are not part of the head: `layer_norm(pooled, scale, bias, epsilon=1e-5)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
+    notes="After this head CoCa computes `layer_norm(pooled, scale, bias, epsilon=1e-5)[..., 0, :] @ proj`, with the tensors `ln_post.weight`, `ln_post.bias` and `proj` of the file. By default, CoCa has 8 heads.",
     forms=(
         Form(
             (*_of_coca("d"), Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS)), sizes={"in_features": "d"}

@@ -1,4 +1,4 @@
-"""Rows: plain multi-head attention layers."""
+"""Formats of plain multi-head attention layers."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, IN_HEADS, OUT_OF_HEADS, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
@@ -16,8 +16,8 @@ TORCH_MHA = Format(
     title="PyTorch's nn.MultiheadAttention",
     source="torch 2.13, torch/nn/modules/activation.py",
     module="MultiHeadAttention",
-    verified="3.1e-16, with and without its own mask",
-    notes="`key_padding_mask` is True at padding: the mask is its opposite, `~key_padding_mask[:, None, :]`. The file does not say whether `add_zero_attn` was used; it is not supported.",
+    verified="3.1e-16, with and without the original's mask",
+    notes="`key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn` is not supported, and the file does not say whether the layer used it.",
     forms=(
         Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
@@ -36,7 +36,7 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output projection) are its names."""
+    """Returns the format of a layer with attnpool's layouts; ``kernel``, ``bias``, ``out`` are names of its parts."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,
@@ -67,8 +67,8 @@ FLAX_MHA = _of_shapes(
     "flax_mha",
     "Flax's MultiHeadDotProductAttention (Linen) and MultiHeadAttention (NNX)",
     "flax 0.12.8, flax/linen/attention.py and flax/nnx/nn/attention.py",
-    "2.1e-16, with and without its own mask",
-    'Pass the parameters of a Linen or NNX module, nested or flat, with or without "params", or an NNX module.',
+    "2.1e-16, with and without the original's mask",
+    'Pass an NNX module, or the parameters of a Linen or NNX module as a dictionary, nested or flat, with or without the key "params".',
     "kernel",
     "bias",
     "out",
@@ -79,8 +79,8 @@ KERAS_MHA = _of_shapes(
     "keras_mha",
     "Keras' layers.MultiHeadAttention",
     "keras 3.15.1, keras/src/layers/attention/multi_head_attention.py",
-    "3.9e-16, with and without its own mask",
-    "Pass a mapping from paths: `{v.path: v for v in layer.weights}`.",
+    "3.9e-16, with and without the original's mask",
+    "Pass a dictionary from the paths of the weights to the weights: `{v.path: v for v in layer.weights}`.",
     "kernel",
     "bias",
     "attention_output",
@@ -88,7 +88,7 @@ KERAS_MHA = _of_shapes(
 
 
 def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """Returns a layer whose heads share one axis; ``parts`` are its names for query, key, value and output."""
+    """Returns the format of a layer whose heads share one axis; ``parts`` names query, key, value and output."""
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
     return Format(
@@ -127,8 +127,8 @@ EQUINOX_MHA = _of_matrices(
     "equinox_mha",
     "Equinox' nn.MultiheadAttention",
     "equinox 0.13.8, equinox/nn/_attention.py",
-    "4.0e-16, with and without its own mask",
-    "Pass the module, or a mapping from its names.",
+    "4.0e-16, with and without the original's mask",
+    "Pass the module, or a dictionary from its parameters' names to arrays.",
     ("query_proj", "key_proj", "value_proj", "output_proj"),
     "weight",
     "bias",
@@ -141,7 +141,7 @@ HAIKU_MHA = _of_matrices(
     "haiku_mha",
     "Haiku's MultiHeadAttention",
     "dm-haiku 0.0.17, haiku/_src/attention.py",
-    "4.2e-16, with and without its own mask",
+    "4.2e-16, with and without the original's mask",
     "Pass the parameters that `transform(...).init` returns.",
     ("query", "key", "value", "linear"),
     "w",

@@ -1,15 +1,15 @@
-"""Rows: folders of whole models, of which only the pooling stages are read."""
+"""Formats of folders with whole models, of which only the pooling stages are read."""
 
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.row import Format
 
 SENTENCE_TRANSFORMERS = Format(
     sentences.NAME,
-    title="what follows the encoder in a folder of sentence-transformers",
+    title="the layers after the encoder in a model folder of sentence-transformers",
     source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
     module="SentencePool",
-    verified="1.2e-15, padded on either side, with and without a prompt",
-    notes="Pooling in all modes, Dense, LayerNorm, Normalize, WeightedLayerPooling; the encoder is not part of it. Call it as `pool(x, mask, prompt_length)`. Saved into a new or empty folder, or into the folder of its encoder or model, whose other files do not change. Dropout is neither read nor written.",
+    verified="1.2e-15, with padding on either side, with and without a prompt",
+    notes="The layers may be `Pooling` in all modes, `Dense`, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `save` writes into a new or empty folder, or into the folder of the encoder or model, whose other files do not change. Dropout is neither read nor written.",
     forms=(),
     sizes={},
 )

@@ -1,4 +1,4 @@
-"""Rows: probes of frozen encoders."""
+"""Formats of attentive probes of frozen encoders."""
 
 from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, QUERIES_IN_HEADS, TORCH_IN_HEADS
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
@@ -24,9 +24,9 @@ VJEPA = Format(
     title="the AttentivePooler of V-JEPA and V-JEPA 2, of depth 1",
     source="facebookresearch/jepa 51c59d5 and facebookresearch/vjepa2 c2963a4, src/models/attentive_pooler.py",
     module="AttentiveProbe",
-    verified="1.1e-15, on whole sequences and on the real tokens only, as it has no mask",
+    verified="1.1e-15, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="pooler.",
-    notes="V-JEPA 1 stores `xattn.proj` and never applies it: it is kept and saved again. The classifier after the pooler (`linear`) is outside of the prefix.",
+    notes="V-JEPA 1 stores a layer `xattn.proj` but never applies it. `load` keeps it, and `save` writes it again. The classifier after the pooler (`linear`) has another prefix and is not loaded.",
     forms=(
         Form(
             (
@@ -62,9 +62,9 @@ VJEPA2_HF = Format(
     title="the pooler of V-JEPA 2 in Hugging Face's transformers, without self-attention layers",
     source="transformers 5.23, models/vjepa2/modeling_vjepa2.py",
     module="AttentiveProbe",
-    verified="3.2e-16, on whole sequences and on the real tokens only, as it has no mask",
+    verified="3.2e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="pooler.",
-    notes="transformers' default has three self-attention layers before it, with which loading is an error. Epsilon is 1e-6 there and 1e-5 in the original.",
+    notes="By default, transformers has three self-attention layers before the pooler; loading a file with them is an error. Epsilon is 1e-6 in transformers and 1e-5 in the authors' code.",
     forms=(
         Form(
             (
@@ -102,9 +102,9 @@ AIM = Format(
     title="the AttentionPoolingClassifier of AIM, without its classifier",
     source="apple/ml-aim bd9e068, aim-v1/aim/v1/torch/layers.py",
     module="AttentiveProbe",
-    verified="3.8e-16, on whole sequences and on the real tokens only, as it has no mask",
+    verified="3.8e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="head.",
-    notes='`linear` is the classifier behind it: `module.extras["linear.weight"]`. AIM\'s JAX version uses statistics of the batch even at inference; here the stored ones are used.',
+    notes='The classifier after the pooling (`linear`) is not part of the module; its kernel is `module.extras["linear.weight"]`. Tokens are normalized by the stored mean and variance, as in AIM\'s PyTorch code. The JAX code of AIM uses those of the batch even at inference.',
     forms=(
         Form(
             (

@@ -1,4 +1,4 @@
-"""Rows: attentive statistics over frames."""
+"""Formats of attentive statistics pooling over frames."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from attnpool_ref.formats.layouts import CONVOLUTION
 from attnpool_ref.formats.row import Form, Format, Tensor
 
 BATCH_NORM_EPSILON = 1e-5
-"""Of PyTorch's batch normalisation, which SpeechBrain leaves as it is."""
+"""Default of PyTorch's batch normalization, which SpeechBrain does not change."""
 
 _SIZES = {"in_features": "d", "hidden_features": "h"}
 _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
@@ -26,7 +26,7 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 
 
 def _affine(extras):
-    """Returns scale and shift of a batch normalisation with frozen statistics."""
+    """Returns scale and shift of a batch normalization with frozen statistics."""
     with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
         scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
         slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
@@ -42,7 +42,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """Returns the tensors of the batch normalisation: those from the file, unless the parameters have changed."""
+    """Returns the tensors of the batch normalization: those from the file, unless the parameters have changed."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):
@@ -70,9 +70,9 @@ SPEECHBRAIN_ASP = Format(
     title="SpeechBrain's AttentiveStatisticsPooling (ECAPA-TDNN)",
     source="speechbrain 1.1.2, speechbrain/lobes/models/ECAPA_TDNN.py",
     module="AttentiveStatisticsPool",
-    verified="3.6e-16, with and without its own mask",
+    verified="3.6e-16, with and without the original's mask",
     usual="asp.",
-    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its tensors are kept, and saved unchanged unless these two have changed.",
+    notes="The frames to pass are [B, L, C], not [B, C, L]. `norm_scale` and `norm_bias` are computed from the batch normalization. `save` writes its tensors unchanged, unless these two parameters have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
@@ -96,9 +96,9 @@ WESPEAKER_ASTP = Format(
     title="the ASTP of WeSpeaker and 3D-Speaker (for 3D-Speaker pass `epsilon=1e-10`)",
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
-    verified="9.3e-15, compared without padding, because it has no mask; with the global context 6.4e-8, see below",
+    verified="9.3e-15, without padding, because the original has no mask; 6.4e-8 with the global context, for the reason below",
     usual="pool.",
-    notes="With the global context, WeSpeaker adds 1e-7 under the root of the deviation, where attnpool has a floor: they differ by up to 1e-7 / (2 sigma).",
+    notes="The frames to pass are [B, L, C], not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance before the square root, where attnpool takes 1e-7 as the minimum of the variance. The two deviations differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),

@@ -1,6 +1,6 @@
-"""Index of names in use elsewhere, for ``attnpool find`` and ``docs/which.md``.
+"""Index of names that papers and other libraries use, for ``attnpool find`` and ``docs/which.md``.
 
-An entry (``entry.py``) whose call this version does not have is left out.
+An entry (``entry.py``) is left out if this version does not have the functions that its call uses.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from attnpool_ref.table.names.entry import Entry
 
 @dataclass(frozen=True)
 class Group:
-    """Entries under one heading."""
+    """Entries under one heading of the page."""
 
     title: str
     entries: tuple[Entry, ...]
 
     @property
     def shown(self):
-        """The entries that this version has."""
+        """The entries whose calls this version has."""
         return tuple(entry for entry in self.entries if not entry.missing)
 
 
@@ -37,8 +37,8 @@ GROUPS = (
     Group("Matching and labels", pairs.MATCHING),
     Group("Fields and relations between examples", pairs.RELATIONS),
     Group("Attention and its scores", attention.ATTENTION),
-    Group("Normalisers", attention.NORMALIZERS),
+    Group("Normalizers", attention.NORMALIZERS),
 )
-"""In the order of the page."""
+"""The groups, in the order of the page."""
 
 ENTRIES = tuple(entry for group in GROUPS for entry in group.entries)

@@ -1,4 +1,4 @@
-"""Multiple-instance learning, speech and sound."""
+"""Names of poolings of multiple-instance learning, speech and sound."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -7,28 +7,28 @@ INSTANCES = (
         ("ABMIL", "attention-based MIL", "attention MIL", "whole-slide images (WSI)"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
+        "Bags may be padded and masked. AttentionDeepMIL takes one bag. The last bias cancels in the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("gated attention MIL", "gated ABMIL", "GatedAttention"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
-        "Bags may be padded and masked; its code takes one bag at a time. The last layer's bias cancels.",
+        "Bags may be padded and masked. AttentionDeepMIL takes one bag. The last bias cancels in the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated", "whole-slide images"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Lu et al. 2021; mahmoodlab/CLAM",
-        "w [h] is CLAM-SB, w [h, classes] is CLAM-MB. CLAM's `A_raw` are scores before the softmax.",
+        "w [h] (hidden width) is CLAM-SB, w [h, classes] is CLAM-MB. CLAM's `A_raw` are scores before the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("torchmil AttentionPool",),
         'additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w, activation="tanh")',
         "torchmil's `AttentionPool`",
-        "Its return_att gives scores; `return_weights` gives weights.",
+        "torchmil's `return_att` returns scores, attnpool's `return_weights` returns weights.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -36,38 +36,38 @@ INSTANCES = (
         'critical = attend(swapaxes(c, -1, -2), x, mask[..., None, :], normalizer="hardmax")\n'
         "dot_product_attention(f(critical), f(x), g(x), mask[..., None, :])",
         "Li, Li, Eliceiri 2021; binli123/dsmil-wsi",
-        "This is the bag stream. The instance stream is `max_pooling(c, mask)`, with scores c [..., L, classes].",
+        "This is the bag stream, with scores c [..., L, classes]. The instance stream is `max_pooling(c, mask)`.",
     ),
     Entry(
         ("noisy-or", "noisy-or MIL"),
         "noisy_or_pooling(p, mask)",
         "Maron, Lozano-Pérez 1997",
-        "A product without logarithms, so that the gradient is finite at p = 1.",
+        "It is a product without logarithms, so the gradient is finite at p = 1.",
     ),
     Entry(
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
         "Durand, Thome, Cord 2016, its upper half; torch.topk, then a mean",
-        "The result of a bag of fewer than k tokens is their mean; torch's topk fails. Ties share the gradient.",
+        "With fewer than k tokens, the result is their mean, and torch.topk fails. Ties share the gradient.",
     ),
     Entry(
         ("WELDON", "CHOWDER", "min-max pooling"),
         "top_k_pooling(x, mask, k=10) - top_k_pooling(-x, mask, k=10)",
         "Durand, Thome, Cord 2016; Courtiol et al. 2018",
-        "WELDON adds the mean of the top and of the bottom scores; CHOWDER concatenates them.",
+        "WELDON adds the mean of the top and of the bottom scores, as here. CHOWDER concatenates the scores.",
     ),
     Entry(
         ("LSE pooling", "log-sum-exp pooling", "LsePlus"),
         "logsumexp_pooling(x, mask, r)",
         "Pinheiro, Collobert 2015; timm's LsePlus",
-        "Divides by the number of real tokens; `mean=False` does not.",
+        "The sum is divided by the number of real tokens, unless `mean=False`.",
         "LogSumExpPool",
     ),
     Entry(
         ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
         "",
         "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
-        "This is a model of several layers. Its last step is CLS pooling or PMA.",
+        "This is a model of several layers, which attnpool does not have. Its last step is CLS pooling or PMA.",
     ),
 )
 
@@ -76,19 +76,19 @@ SPEECH = (
         ("x-vector", "statistics pooling", "StatsPool", "TSTP", "StatisticsPooling", "speaker embedding"),
         "statistics_pooling(x, mask, ddof=1)",
         "Snyder et al. 2018; SpeechBrain, WeSpeaker, pyannote",
-        "ddof=1 is torch's std, ddof=0 Kaldi's; one frame has std 0, where torch's is NaN.",
+        "`ddof=1` is torch's std, `ddof=0` is Kaldi's. A single frame has std 0; in torch it is NaN.",
     ),
     Entry(
         ("TSDP", "std pooling", "standard deviation pooling"),
         "std_pooling(x, mask, ddof=1)",
         "WeSpeaker's `TSDP`",
-        "Equal tokens have std 0 with gradient 0.",
+        "Equal tokens have std 0, with gradient 0.",
     ),
     Entry(
         ("ASP", "attentive statistics pooling", "attentive statistics", "speaker embedding"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Okabe, Koshinaka, Shinoda 2018",
-        "w [h] gives one weight for each frame; the variance is taken around the mean, never as E[x^2] - mean^2.",
+        "w [h] gives one weight for each frame. The variance is computed around the mean, not as E[x^2] - mean^2.",
         "AttentiveStatisticsPool",
     ),
     Entry(
@@ -96,21 +96,21 @@ SPEECH = (
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
         "global_context=True, epsilon=1e-12)",
         "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
-        "The batch norm is given as a scale and a shift. An empty row is 0, not NaN.",
+        "Pass the batch norm as a scale and a shift. A fully masked row gives 0, not NaN.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("ASTP", "WeSpeaker ASTP", "3D-Speaker ASTP"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)",
         "WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default",
-        "There, 1e-7 is added under the root, and the variance is E[x^2] - mean^2, which cancels in float32.",
+        "ASTP adds 1e-7 under the root, and its variance, E[x^2] - mean^2, loses digits in float32.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "One call for each head, on its part of the channels.",
+        "Write one call for each head, on the head's part of the channels.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),
@@ -130,14 +130,14 @@ SPEECH = (
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "Padding is masked; its Keras layer ignores the mask, and its default axis is the batch.",
+        "Padding is masked. The Keras layer of autopool ignores the mask, and its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(
         ("linear softmax pooling", "linear softmax"),
         "weighted_pooling(p, p, mask)",
         "Wang, Li, Metze 2019",
-        "All-zero probabilities give 0.",
+        "If all probabilities are 0, the result is 0.",
         takes=("weighted_pooling weights[..., L, d]",),
     ),
     Entry(

@@ -1,4 +1,4 @@
-"""Entries of the index of names: a name in common use and its call, checked against this version."""
+"""Entries of the index of names: a name in common use, and the call here, checked against this version."""
 
 import ast
 import functools
@@ -25,7 +25,7 @@ FOREIGN = frozenset(
         "g",
     ]
 )
-"""Functions that a call may use besides attnpool's: those of NumPy and JAX, and the caller's f and g."""
+"""Functions that a call may use besides those of attnpool: NumPy's and JAX's, and f and g of the caller."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Entry:
     """One entry of the index.
 
     Attributes:
-      names: what it is called, the usual name first.
-      call: Python statements; empty where attnpool does not have it, and ``differs`` says what to do.
-      source: the paper, and the code that people know.
-      differs: what differs from that code, in a short sentence.
-      module: the class in JAX that holds the parameters.
-      takes: shapes and options that the call needs: "function argument[axes]", or "function option=value".
+      names: names in use, the usual one first.
+      call: Python statements; empty if attnpool does not have the function, and ``differs`` then says what to do.
+      source: the paper, and well-known code.
+      differs: the difference from that code, in a short sentence.
+      module: the class of attnpool_flax that holds the parameters, if any.
+      takes: shapes and options that the call needs, as "function argument[axes]" or "function option=value".
     """
 
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Entry:
 
     @functools.cached_property
     def missing(self):
-        """Parts of the call that this version lacks; empty where the entry can be shown."""
+        """Parts of the call that this version lacks; empty if the entry can be shown."""
         found = [why for name, node in _calls(self.call) for why in _wrong(name, node)]
         for place in self.takes:
             function, argument = place.split(" ", 1)
@@ -65,7 +65,7 @@ class Entry:
 
 
 def _calls(text):
-    """Returns (name, call) of each call by a plain name that is not foreign, in the order of the text."""
+    """Returns (name, call) of each call by a plain name that is not in ``FOREIGN``, in the order of the text."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     calls = sorted(calls, key=lambda node: (node.lineno, node.col_offset))
     named = [(node.func.id, node) for node in calls if isinstance(node.func, ast.Name)]
@@ -73,13 +73,13 @@ def _calls(text):
 
 
 def _wrong(name, node):
-    """Returns the reasons why this version does not have a call."""
+    """Returns the reasons why a call does not work in this version."""
     function = getattr(attnpool_ref, name, None) if name in attnpool_ref.__all__ else None
     if function is None:
         return [name]
     given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     signature = inspect.signature(function)
-    spread = any(keyword.arg is None for keyword in node.keywords)  # **maps: whatever else is required
+    spread = any(keyword.arg is None for keyword in node.keywords)  # **maps stands for all other required arguments
     try:
         (signature.bind_partial if spread else signature.bind)(*node.args, **given)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Images and video: generalised means, heads with a learned query, clusters."""
+"""Names of poolings of images and video: generalized means, heads with a learned query, clusters."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -7,14 +7,14 @@ MEANS = (
         ("GeM", "generalised mean pooling", "power mean"),
         "power_mean_pooling(x, mask, p)",
         "Radenović, Tolias, Chum 2019; cnnimageretrieval-pytorch",
-        "x is [..., height * width, d]; computed in logarithms, so 50 in float16 with p = 3 is 50, not inf.",
+        "x is [..., height * width, d]. Computed in logarithms: 50 in float16 with p = 3 gives 50, not inf.",
         "PowerMeanPool",
     ),
     Entry(
         ("lp pooling", "p-norm pooling", "lp_pool2d"),
         "n ** (1 / p) * power_mean_pooling(abs(x), mask, p)",
         "a recipe; `n` [..., 1] is the number of real tokens",
-        "torch's `lp_pool2d` is this sum, not the mean, and NaN where the sum is negative.",
+        "torch's `lp_pool2d` is such a root of a sum, not of a mean. It is NaN if the sum is negative.",
     ),
 )
 
@@ -23,7 +23,7 @@ HEADS = (
         ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
         "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "In JAX the query is multiplied into the kernels first, so no token gets a key or a value.",
+        "attnpool_flax multiplies the query with the kernels first, so keys and values are never computed.",
         "MultiHeadAttentionPool",
     ),
     Entry(
@@ -31,7 +31,7 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
         "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
-        "The same numbers. gelu is approximated by tanh there, and exact in timm. `attnpool_flax.load` reads a trained one.",
+        "The numbers are the same. big_vision's gelu is tanh's, timm's is exact. `attnpool_flax.load` reads a trained head.",
         "MAPHead",
     ),
     Entry(
@@ -39,14 +39,14 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=latent, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, normalize=False, activation="gelu")',
         "timm's `AttentionPoolLatent`",
-        "There is a norm before the MLP only with norm_layer. timm fails if embed_dim is not in_features.",
+        "timm normalizes before the MLP only with `norm_layer`. It fails if `embed_dim` is not `in_features`.",
     ),
     Entry(
         ("CoCa pooler", "AttentionalPooler", "CONCH"),
         "clean = layer_norm(where(mask[..., None], x, 0), s, t, epsilon=1e-5)\n"
         "multi_head_attention_pooling(clean, mask, query=layer_norm(q, u, v, epsilon=1e-5), **maps)",
         "Yu et al. 2022; open_clip's `AttentionalPooler`",
-        "Padding is set to 0 before the norm. Otherwise NaN in it would reach the gradients of the norm's parameters.",
+        "Padding is set to 0 before the norm, so that NaN in padding cannot reach the gradients of its parameters.",
         "AttentionalPooler",
     ),
     Entry(
@@ -56,7 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The mean is of real tokens, and is a key as well. timm's may be a learned token (`use_class_token`).",
+        "The query is the mean of real tokens, which is also a key. timm can learn it (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(
@@ -65,14 +65,14 @@ HEADS = (
         "pooled = q + multi_head_attention_pooling(clean, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=u, norm_bias=v, activation="gelu", epsilon=1e-5)',
         "Bardes et al. 2024; jepa's `AttentivePooler`",
-        "The checkpoint's xattn.proj is never applied, neither there nor here.",
+        "The checkpoint's `xattn.proj` is not applied, as in jepa's code.",
         "AttentiveProbe",
     ),
     Entry(
         ("AIM probe", "CAPI probe", "attention probe without a query projection"),
         "multi_head_attention_pooling(f(x), mask, query=q, key_kernel=K, value_kernel=V)",
         "El-Nouby et al. 2024; ml-aim; Darcet et al. 2025",
-        "q is [n, H, c]. f is AIM's batch norm with stored statistics. CAPI has no norm, but biases of keys and values.",
+        "q is [n queries, H heads, c]. f is AIM's batch norm with stored statistics. CAPI has key and value biases instead.",
         "AttentiveProbe",
         takes=("multi_head_attention_pooling query[n, H, c]",),
     ),
@@ -82,13 +82,13 @@ HEADS = (
         "multi_head_attention(mean_pooling(x, mask)[..., None, :], keys, keys, mask[..., None, :], query_kernel=Q, "
         "key_kernel=K, value_kernel=identity, out_kernel=identity)",
         "Psomas et al. 2023; billpsomas/simpool",
-        "Without the power gamma: for it, the authors' code subtracts the minimum of the whole batch.",
+        "SimPool's power gamma is left out, because it needs the minimum of the whole batch.",
     ),
     Entry(
         ("Perceiver resampler", "Flamingo resampler", "token merging (ToMe)"),
         "",
         "Alayrac et al. 2022; Bolya et al. 2023",
-        "It has several layers, or returns a sequence. One layer is `multi_head_attention_pooling`.",
+        "These have several layers or return a sequence. For one layer, use `multi_head_attention_pooling`.",
     ),
 )
 
@@ -97,14 +97,14 @@ CLUSTERS = (
         ("NetVLAD", "VLAD"),
         "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
         "Arandjelović et al. 2016; pytorch-NetVlad",
-        "Returns [..., K, d]: reshape for the flat vector. There, zero padding subtracts a part of the centers.",
+        "Returns [..., K clusters, d]: reshape it for the flat vector. pytorch-NetVlad also assigns padding of zeros.",
         "VLADPool",
     ),
     Entry(
         ("GhostVLAD", "ghost clusters"),
         "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
         "Zhong, Arandjelović, Zisserman 2018",
-        "W [d, K + G] has more columns than there are centers [K, d]: the last G are the ghosts.",
+        "W [d, K + G] has G more columns than there are centers [K, d]. The last G columns are the ghost clusters.",
         "VLADPool",
     ),
 )

@@ -1,4 +1,4 @@
-"""Two sequences, labels, fields, and relations between examples."""
+"""Names of functions of two sequences, labels, fields, and relations between examples."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -7,32 +7,32 @@ RETRIEVAL = (
         ("MaxSim", "ColBERT", "late interaction", "ColPali", "PyLate"),
         "maxsim_score(l2_normalize(q), l2_normalize(x), q_mask, mask)",
         "Khattab, Zaharia 2020; ColBERT, PyLate",
-        "Padding is never the maximum. In PyLate it is 0, which is above negative similarities.",
+        "Padding is never the maximum. In PyLate its similarity is 0, greater than negative similarities.",
     ),
     Entry(
         ("MaxSim of all pairs", "ColBERT in-batch scores", "mean_maxsim"),
         "maxsim_score_all_pairs(l2_normalize(q), l2_normalize(x), q_mask, mask)",
         "Khattab, Zaharia 2020; sentence-transformers' maxsim",
-        "[B, C], in blocks; `mean=True` divides by the number of real query tokens.",
+        "Returns [B queries, C texts], computed in blocks. `mean=True` divides by the number of real query tokens.",
     ),
     Entry(
         ("XTR",),
         "",
         "Lee et al. 2023",
-        "XTR needs the whole corpus, to impute similarities that were not retrieved. attnpool has MaxSim.",
+        "XTR needs the whole corpus to estimate similarities that were not retrieved. attnpool only has MaxSim.",
     ),
     Entry(
         ("cross attention pooling", "cross pooling"),
         "cross_attention_pooling(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "Padding has no weight, where the notebook's softmax runs over it.",
+        "Padding has no weight. In the notebook it has.",
         "CrossAttentionPool",
     ),
     Entry(
         ("cross attention pooling of all pairs", "each with each of another batch"),
         "cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "The same as a loop over all pairs.",
+        "The result equals that of a loop over all pairs of a sequence of x and one of y.",
     ),
 )
 
@@ -41,7 +41,7 @@ MATCHING = (
         ("BiDAF", "bidirectional attention flow", "trilinear attention"),
         "bidaf_attention(context, query, w, context_mask, query_mask)",
         "Seo et al. 2017 (seo2017)",
-        "Both sides are masked. `trilinear_score` computes only the scores.",
+        "Context and query are both masked. `trilinear_score` computes only the scores.",
         "BiDAFAttention",
     ),
     Entry(
@@ -54,7 +54,7 @@ MATCHING = (
         ("lexical decomposition", "sentence similarity by decomposition"),
         "orthogonal_decomposition(x, semantic_match(x, y, x_mask, y_mask))",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "`linear_decomposition` and `rigid_decomposition` are the two others. A zero vector has cosine 0.",
+        "The paper's others are `linear_decomposition` and `rigid_decomposition`. A zero vector has cosine 0.",
     ),
     Entry(
         ("linear decomposition",),
@@ -66,7 +66,7 @@ MATCHING = (
         ("rigid decomposition",),
         "rigid_decomposition(x, semantic_match(x, y, x_mask, y_mask), atol=1e-6)",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "Vectors are equal if they differ by at most `atol`; in the paper it is 0.",
+        "Vectors are equal if they differ by at most `atol`. In the paper `atol` is 0.",
     ),
     Entry(
         ("NeurJudge separation", "fact separation", "mask attention"),
@@ -86,21 +86,21 @@ MATCHING = (
         ("graph decomposition", "NeurJudge label graph"),
         "graph_decomposition(labels, adjacency, num_layers=2)",
         "Yue et al. 2021 (yue2021)",
-        "A label without neighbours stays as it is.",
+        "A label without neighbors stays unchanged.",
     ),
     Entry(
         ("label attention", "LEMM"),
         "label_attention(dot_product_attention(labels, x, x, mask[..., None, :]), query_kernel=Q, key_kernel=K, "
         "value_kernel=V)",
         "Vaswani et al. 2017, as LEMM (Zhong et al. 2020) has no public code",
-        "This is the textbook's way, not a reproduction of LEMM.",
+        "These are attentions of Vaswani et al., not a reproduction of LEMM.",
         "LabelAttention",
     ),
     Entry(
         ("DVQA attention", "visual question answering", "attention over image regions"),
         "additive_attention(f[..., None, :], g, g, W_q, W_i, w, mask[..., None, :], bias=b)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Its outer bias cancels in the softmax.",
+        "DVQA's outer bias cancels in the softmax.",
         "AdditiveAttention",
     ),
 )
@@ -110,20 +110,20 @@ RELATIONS = (
         ("MIAN", "field attention", "item-behaviour interaction", "CTR attention"),
         "field_attention_pooling(item, fields, kernel, bias, mask)",
         "Zhang et al. 2021 (zhang2021)",
-        "The kernel is [J, d + e], one for each field, or [d + e], shared.",
+        "The kernel is [J, d + e], one for each of J fields, or [d + e], shared by all fields.",
         "FieldAttentionPool",
     ),
     Entry(
         ("differential attention", "DAN", "attention triplet loss"),
         "attention_triplet_loss(anchor, positive, negative, margin=0.2)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Returns one loss for each example: take the mean yourself.",
+        "Returns one loss for each example. You write the mean.",
     ),
     Entry(
         ("differential context", "DCN of visual question answering"),
         "differential_context(attention, supporting, opposing, mask)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "A zero vector is not divided by its norm of 0.",
+        "A zero vector stays 0. It is not divided by its norm.",
     ),
     Entry(
         ("contrastive case relations", "CTM relation vector"),
@@ -136,6 +136,6 @@ RELATIONS = (
         ("CTM triplet loss", "relation triplet loss"),
         "relation_triplet_loss(x, similar, dissimilar, W1, W2, W3, b, margin=1.0)",
         "Liu et al. 2022 (liu2022)",
-        "One loss for each example; the parameters are those of `relation_vector`.",
+        "Returns one loss for each example. The parameters are those of `relation_vector`.",
     ),
 )

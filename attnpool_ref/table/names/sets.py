@@ -1,4 +1,4 @@
-"""Sets and graphs, padded or packed."""
+"""Names of poolings of sets and graphs, padded or packed."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -13,7 +13,7 @@ SETS = (
         ("min pooling",),
         "min_pooling(x, mask)",
         "Corso et al. 2020; PyG's MinAggregation",
-        "An empty row is 0; tied tokens share the gradient.",
+        "A fully masked row gives 0. Tied tokens share the gradient.",
     ),
     Entry(
         ("PMA", "Set Transformer", "pooling by multihead attention"),
@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "As in the authors' code: no output projection, scaled by the width of all heads, added to the projected seeds.",
+        "As in the authors' code: no output projection, scale by the width of all heads, added to projected seeds.",
         "PMA",
     ),
     Entry(
@@ -38,59 +38,59 @@ SETS = (
         ("Set2Set",),
         "set2set_pooling(x, mask, input_kernel=W, recurrent_kernel=R, bias=b, num_steps=3)",
         "Vinyals, Bengio, Kudlur 2016; PyG, DGL",
-        "Pass the sum of torch's two biases. An empty row is 0 in both halves.",
+        "`b` is the sum of torch's two biases. A fully masked row gives 0 in both halves of the result.",
         "Set2SetPool",
     ),
     Entry(
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "You write the degree scalers.",
+        "You write PNA's degree scalers.",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
         "softmax_pooling(x, mask, t)",
         "Li et al. 2020; PyG's `SoftmaxAggregation`",
-        "The same numbers.",
+        "The numbers are the same.",
         "SoftmaxPool",
     ),
     Entry(
         ("PyG PowerMeanAggregation",),
         "power_mean_pooling(x, mask, p)",
         "Li et al. 2020; PyG's `PowerMeanAggregation`",
-        "PyG clamps the mean of x**p to 100 before the root: (10, 10) with p = 3 gives 4.64 there.",
+        "PyG clamps the mean of x**p to 100 before the root, so (10, 10) with p = 3 gives 4.64.",
         "PowerMeanPool",
     ),
     Entry(
         ("PyG StdAggregation", "PyG VarAggregation"),
         "std_pooling(x, mask)",
         "PyG's `StdAggregation`",
-        "PyG takes E[x^2] - mean^2 in float32: 0 for (4096, 4096.25, 4096.5).",
+        "PyG computes E[x^2] - mean^2 in float32, which is 0 for (4096, 4096.25, 4096.5).",
     ),
     Entry(
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),
         "quantile_pooling(x, mask, 0.5)",
         "Hyndman, Fan 1996; NumPy's quantile",
-        "For an even number of tokens it is the mean of both middle values; PyG takes the lower one.",
+        "For an even number of tokens the median is the mean of both middle values. PyG takes the lower one.",
     ),
     Entry(
         ("global attention", "GlobalAttention", "AttentionalAggregation", "gated readout"),
         "weighted_pooling(f(x), masked_softmax(gate, mask), mask)",
         "Li et al. 2016; PyG's `AttentionalAggregation`",
-        "`gate` is [..., L]. With a linear gate it is `attention_pooling(x, mask, w, scale=1.0)`.",
+        "`gate` are scores [..., L]. If they are linear in x, write `attention_pooling(x, mask, w, scale=1.0)`.",
     ),
     Entry(
         ("GGNN readout", "MPNN readout", "gated sum", "gated graph readout"),
         "gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)",
         "Li et al. 2016; Gilmer et al. 2017",
-        "Without the paper's outer tanh. For your own networks, write `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
+        "You write the paper's outer tanh. For your own networks: `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
         "GatedSumPool",
     ),
     Entry(
         ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation"),
         "",
         "PyG's aggregations",
-        "attnpool has no order-dependent aggregations.",
+        "attnpool has no aggregations that depend on the order of tokens, and no product.",
     ),
 )
 
@@ -99,38 +99,38 @@ PACKED = (
         ("readout", "global_mean_pool", "scatter_mean", "segment_mean"),
         "segment_mean_pooling(x, batch, num_graphs)",
         "PyG's `global_mean_pool`; torch_scatter",
-        "You pass the number of segments, so empty ones are in the result and jit works.",
+        "You pass the number of segments, so the result includes empty segments, and `jax.jit` works.",
     ),
     Entry(
         ("global_max_pool", "scatter_max"),
         "segment_max_pooling(x, batch, num_graphs)",
         "PyG's `global_max_pool`; torch_scatter",
-        "An empty segment is 0. Ties share the gradient.",
+        "An empty segment gives 0. Tied tokens share the gradient.",
     ),
     Entry(
         ("global_add_pool", "scatter_add", "segment_sum"),
         "segment_sum_pooling(x, batch, num_graphs)",
         "PyG's `global_add_pool`; jax.ops.segment_sum",
-        "Padding may be masked or have a segment id out of range; NaN in it has no effect.",
+        "Padding may be masked or have a segment id out of range. NaN in padding has no effect.",
     ),
     Entry(
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),
         "segment_attention_pooling(x, segment_ids, num_segments, mask, q)",
         "packed batches; PyG's batch vector",
-        "Segment ids are [N], in any order. `repeat` makes them of offsets.",
+        "Segment ids are [N tokens], in any order. NumPy's `repeat` makes them from offsets such as `cu_seqlens`.",
         "AttentionPool",
     ),
     Entry(
         ("PackedSequence", "pack_sequence", "pack_padded_sequence", "jagged tensor"),
         "x, segment_ids, num_segments = pack(sequences)",
         "torch.nn.utils.rnn",
-        "All tokens are in one array, with a segment id for each. `unpack` is the inverse.",
+        "All tokens are in one array, with a segment id for each token. `unpack` is the inverse.",
     ),
     Entry(
         ("pad_sequence", "collate", "ragged list"),
         "x, mask = pad(sequences)",
         "torch.nn.utils.rnn.pad_sequence",
-        "Returns the mask as well.",
+        "`pad` also returns the mask.",
     ),
     Entry(
         ("streaming", "chunks", "online softmax", "longer than memory"),

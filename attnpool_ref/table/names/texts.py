@@ -1,4 +1,4 @@
-"""Sentence encoders, text classifiers and retrieval."""
+"""Names of poolings of sentence encoders, text classifiers and spans."""
 
 from attnpool_ref.table.names.entry import Entry
 
@@ -7,61 +7,61 @@ SENTENCES = (
         ("CLS", "CLS token", "first token", "class token"),
         "first_pooling(x, mask)",
         "Devlin et al. 2019 (BERT); sentence-transformers' mode cls",
-        "`x[:, 0]` is a padding token where the padding is on the left; this is the first real one.",
+        "`x[:, 0]` is padding if the padding is on the left. attnpool takes the first real token.",
     ),
     Entry(
         ("mean pooling", "average pooling", "global average pooling (GAP)", "temporal average pooling (TAP)"),
         "mean_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode mean",
-        "NaN in padding stays out, and an empty row is 0 with gradient 0.",
+        "NaN in padding has no effect. A fully masked row gives 0, with gradient 0.",
     ),
     Entry(
         ("max pooling", "max over time", "global max pooling", "max MIL"),
         "max_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode max",
-        "An empty row is 0, not minus infinity; tied tokens share the gradient.",
+        "A fully masked row gives 0, not -inf. Tied tokens share the gradient.",
     ),
     Entry(
         ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
         "last_pooling(x, mask)",
         "sentence-transformers' mode lasttoken (reimers2019)",
-        "Each row's last real token is found, on whichever side the padding is.",
+        "The last real token of each row is found, on whichever side the padding is.",
     ),
     Entry(
         ("E5-mistral", "GTE-Qwen", "Qwen3-Embedding", "last_token_pool"),
         "l2_normalize(last_pooling(x, mask))",
         "Wang et al. 2024; `last_token_pool` of the model cards",
-        "The cards' function decides the side of the padding once for a whole batch; here each row does.",
+        "The cards' function detects the side of the padding once for a batch, attnpool for each row.",
     ),
     Entry(
         ("SGPT", "weighted mean", "weightedmean", "position-weighted mean"),
         "weighted_pooling(x, token_positions(mask) + 1, mask)",
         "Muennighoff 2022; sentence-transformers' mode weightedmean",
-        "Positions count real tokens; sentence-transformers counts all, which differs if padding is between tokens.",
+        "Positions count only real tokens. sentence-transformers also counts padding between tokens.",
     ),
     Entry(
         ("mean_sqrt_len_tokens", "sum over square root of the length"),
         "sum_pooling(x, mask) / sqrt(n)[..., None]",
         "sentence-transformers' mode of that name",
-        "`n` is the number of real tokens, at least 1.",
+        "`n` is the number of real tokens of each row, or 1 if there are none.",
     ),
     Entry(
         ("sentence-transformers' modes", "several pooling modes together", "Pooling module"),
         "concatenate([first_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Reimers, Gurevych 2019; sentence-transformers' `Pooling`",
-        "There, the maximum of an empty row is minus infinity. `attnpool_flax.load` reads a model's folder.",
+        "In the library the maximum of a fully masked row is -inf. `attnpool_flax.load` reads a model's folder.",
     ),
     Entry(
         ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),
         "mean_pooling(x, mask & (token_positions(mask) >= k))",
         "Su et al. 2023; sentence-transformers' include_prompt",
-        "`k` is the length of the prompt; it is counted from the first real token.",
+        "`k` is the length of the prompt, counted from the first real token.",
     ),
     Entry(
         ("CLIP text encoder", "EOS token", "PromptBERT", "[MASK] token", "entity marker"),
         "first_pooling(x, mask & (ids == token))",
         "Radford et al. 2021; Jiang et al. 2022",
-        "The mask selects the token. A text without it gives 0, not its first position.",
+        "The mask selects the token with the id `token`. A text without this token gives 0, not its first token.",
     ),
     Entry(
         ("BERT pooler", "ALBERT pooler", "CLS pooler", "pooler_output"),
@@ -73,50 +73,50 @@ SENTENCES = (
         ("SimKGC", "_pool_output", "normalised sentence embedding"),
         "l2_normalize(mean_pooling(x, mask))",
         "Wang et al. 2022 (wang2022)",
-        "There, NaN in padding reaches the mean, and the maximum of an empty row is -1e4.",
+        "In SimKGC, NaN in padding reaches the mean, and the maximum of a fully masked row is -1e4.",
     ),
     Entry(
         ("first-last average", "avg_first_last"),
         "mean_pooling((first_layer + last_layer) / 2, mask)",
         "Gao, Yao, Chen 2021; SimCSE's avg_first_last",
-        "You take the average of the layers.",
+        "You write the average of the first and the last layer.",
     ),
     Entry(
         ("WeightedLayerPooling", "weighted layers"),
         "weighted_pooling(layers, w)",
         "sentence-transformers' `WeightedLayerPooling`",
-        "Pass layers [..., K, d] as the tokens. Weights that sum to 0 give 0 here, and 0/0 there.",
+        "Pass K layers [..., K, d] as the tokens. If the weights sum to 0, the library gives 0/0, attnpool 0.",
     ),
     Entry(
         ("ScalarMix", "ELMo layer mixing", "SUPERB featurizer"),
         "weighted_pooling(layers, masked_softmax(w)) * scale",
         "Peters et al. 2018; AllenNLP's ScalarMix",
-        "Pass layers [..., K, d] as the tokens; `scale` is its gamma.",
+        "Pass K layers [..., K, d] as the tokens. `scale` is the gamma of ScalarMix.",
     ),
     Entry(
         ("SPLADE",),
         "max_pooling(log1p(relu(logits)), mask)",
         "Formal et al. 2021; sentence-transformers' `SpladePooling`",
-        "You write the relu and the logarithm. SPLADE's older form takes the sum.",
+        "You write the relu and the logarithm. SPLADE's older form is a sum, not a maximum.",
     ),
     Entry(
         ("mean-max pooling", "AdaptiveConcatPool", "mean and max side by side"),
         "mean_max_pooling(x, mask)",
         "Howard, Ruder 2018; fastai's `AdaptiveConcatPool1d` and `AdaptiveConcatPool2d`",
-        "fastai puts the maximum first, and pools padding as well.",
+        "fastai puts the maximum first, and also pools padding.",
     ),
     Entry(
         ("ULMFiT concat pooling", "concat pooling"),
         "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Howard, Ruder 2018; fastai's text classifier",
-        "Here these are three calls, each without padding.",
+        "You write three calls. Each ignores padding.",
     ),
     Entry(
         ("NV-Embed", "latent attention pooling"),
         "latent_attention_pooling(x, mask, latents=r, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O, "
         "mlp_kernel=W1, mlp_out_kernel=W2)",
         "Lee et al. 2025; modeling_nvembed.py",
-        "Tokens are the queries and latents the keys, as in the original; most copies have it the other way round.",
+        "Tokens are the queries and latents the keys, as in the original. Most copies exchange them.",
         "LatentAttentionPool",
     ),
     Entry(
@@ -130,13 +130,13 @@ SENTENCES = (
         ("recency", "exponential decay"),
         "weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)",
         "a recipe; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
-        "Before normalization the last real token has weight 1, whichever side the padding is on.",
+        "Before normalization the last real token has weight 1, on whichever side the padding is.",
     ),
     Entry(
         ("ALiBi pooling", "attention with a linear bias"),
         "attention_pooling(x, mask, q, bias=-slope * (n - 1 - token_positions(mask)))",
         "after Press et al. 2022; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
-        "The bias may hold any values at padding.",
+        "The bias decreases with the distance from the last real token. Its values at padding have no effect.",
     ),
 )
 
@@ -145,27 +145,27 @@ CLASSIFIERS = (
         ("Lin's self-attentive embedding", "structured self-attention", "multi-hop attention", "sentence matrix"),
         "additive_attention_pooling(x, mask, kernel=W, out_kernel=V)",
         "Lin et al. 2017",
-        "V [h, r] gives r hops [..., r, d]. Reshape for the paper's flat vector.",
+        "V [h, r] (hidden width, hops) gives [..., r, d]. Reshape it for the paper's flat vector.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("Lin's penalty", "Frobenius penalty", "diversity of hops"),
         "attention_penalty(weights)",
         "Lin et al. 2017",
-        "The squared norm, for each example; some ports subtract 1 everywhere, or leave the square out.",
+        "It is the squared norm for each example. Some ports subtract 1 from every entry, or omit the square.",
     ),
     Entry(
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=u)",
         "Yang et al. 2016",
-        "One call for each level. Some ports do not subtract the maximum before the exponential, which overflows.",
+        "Write one call for each level. Some ports overflow: they do not subtract the maximum before the exponential.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("CTM case encoder", "attention with a context vector, no hidden layer"),
         "attention_pooling(x, mask, u, key_kernel=W)",
         "Liu et al. 2022 (liu2022)",
-        "One call for each level; the source's bias cancels in the softmax. The scale is 1/sqrt(c) unless given.",
+        "Write one call for each level. CTM's bias cancels in the softmax. The default scale is 1/sqrt(width of u).",
         "AttentionPool",
     ),
 )
@@ -175,14 +175,14 @@ SPANS = (
         ("span pooling", "mean span", "mention pooling", "coreference spans"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\nattend(zeros(spans.shape), x, spans)",
         "AllenNLP's span extractors",
-        "Ends are inclusive, as there; padding inside a span does not count.",
+        "`ends` are inclusive, as in AllenNLP. Padding inside a span does not count.",
     ),
     Entry(
         ("SelfAttentiveSpanExtractor", "self-attentive span"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
         "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
         "Lee et al. 2017; AllenNLP's extractor of that name",
-        "AllenNLP's gives weight to padding inside a span; here its weight is 0.",
+        "AllenNLP gives weight to padding inside a span. In attnpool its weight is 0.",
     ),
     Entry(
         ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
@@ -190,7 +190,7 @@ SPANS = (
         "slots = broadcast_to(arange(L), spans.shape)\n"
         'concatenate([attend(sign * slots, x, spans, normalizer="hardmax") for sign in (-1.0, 1.0)], -1)',
         "AllenNLP's extractor of that name, combination x,y",
-        "The ends are the first and last real token of the span. You add the embedding of the width.",
+        "The ends are the first and last real token of the span. You write the embedding of the span's width.",
     ),
     Entry(
         ("windows", "strided average", "late chunking", "AvgPool1d with a mask"),
@@ -198,6 +198,6 @@ SPANS = (
         "windows = (p >= starts) & (p < starts + width)\n"
         "attend(zeros(windows.shape), x, windows)",
         "a recipe; `starts` is [W, 1]",
-        "A short last window divides by its own count; torch's and Flax's average counts padding.",
+        "A short last window is divided by the number of its real tokens. torch and Flax also count padding.",
     ),
 )

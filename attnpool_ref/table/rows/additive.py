@@ -1,4 +1,4 @@
-"""The table's rows: pooling whose scores are a perceptron of each token."""
+"""Rows of additive pooling, whose scores an MLP computes from each token."""
 
 from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
 

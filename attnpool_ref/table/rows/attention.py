@@ -1,4 +1,4 @@
-"""The table's rows: attention."""
+"""Rows of attention."""
 
 from attnpool_ref.table.row import ABSOLUTE, NORMALIZERS, Variant
 
@@ -62,7 +62,8 @@ ROWS = (
         "dropout_multiplier?~[..., H, n, m] -> [..., n, o]",
         weights="[..., H, n, m]",
         source="vaswani2017",
-        equation="o = sum_h softmax(q_h k_h^T / sqrt(c)) v_h W_o^h + b_o, q_h = q W_q^h + b_q^h; k_h, v_h likewise",
+        equation="o = sum_h softmax(q_h k_h^T / sqrt(c)) v_h W_o^h + b_o, q_h = q W_q^h + b_q^h; "
+        "k_h and v_h in the same way",
         module="MultiHeadAttention",
     ),
     Variant(

@@ -1,4 +1,4 @@
-"""The table's rows: decompositions."""
+"""Rows of decompositions."""
 
 from attnpool_ref.table.row import Variant
 
@@ -43,7 +43,7 @@ ROWS = (
         family="decomposition",
         shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",
         source="yue2021",
-        equation="l_i <- l_i - mean over neighbours j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
+        equation="l_i <- l_i - mean over neighbors j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
         options={"num_layers": "count"},
         norms=True,
     ),

@@ -1,4 +1,4 @@
-"""Heads: modules that compose several functions and have no public function."""
+"""Rows of heads: modules that compose several functions, and have no public function of their own."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: layers that heads put before and after a pooling."""
+"""Rows of layers that heads put before and after a pooling."""
 
 from attnpool_ref.table.row import Variant
 

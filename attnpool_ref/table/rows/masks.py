@@ -1,4 +1,4 @@
-"""The table's rows: masks."""
+"""Rows of functions that make masks."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: sums, order statistics and generalised means, channel by channel."""
+"""Rows of sums, order statistics and generalized means, feature by feature."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 
@@ -59,7 +59,8 @@ ROWS = (
         family="means",
         shapes=f"{_TOKENS} scale[]|[d] -> [..., d]",
         source="pinheiro2015",
-        equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); the sum alone without mean",
+        equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
+        "without mean the factor 1/N is left out",
         rules=("scale is not 0 unless mean",),
         options={"mean": "flag"},
         layouts=LAYOUTS,

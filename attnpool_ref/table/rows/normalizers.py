@@ -1,4 +1,4 @@
-"""The table's rows: normalisers."""
+"""Rows of normalizers."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: pooling of two sequences."""
+"""Rows of pooling of two sequences."""
 
 from attnpool_ref.table.row import Variant
 
@@ -10,7 +10,7 @@ ROWS = (
         "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([..., d], [..., e])",
         weights="([..., L], [..., T])",
         source="notebook000",
-        equation="o_x = sum_l w_l x_l, w = softmax_l(reduce_t scale (x_l W_x) . (y_t W_y)); o_y likewise",
+        equation="o_x = sum_l w_l x_l, w = softmax_l(reduce_t scale (x_l W_x) . (y_t W_y)); o_y with x and y exchanged",
         rules=("c=d unless x_kernel", "c=e unless y_kernel"),
         options={"reduction": ("sum", "mean", "max")},
         module="CrossAttentionPool",

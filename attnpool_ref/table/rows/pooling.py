@@ -1,4 +1,4 @@
-"""The table's rows: pooling of one sequence."""
+"""Rows of pooling of one sequence."""
 
 from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 
@@ -84,7 +84,8 @@ ROWS = (
         "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="vaswani2017",
-        equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: the heads side by side",
+        equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: "
+        "the outputs of the heads concatenated",
         rules=(
             "query[n, H, c] unless query_kernel",
             "query_bias needs query_kernel",

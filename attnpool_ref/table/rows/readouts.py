@@ -1,4 +1,4 @@
-"""The table's rows: readouts, poolings that are more than one average of the tokens."""
+"""Rows of readouts: pooling functions that do more than average the tokens once."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 
@@ -14,7 +14,7 @@ LATENT = {
     "source": "lee2025",
     "rules": tuple(f"{of}norm_bias needs {of}norm_scale" for of in ("", "latent_", "mlp_")),
 }
-"""What the pooling over latents and its state have in common."""
+"""Fields that the rows of latent attention pooling and of its state share."""
 
 ROWS = (
     Variant(
@@ -46,7 +46,7 @@ ROWS = (
         weights="[..., L, K]",
         source="arandjelovic2016",
         equation="V_j = sum over real l of a_lj (x_l - c_j), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_j "
-        "over its norm, and V over its",
+        "is divided by its norm, and V by its norm",
         layouts=LAYOUTS,
         rules=("G may be 0",),
         options={"normalize": "flag"},

@@ -1,4 +1,4 @@
-"""The table's rows: attention between examples."""
+"""Rows of functions that compare examples, fields or labels."""
 
 from attnpool_ref.table.row import Variant
 

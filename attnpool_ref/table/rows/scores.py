@@ -1,4 +1,4 @@
-"""The table's rows: scores."""
+"""Rows of scores."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: packed sequences. Those of one sequence follow from its row."""
+"""Rows of packed functions. Those of one sequence are derived from the rows of the dense functions."""
 
 import re
 
@@ -9,11 +9,11 @@ _SORTS = "it compares the scores of a segment with each other, and sums do not t
 _NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
-"""The options of every packed row."""
+"""Options of every packed row."""
 
 
 def packed(row):
-    """Returns the row of ``segment_…``: tokens [..., L, d] become [N, d], batch axes become ``num_segments``."""
+    """Returns the row of ``segment_…``: tokens [..., L, d] become [N, d], and batch axes become ``num_segments``."""
     arguments, _, result = row.shapes.partition(" -> ")
     arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)
     arguments = re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, arguments)
@@ -35,7 +35,7 @@ def packed(row):
 
 
 def _each_alone(row):
-    """Returns the normalisers that segment sums can compute, if the row has any."""
+    """Returns the normalizers that segment sums can compute, as options, if the row has any."""
     return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
@@ -62,6 +62,6 @@ _CROSS = Variant(
 )
 
 _DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS)
-"""The families of one sequence."""
+"""Dense rows of one sequence."""
 
 ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

@@ -1,4 +1,4 @@
-"""The table's rows: the spread of the tokens, and attentive statistics."""
+"""Rows of standard deviations and attentive statistics."""
 
 from attnpool_ref.table.row import ACTIVATIONS, LAYOUTS, Variant
 

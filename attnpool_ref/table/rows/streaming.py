@@ -1,4 +1,4 @@
-"""The table's rows: the states of chunks."""
+"""Rows of functions that return the state of one chunk."""
 
 from attnpool_ref.table.row import ACTIVATIONS, Variant
 from attnpool_ref.table.rows import means
@@ -8,7 +8,7 @@ _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real
 
 
 def _chunked(row, equation):
-    """The row of ``…_state`` with the arguments and options of a dense one."""
+    """Returns the row of ``…_state`` with the arguments and options of a dense row."""
     return Variant(
         f"{row.name.removesuffix('_pooling')}_state",
         family="streaming",
@@ -25,7 +25,7 @@ def _chunked(row, equation):
 _EXPONENTIALS = "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) - 1, N"
 _OF_MEANS = {
     "sum_pooling": "sum over real l of x_l",
-    "min_pooling": "min over real l of x_lc, and how many reach it",
+    "min_pooling": "min over real l of x_lc, and whether any l is real; in JAX also how many tokens reach the min",
     "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
     "power_mean_pooling": f"{_EXPONENTIALS}, of ln max(x_l, epsilon) under the scale p",
     "logsumexp_pooling": _EXPONENTIALS,
@@ -46,7 +46,7 @@ ROWS = (
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
-        equation="max over real l of x_lc, and how many reach it",
+        equation="max over real l of x_lc, and whether any l is real; in JAX also how many tokens reach the max",
         state="max_pooling",
     ),
     Variant(
@@ -80,7 +80,7 @@ ROWS = (
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., 2d]",
         source="howard2018",
-        equation="those of the mean and of the maximum",
+        equation="the states of mean_pooling and of max_pooling together",
         state="mean_max_pooling",
     ),
     Variant(

@@ -1,1 +1,1 @@
-"""The pictures of ``docs/pictures/``: each file computes one with attnpool and returns it as SVG."""
+"""Pictures of ``docs/pictures/``: each module computes one with attnpool and returns it as SVG."""

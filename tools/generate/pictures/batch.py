@@ -1,4 +1,4 @@
-"""A padded batch, its mask, the weights, and the vectors: without the mask, and with it."""
+"""Picture of a padded batch: its mask, and its weights and vectors with and without the mask."""
 
 import numpy as np
 
@@ -7,31 +7,31 @@ from pictures.svg import Picture, percent
 
 WORDS = (("not", "a", "good", "film"), ("great", "movie"), ())
 VECTORS = {"not": (0, 2), "a": (0, 0), "good": (2, 0), "film": (0.5, 0), "great": (2, 0), "movie": (1.5, 0)}
-"""Those of docs/guides/primer.md: how much praise is in a word, and how much negation."""
+"""Word vectors of docs/guides/primer.md: the first number is praise, the second negation."""
 
 PADDED, LENGTH = (1, -1), 6
-"""What the encoder left at padded positions, and the length of the batch."""
+"""Vector at padded positions, and the length of the batch."""
 
 QUERY = np.array([1.0, 0.0])
 MOST = 0.6
-"""The weight at which a bar has its full height."""
+"""Weight for which a bar has its full height."""
 
 CELL, ROW, TOP, LEFT, MASK_LEFT, MASK_CELL = 56, 40, 66, 24, 410, 32
 
 
 def batch():
-    """The batch x [3, 6, 2] and its mask [3, 6]."""
+    """Returns the batch x [3, 6, 2] and its mask [3, 6]."""
     x = np.array([[VECTORS[word] for word in words] + [PADDED] * (LENGTH - len(words)) for words in WORDS], float)
     return x, attnpool_ref.lengths_to_mask([len(words) for words in WORDS], LENGTH)
 
 
 def pooled(mask):
-    """(vectors [3, 2], weights [3, 6]) of attention pooling under a mask; None takes padding for tokens."""
+    """Returns (vectors [3, 2], weights [3, 6]) of attention pooling; without a mask, padding counts as tokens."""
     return attnpool_ref.attention_pooling(batch()[0], mask, QUERY, return_weights=True)
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     x, mask = batch()
     description = (
         "Three sequences of 4, 2 and 0 words, padded to 6 positions. Without the mask padding takes {} of the weight."

@@ -1,4 +1,4 @@
-"""Poolings as score, normalizer and reduction: each row is also a composition that gives the same result."""
+"""Picture of poolings as score, normalizer and reduction; each row is also a composition with the same result."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -15,20 +15,20 @@ MASK = np.array([True, True, False, True, False])
 QUERY, KERNEL, OUT, CENTERS = (RANDOM.normal(size=shape) for shape in ((4,), (4, 4), (4,), (2, 4)))
 QUERIES, KEYS, VALUES = (RANDOM.normal(size=shape) for shape in ((1, 4), (4, 2, 2), (4, 2, 2)))
 NONE = np.zeros(5)
-"""Small arrays on which the compositions are compared."""
+"""Small arrays for comparing the compositions."""
 
 
 class Pooling(NamedTuple):
     """A row of the picture.
 
     Attributes:
-      score: what scores a token.
-      normalizer: what makes weights of the scores.
-      reduction: what makes a vector of tokens and weights.
+      score: the text about the scores.
+      normalizer: the text about the normalizer.
+      reduction: the text about the reduction.
       name: the function.
-      known: what readers call it.
-      call: the function on the small arrays.
-      composed: the same from score, normalizer and reduction.
+      known: its usual name.
+      call: the function on small arrays.
+      composed: the same result from score, normalizer and reduction.
     """
 
     score: str
@@ -41,17 +41,17 @@ class Pooling(NamedTuple):
 
 
 def averaged(weights):
-    """The sum of the real tokens, each times its weight."""
+    """Returns the sum of the real tokens times their weights."""
     return weights @ np.where(MASK[:, None], X, 0)
 
 
 def per_feature(scores, normalizer, *arguments):
-    """The same with weights for each feature."""
+    """Returns the sum of the real tokens times weights for each feature."""
     return (normalizer(scores, MASK[:, None], *arguments, axis=0) * X).sum(0)
 
 
 def of_heads(normalizer):
-    """Two heads: scores of keys, weights of each head, values side by side."""
+    """Returns the result of two heads: scores of keys, weights of each head, concatenated values."""
     keys, values = np.einsum("ld,dhc->hlc", X, KEYS), np.einsum("ld,dhc->hlc", X, VALUES)
     query = QUERIES.reshape(2, 1, 2)
     weights = normalizer(ref.scaled_dot_score(query, keys)[:, 0], MASK)
@@ -59,12 +59,12 @@ def of_heads(normalizer):
 
 
 def perceptron():
-    """A score for each token, by one hidden layer of tanh."""
+    """Returns a score for each token, from one hidden layer with tanh."""
     return np.tanh(X @ KERNEL) @ OUT
 
 
 def best_of_y():
-    """For each token of x the largest product with a token of y."""
+    """Returns for each token of x the largest product with a token of y."""
     scores = ref.dot_score(X, Y)
     return np.sum(ref.hardmax(scores) * scores, -1)
 
@@ -148,13 +148,13 @@ POOLINGS = (
 )
 
 COLUMNS = ("score", 24, 146), ("normalizer", 182, 142), ("reduction", 336, 134), ("function", 482, 200)
-"""Title, left and width of each column."""
+"""Title, left edge and width of each column."""
 
 TOP, ROW = 90, 40
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     height = TOP + len(POOLINGS) * ROW + 40
     description = "; ".join(f"{row.name}: {row.score}, {row.normalizer}, {row.reduction}" for row in POOLINGS)
     picture = Picture(height, "Poolings by score, normalizer and reduction", description)

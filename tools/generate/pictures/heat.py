@@ -1,4 +1,4 @@
-"""A heat map: weights of attention pooling over the tiles of a slide, of which only a label for the whole slide is known."""
+"""Picture of weights of attention pooling over the tiles of a slide; training has only labels of whole slides."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from pictures.svg import Picture, number, percent
 
 SIDE, WIDTH, LESION, SLIDES = 12, 16, 3, 200
 SHOWN = 101
-"""A slide with a lesion, which the query was not fitted to."""
+"""A slide with a lesion that was not used for fitting the query."""
 
 PEN = slice(7, 12)
-"""Rows of a pen mark on the glass, in the first column: the encoder takes it for a lesion."""
+"""Rows of a pen mark on the glass, in the first column; the encoder's features of it are those of a lesion."""
 
 CELL, TOP, LEFT, PANEL = 17, 78, 36, 222
 
 
 def slides():
-    """Tiles [200, 144, 16], mask of tissue [144], labels [200], and the corners of the lesions, in every second slide."""
+    """Returns tiles [200, 144, 16], mask of tissue [144], labels [200], and corners of lesions (every second slide)."""
     random = np.random.default_rng(0)
     x = 0.6 * random.normal(size=(SLIDES, SIDE, SIDE, WIDTH))
     labels, corners = np.arange(SLIDES) % 2, random.integers(2, SIDE - LESION - 1, (SLIDES, 2))
@@ -29,13 +29,13 @@ def slides():
 
 
 def fitted(x, mask, labels):
-    """The query: a linear classifier of mean vectors, by least squares."""
+    """Returns the query: a linear classifier of mean vectors, by least squares."""
     means = attnpool_ref.mean_pooling(x, np.broadcast_to(mask, x.shape[:2]))
     return np.linalg.lstsq(means - means.mean(0), labels - labels.mean(), rcond=None)[0]
 
 
 def maps():
-    """Grids [12, 12] of the slide: feature 0, weights without the mask, weights with it, the mask, the lesion."""
+    """Returns grids [12, 12] of a slide: feature 0, weights without and with the mask, the mask, the lesion."""
     x, mask, labels, corners = slides()
     query = fitted(x[:100], mask, labels[:100])
     without, weights = (
@@ -48,7 +48,7 @@ def maps():
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     feature, without, weights, mask, lesion = maps()
     leak, found = without[~mask].sum(), weights[lesion].sum()
     description = (
@@ -101,7 +101,7 @@ def _panel(picture, index, title, says, shades, mask, lesion, glass):
 
 
 def _tiles(places, size, kind, shade):
-    """Squares whose opacity says a number between 0 and 1."""
+    """Draws squares whose opacity shows numbers between 0 and 1."""
     squares = "".join(f"M{left} {top}h{size}v{size}h-{size}z" for left, top in places)
     opacity = "" if shade == 1 else f' fill-opacity="{number(100 * shade)}%"'
     return f'<path class="{kind}"{opacity} d="{squares}"/>'

@@ -1,4 +1,4 @@
-"""The layouts of three sequences: padded with a mask, padded with lengths, packed, and in chunks."""
+"""Picture of the layouts of three sequences: padded with a mask, padded with lengths, packed, in chunks."""
 
 import functools
 
@@ -8,14 +8,14 @@ import attnpool_ref
 from pictures.svg import Picture
 
 SEQUENCES = ((1.0, 2.0, 3.0, 4.0), (6.0, 8.0), ())
-"""Tokens of one feature."""
+"""Tokens with one feature."""
 
 LENGTHS = np.array([len(sequence) for sequence in SEQUENCES])
 CELL, GAP, CHUNK = 32, 4, 3
 
 
 def results():
-    """The mean of each sequence [3], by layout."""
+    """Returns the mean of each sequence [3], by layout."""
     x, mask = attnpool_ref.pad(_tokens())
     packed, segment_ids, num_segments = attnpool_ref.pack(_tokens())
     return {
@@ -37,7 +37,7 @@ def _in_chunks(tokens):
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     means = results()
     picture = Picture(
         432,

@@ -1,4 +1,4 @@
-"""Time of a training step of multi-head pooling, beside the layers of other libraries: from ``bench/results.json``."""
+"""Picture of the time of a training step with multi-head pooling, from ``bench/results.json``."""
 
 import json
 from pathlib import Path
@@ -9,13 +9,13 @@ from pictures.svg import Picture
 
 RESULTS = Path(__file__).resolve().parents[3] / "bench" / "results.json"
 FUNCTION, TITLE = "multi_head_attention_pooling", "B=64 L=196 d=1152 n=1 H=16"
-"""The case that README.md tells of: SigLIP's head."""
+"""The case in README.md: SigLIP's head."""
 
 LEFT, RIGHT, TOP, BAR = 110, 660, 92, 26
 
 
 def race():
-    """(what it was measured on, the ways of the case by name: those of attnpool and of other libraries)."""
+    """Returns (hardware and versions, the ways of the case by name: those of attnpool and of other libraries)."""
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
     (case,) = [
         case
@@ -27,7 +27,7 @@ def race():
 
 
 def ratios():
-    """Time of each library's layer divided by attnpool's: (median, lowest, highest) over the rounds, the smallest first."""
+    """Returns the time of each library's layer divided by attnpool's: (median, lowest, highest), the smallest first."""
     ways = race()[1]
     ours = ways.pop("attnpool")
     found = {name: ratio(seconds, ours)[:3] for name, seconds in ways.items()}
@@ -35,13 +35,13 @@ def ratios():
 
 
 def span():
-    """The ratios in two numbers, as pages say them: "10–14×"."""
+    """Returns the range of the ratios as pages write it: "10–14×"."""
     medians = [median for median, *_ in ratios().values()]
     return f"{min(medians):.0f}\N{EN DASH}{max(medians):.0f}\N{MULTIPLICATION SIGN}"
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     machine, found = race()[0], ratios()
     hardware = f"{machine['cores']} cores of an {machine['cpu']}, float32, {machine['date'][:4]}"
     title = f"A training step of multi-head pooling: {span()} faster"

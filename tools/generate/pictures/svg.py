@@ -1,6 +1,6 @@
-"""SVG with one style: colours for light and dark mode, text as text, the same bytes for the same numbers.
+"""SVG in one style: colors for light and dark mode, text as text, the same bytes for the same numbers.
 
-Hatching says padding, so that grey readers see it as well. Red is for what must not be there: weight on padding.
+Padding is hatched, so that it is also visible in gray. Red is only for weight on padding.
 """
 
 from html import escape
@@ -18,7 +18,7 @@ LIGHT = {
     "real": plot.REAL,
     "leak": plot.PADDING,
 }
-"""Colours on white. A weight on a real token is blue; one on padding is a leak, and red."""
+"""Colors on white. Weights on real tokens are blue, weights on padding red."""
 
 DARK = {
     "paper": "#0d1117",
@@ -31,12 +31,12 @@ DARK = {
     "real": "#5b9fe0",
     "leak": "#f0705a",
 }
-"""The same on black."""
+"""Colors on black."""
 
 SANS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', monospace"
 WIDTH = 700
-"""Of every picture, so that they have one size of letters."""
+"""Width of every picture, so that all have the same size of letters."""
 
 HATCHES = """<defs>
 <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
@@ -47,7 +47,7 @@ HATCHES = """<defs>
 
 
 def colours(palette):
-    """The classes of a style sheet that say a palette's colours."""
+    """Returns the style-sheet classes of a palette's colors."""
     fills = " ".join(f".{name}{{fill:{colour}}}" for name, colour in palette.items() if name != "padding")
     strokes = (
         f".edge{{stroke:{palette['line']}}} .of-ink{{stroke:{palette['ink']}}} .of-real{{stroke:{palette['real']}}} "
@@ -68,10 +68,10 @@ path,.edge{{fill:none}} .hatch{{fill:url(#hatch)}} .leaking{{fill:url(#leak)}} .
 
 
 class Picture:
-    """A picture under construction: what is drawn later lies above."""
+    """A picture under construction; later shapes cover earlier ones."""
 
     def __init__(self, height, title, description):
-        """``title`` and ``description`` are what a screen reader says."""
+        """Begins a picture; screen readers read ``title`` and ``description``."""
         self.height, self.parts = height, [f"<title>{escape(title)}</title>", f"<desc>{escape(description)}</desc>"]
 
     def rect(self, x, y, width, height, kind, radius=2):
@@ -81,7 +81,7 @@ class Picture:
         self.parts.append(f'<rect class="{kind}" x="{number(x)}" y="{number(y)}" {size}{rounded}/>')
 
     def text(self, x, y, text, kind="ink"):
-        """Writes one line, whose baseline begins at (x, y), unless the class says "mid" or "end"."""
+        """Writes one line, which begins at (x, y) unless the class says "mid" or "end"."""
         self.parts.append(
             f'<text class="{kind}" x="{number(x)}" y="{number(y)}">{escape(str(text), quote=False)}</text>'
         )
@@ -102,7 +102,7 @@ class Picture:
         self.rect(x, y, width, height, "hatch")
 
     def svg(self):
-        """The text of the file."""
+        """Returns the text of the file."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" role="img">'
         )
@@ -111,10 +111,10 @@ class Picture:
 
 
 def number(value):
-    """A coordinate with at most one digit after the point."""
+    """Returns a coordinate with at most one digit after the point."""
     return f"{round(float(value), 1) + 0.0:g}"
 
 
 def percent(weight):
-    """A weight as it stands in a picture."""
+    """Returns a weight as text for a picture."""
     return f"{100 * float(weight):.0f} %"

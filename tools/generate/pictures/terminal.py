@@ -1,4 +1,4 @@
-"""A terminal with the README's command and the main parts of its output, from a real run."""
+"""Picture of a terminal with the README's command and the main parts of its output, from a real run."""
 
 import os
 import re
@@ -20,7 +20,7 @@ CUT = "[...]"
 
 
 def example():
-    """(the file that README.md judges, its command)."""
+    """Returns (the file that README.md judges, its command)."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (file,) = re.findall(r"^```python\n(# my_pooling\.py\n.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     (command,) = re.findall(r"^attnpool check .*$", readme, re.MULTILINE)
@@ -28,7 +28,7 @@ def example():
 
 
 def output():
-    """The lines that the command prints in a terminal of this width, with their colours."""
+    """Returns the lines that the command prints in a terminal of this width, with their colors."""
     file, command = example()
     environment = os.environ | {
         "FORCE_COLOR": "1",
@@ -47,12 +47,12 @@ def output():
 
 
 def _folded(line):
-    """A line as the terminal shows it: broken where its columns end."""
+    """Returns a line as the terminal wraps it."""
     return line.divide(range(COLUMNS, len(line.plain.rstrip()), COLUMNS))
 
 
 def shown():
-    """The lines of the picture: the command, the causes, the table, the guarantees that are broken, the smallest case."""
+    """Returns the lines of the picture: command, causes, table, broken guarantees, smallest case."""
     lines = output()
     plain = [line.plain.rstrip() for line in lines]
     table = plain.index("", next(i for i, line in enumerate(plain) if "Verdict" in line))
@@ -72,7 +72,7 @@ def shown():
 
 
 def draw():
-    """The picture."""
+    """Returns the picture."""
     lines = shown()
     height = 44 + LINE * len(lines) + 16
     picture = Picture(height, "attnpool check names the bugs of a masked mean", "\n".join(line.plain for line in lines))
@@ -89,13 +89,13 @@ SCREEN = f"""<style>
 .screen{{fill:#161b22}} .on-screen{{fill:{DARK["ink"]};font:12.5px {MONO}}}
 .dim{{fill:{DARK["muted"]}}} .red{{fill:{DARK["leak"]}}} .green{{fill:#56b870}}
 </style>"""
-"""A terminal is dark in both modes."""
+"""Colors of the terminal, which is dark in both modes."""
 
 KINDS = {"bold": "bold", "dim": "dim", "color(1)": "red", "color(2)": "green"}
 
 
 def _line(line, bottom):
-    """A line of the screen: a tspan for each piece of one style."""
+    """Returns a line of the screen: a tspan for each piece of one style."""
     pieces = []
     for piece in line.divide(sorted({at for span in line.spans for at in (span.start, span.end)})):
         kinds = [KINDS[word] for span in piece.spans for word in str(span.style).split()]

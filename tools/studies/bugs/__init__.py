@@ -1,4 +1,4 @@
-"""The table of the notebooks' mistakes: what goes wrong, on which smallest input, and both numbers.
+"""Table of the notebooks' mistakes: each with its smallest input, the wrong number and the right one.
 
 ``docs/bugs.md`` is written from it, and ``tests/docs/test_bugs.py`` runs every row. ``table.py`` says what a row is.
 """
@@ -18,6 +18,6 @@ SECTIONS = (
     lexical.CTM,
     lexical.MIAN,
 )
-"""In the order of the page."""
+"""Sections, in the order of the page."""
 
 BUGS = tuple(bug for section in SECTIONS for bug in section.rows)

@@ -1,16 +1,21 @@
-"""Seed 004: lexical decomposition, CTM and MIAN."""
+"""Mistakes of seed 004: lexical decomposition, CTM and MIAN."""
 
 import numpy as np
 from notebooks import cosine, ctm_encoder, ctm_weighted_sum, mcrisc_local, quaizarv_max, softmax
 
 from bugs.table import Section
 
-LEXICAL = Section("Seed 004: lexical decomposition", "Three public implementations of wang2016.")
+LEXICAL = Section(
+    "Seed 004: lexical decomposition",
+    "Three public implementations of the matching of wang2016, by mcrisc, by quaizarv, and in Keras.",
+)
 
 
 @LEXICAL.wrong("S4-L1", was="1 0", now="1.707107 0.707107")
 def _(attnpool):
-    """mcrisc's implementation leaves out the last word of a window."""
+    """Local matching combines the words of y in a window around the best match. mcrisc's implementation leaves out the
+    last word of the window.
+    """
     x, y = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 1.0]])
     return (
         lambda: mcrisc_local(x, y, 1),
@@ -20,8 +25,8 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L2", was="0.9986", now="-0.9986")
 def _(attnpool):
-    """The match is not divided by the sum of the cosines. Where that sum is negative, the linear decomposition has the
-    wrong sign.
+    """The match is not divided by the sum of the cosines. If that sum is negative, the match has the wrong sign, and so
+    has the linear decomposition.
     """
     x, y = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0], [-0.9, 0.1]])
     return (
@@ -32,7 +37,7 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L3", was="nan", now="0")
 def _(attnpool):
-    """The cosine of a zero vector (padding, an unknown word) is 0 over 0."""
+    """The cosine of a zero vector (padding, an unknown word) is 0/0."""
     x, y = np.zeros((1, 2)), np.array([[1.0, 0.0]])
     return (
         lambda: cosine(x, y),
@@ -42,7 +47,7 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L4", was="0.25 0.25 0.25 0.25", now="0.5 0.5 0.5 0.5")
 def _(attnpool):
-    """mcrisc's implementation takes one softmax over the whole batch."""
+    """mcrisc's implementation takes one softmax over the whole batch, not over each row."""
     s = np.zeros((2, 2))
     return (
         lambda: softmax(s, axis=None),
@@ -52,8 +57,8 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L5", was="1 0", now="0 0")
 def _(attnpool):
-    """quaizarv's implementation subtracts 2 from the cosine for each padded side, so a row of padding still has a
-    match.
+    """quaizarv's implementation subtracts 2 from the cosine for each padded token of a pair. Then the maximum over y
+    still chooses a match for a padded token of x.
     """
     x, y, x_mask, y_mask = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), np.zeros(1, bool), np.ones(1, bool)
     return (
@@ -64,7 +69,9 @@ def _(attnpool):
 
 @LEXICAL.error("S4-L6", was="anything, and not twice the same", now="0 0")
 def _(attnpool):
-    """The Keras port divides with `where=` but without `out=`, so the cosine of a zero vector is uninitialized memory."""
+    """The Keras port divides with `np.divide(..., where=...)` but without `out=`, so the cosine of a zero vector is
+    uninitialized memory.
+    """
     x, y = np.zeros((1, 2)), np.array([[1.0, 0.0]])
     return (
         None,
@@ -77,7 +84,9 @@ CTM = Section("Seed 004: CTM", "The authors' repository (liu2022).")
 
 @CTM.error("S4-C1", was="ValueError (TensorFlow: TypeError)", now="1", raises=ValueError)
 def _(attnpool):
-    """`if query_mask:` needs the truth value of a whole array (in TensorFlow's graph mode, of a tensor)."""
+    """`if query_mask:` needs the truth value of a whole array, which NumPy does not have (nor does a tensor in
+    TensorFlow's graph mode).
+    """
     k, s, mask = np.array([[1.0], [5.0]]), np.zeros(2), np.array([True, False])
     return (
         lambda: ctm_encoder(k, s, mask),
@@ -87,7 +96,7 @@ def _(attnpool):
 
 @CTM.wrong("S4-C2", was="nan", now="1")
 def _(attnpool):
-    """Weights of padding are exactly 0, but 0 times NaN in its states is NaN."""
+    """Weights of padding are exactly 0, but 0 times NaN in padding is NaN."""
     k, s, mask = np.array([[1.0], [np.nan]]), np.zeros(2), np.array([True, False])
     return (
         lambda: ctm_weighted_sum(k, s, mask),
@@ -97,7 +106,7 @@ def _(attnpool):
 
 @CTM.wrong("S4-C3", was="0.681700 0.318300", now="0.880797 0.119203")
 def _(attnpool):
-    """Category predictions go through a softmax twice: the second one is in the loss."""
+    """Predicted categories go through two softmaxes: the model's own, and that of the loss."""
     s = np.array([2.0, 0.0])
     return (
         lambda: softmax(softmax(s)),
@@ -107,47 +116,49 @@ def _(attnpool):
 
 CTM.note(
     "S4-C4",
-    "The smaller model adds the regularizer of one loss three times, and those of two others never.",
-    "This is a sum of losses in a training script. attnpool has the single losses.",
+    "The training script of the smaller model adds the regularizer of one loss three times, and the regularizers of two others never.",
+    "attnpool has the single losses, and no training script.",
 )
 
 CTM.note(
     "S4-C5",
     (
-        "When similar cases are sampled, the index in the batch is excluded, not that in the data: a case may be "
-        "similar to itself."
+        "When similar cases are sampled, a case should be excluded by its index in the data, but is excluded by its "
+        "index in the batch. So a case may be sampled as similar to itself."
     ),
     "attnpool does not sample data.",
 )
 
 CTM.note(
     "S4-C6",
-    "The same sampling seeds its generator at every call, so it draws the same cases again.",
+    "The sampling of similar cases seeds its generator at every call, so it draws the same cases each time.",
     "attnpool does not sample data.",
 )
 
 CTM.note(
     "S4-C7",
-    "The same sampling fails if a class has one member.",
+    "The sampling of similar cases fails if a class has only one member.",
     "attnpool does not sample data.",
 )
 
 
 @CTM.error("S4-C8", was="AttributeError", now="1 1 0", raises=AttributeError)
 def _(attnpool):
-    """`np.int` is gone from NumPy since 1.24."""
+    """The code uses `np.int`, which NumPy removed in 1.24."""
     return (
         lambda: np.int(2),
         lambda: attnpool.lengths_to_mask(np.array(2), 3),
     )
 
 
-MIAN = Section("Seed 004: MIAN", "The printed equations (zhang2021).")
+MIAN = Section("Seed 004: MIAN", "The paper's equations (zhang2021), for a user's past behaviors and an item.")
 
 
 @MIAN.error("S4-M1", was="ValueError", now="0.5 0.5", raises=ValueError)
 def _(attnpool):
-    """The global interaction adds vectors of different widths. A projection to one width before it is not mentioned."""
+    """The equation of the global interaction adds vectors of different widths. The paper does not mention a projection
+    to one width.
+    """
     rs, r = [np.ones(2), np.ones(3)], np.array([[1.0, 0.0], [0.0, 1.0]])
     return (
         lambda: 0.5 * rs[0] + 0.5 * rs[1],
@@ -157,7 +168,9 @@ def _(attnpool):
 
 @MIAN.error("S4-M2", was="ValueError", now="1 -1 0.25 0.25", raises=ValueError)
 def _(attnpool):
-    """One kernel for each behavior fixes the number of behaviors. If it varies, the kernel must be shared."""
+    """The equation has one kernel for each behavior, which fixes the number of behaviors. attnpool shares one kernel,
+    so the number may vary.
+    """
     target, fields = np.array([1.0, -1.0]), np.array([[0.5, 0.0], [0.0, 0.5]])
     w = np.zeros((3, 4))
     return (
@@ -168,12 +181,12 @@ def _(attnpool):
 
 MIAN.note(
     "S4-M3",
-    "Scores are values of tanh, so no weight is more than e^2 = 7.389 times another.",
+    "Scores are values of tanh, between -1 and 1, so no weight is more than e^2 = 7.389 times another.",
     "This is the paper's definition, and `field_attention_pooling` has the same bound.",
 )
 
 MIAN.note(
     "S4-M4",
-    ("The item's part of the result is the item. The paper does not say what it is for a user without behaviors."),
-    "In attnpool a fully masked row is 0, the item's part included.",
+    ("One part of the result is the item itself. The paper does not say what it is for a user without behaviors."),
+    "In attnpool the result of such a user, a fully masked row, is 0, the item's part included.",
 )

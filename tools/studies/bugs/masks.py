@@ -1,16 +1,18 @@
-"""Ways to mask that let padding through: the rows of no one notebook."""
+"""Mistakes in masking that several notebooks share."""
 
 import numpy as np
 from notebooks import mask_by_fill, mask_by_product, mask_by_sum, mask_twice, zero_is_padding
 
 from bugs.table import Section
 
-MASKS = Section("Masks", "Ways to mask that let padding through, in several notebooks.")
+MASKS = Section("Masks", "Ways to mask a softmax that give weight to padding, from several notebooks. `s` are scores.")
 
 
 @MASKS.wrong("T-1", was="0.00012 0.99988", now="1 0")
 def _(attnpool):
-    """Scores of padding are multiplied by 0, and 0 beats every negative score."""
+    """Scores of padding are multiplied by 0. The score 0 is greater than every negative score, so padding gets the
+    weight.
+    """
     s, mask = np.array([-9.0, 5.0]), np.array([True, False])
     return (
         lambda: mask_by_product(s, mask),
@@ -20,8 +22,8 @@ def _(attnpool):
 
 @MASKS.wrong("T-2", was="0.090 0.245 0.665", now="0 0 0")
 def _(attnpool):
-    """-1e4 is added to scores of padding. In a fully masked row that lowers all scores equally: the result is an
-    unmasked softmax.
+    """-1e4 is added to scores of padding. In a fully masked row this lowers all scores equally, so the weights are
+    those of an unmasked softmax.
     """
     s, mask = np.array([1.0, 2.0, 3.0]), np.zeros(3, bool)
     return (
@@ -32,7 +34,7 @@ def _(attnpool):
 
 @MASKS.wrong("T-3", was="0 1", now="1 0")
 def _(attnpool):
-    """-1e4 is added to scores of padding, so a real score below -1e4 loses to padding."""
+    """-1e4 is added to scores of padding. A real score below -1e4 is then still lower than a score of padding."""
     s, mask = np.array([-20000.0, 0.0]), np.array([True, False])
     return (
         lambda: mask_by_sum(s, mask, -1e4),
@@ -42,7 +44,9 @@ def _(attnpool):
 
 @MASKS.wrong("T-4a", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6. A fully masked row becomes uniform."""
+    """Scores of padding are set to -1e6. In a fully masked row all scores are equal, so the weights are uniform over
+    padding.
+    """
     s, mask = np.float32([1, 2, 3]), np.zeros(3, bool)
     return (
         lambda: mask_by_fill(s, mask, -1e6),
@@ -52,7 +56,7 @@ def _(attnpool):
 
 @MASKS.wrong("T-4b", was="nan nan nan", now="0 0 0")
 def _(attnpool):
-    """In float16 -1e6 is -inf, and the same row is NaN."""
+    """Scores of padding are set to -1e6, which is -inf in float16. In a fully masked row the weights are then NaN."""
     s, mask = np.float16([1, 2, 3]), np.zeros(3, bool)
     return (
         lambda: mask_by_fill(s, mask, -1e6),
@@ -62,7 +66,7 @@ def _(attnpool):
 
 @MASKS.wrong("T-5", was="0 0 1", now="0.5 0.5 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6, so real scores below -1e6 lose to padding."""
+    """Scores of padding are set to -1e6. Real scores below -1e6 are then lower than those of padding."""
     s, mask = np.float32([-3e6, -3e6, 0]), np.array([True, True, False])
     return (
         lambda: mask_by_fill(s, mask, -1e6),
@@ -82,8 +86,8 @@ def _(attnpool):
 
 @MASKS.wrong("T-7", was="0 0", now="1 0")
 def _(attnpool):
-    """The softmax runs over padding too; then weights are multiplied by the mask and divided by their sum plus 1e-13.
-    If padding has almost all the weight, the real weights become 0.
+    """The softmax runs over padding, too. Then the weights are multiplied by the mask and divided by their sum plus
+    1e-13. If padding has almost all the weight, the real weights become 0.
     """
     s, mask = np.float32([-200, 0]), np.array([True, False])
     return (

@@ -1,16 +1,19 @@
-"""Seed 004: NeurJudge and BiDAF."""
+"""Mistakes of seed 004: NeurJudge and BiDAF."""
 
 import numpy as np
 from notebooks import bidaf, neurjudge_code_wise, neurjudge_mask, neurjudge_projection
 
 from bugs.table import Section
 
-NEURJUDGE = Section("Seed 004: NeurJudge", "Code-wise and mask attention, and the separation (yue2021).")
+NEURJUDGE = Section(
+    "Seed 004: NeurJudge",
+    "Code-wise attention, mask attention, and the separation of a fact's tokens by projections (yue2021).",
+)
 
 
 @NEURJUDGE.wrong("S4-1a", was="1 0", now="0.952574 0.047426")
 def _(attnpool):
-    """A score of exactly 0 is taken for padding (weights)."""
+    """A real token with a score of exactly 0 is treated as padding. The numbers are weights."""
     d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -20,7 +23,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-1b", was="1 0", now="0.952574 0.094852")
 def _(attnpool):
-    """The same, seen in the result."""
+    """A real token with a score of exactly 0 is treated as padding. The numbers are the pooled vector."""
     d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
     return (
         lambda: neurjudge_mask(c, d)[0],
@@ -30,7 +33,9 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
 def _(attnpool):
-    """Padding is recognized by a state of zeros, which a recurrent layer with biases never returns."""
+    """Padding is recognized by a state of zeros. A recurrent layer with biases never returns such a state, so padding
+    gets weight.
+    """
     c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -40,7 +45,9 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-3", was="0 0", now="nan nan")
 def _(attnpool):
-    """NaN is replaced by 0 because of fully masked rows. This hides every other NaN."""
+    """NaN weights are replaced by 0, because fully masked rows give NaN. This also hides every other NaN. attnpool
+    returns it.
+    """
     c, d = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -60,7 +67,9 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-5", was="0.2447 0.0900 0.6652", now="0.731059 0.268941 0")
 def _(attnpool):
-    """Code-wise attention has no mask: padding of the context has score 0, which is above negative scores."""
+    """Code-wise attention has no mask. Padding of the context has the score 0, which is greater than the negative
+    scores of real tokens.
+    """
     d, g = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]), np.array([[-1.0, 0.0], [-2.0, 0.0]])
     mask = np.array([True, True, False])
     return (
@@ -71,7 +80,9 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-6", was="0.5 0.5", now="0.731059 0.268941")
 def _(attnpool):
-    """A padded label has score 0, so a maximum over labels is never negative."""
+    """Code-wise attention takes the maximum of a token's scores over labels. A padded label has the score 0, so that
+    maximum is never negative.
+    """
     d, g = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[-1.0, 0.0], [0.0, 0.0]])
     mask = np.array([True, False])
     return (
@@ -82,7 +93,9 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-7", was="1.5000e-06 0", now="3.0000e-06 0")
 def _(attnpool):
-    """1e-10 in the denominator makes the projection on a short vector too short (here by half)."""
+    """1e-10 is added to the denominator of the projection. The projection on a short vector is then too short (here by
+    half).
+    """
     d, c = np.array([3e-6, 4e-6]), np.array([1e-5, 0.0])
     return (
         lambda: neurjudge_projection(d, c),
@@ -92,7 +105,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-8", was="1", now="2")
 def _(attnpool):
-    """Means are taken over the padded length."""
+    """Means are divided by the padded length."""
     x, mask = np.array([[2.0], [0.0]]), np.array([True, False])
     return (
         lambda: x.mean(0),
@@ -109,8 +122,9 @@ NEURJUDGE.note(
 
 @NEURJUDGE.wrong("S4-10", was="2e-9", now="0.239632")
 def _(attnpool):
-    """Scores are not scaled, and products of width 300 saturate (weight of a token whose score is 20 lower). attnpool
-    keeps this definition as the default; `scale` avoids it.
+    """Scores are not scaled, so those of vectors of width 300 saturate the softmax. The numbers are the weight of a
+    token whose score is 20 lower than that of the other. attnpool keeps this definition as the default; `scale` avoids
+    it.
     """
     d, g = np.array([[20.0], [0.0]]), np.array([[1.0]])
     return (
@@ -121,14 +135,14 @@ def _(attnpool):
 
 NEURJUDGE.note(
     "S4-11",
-    "Where two labels tie for the maximum, PyTorch gives the whole gradient to one of them.",
-    ("There is no derivative at a tie. attnpool_flax shares the gradient evenly, as its documentation says."),
+    "If two labels tie for the maximum, PyTorch gives the whole gradient to one of them.",
+    ("There is no derivative at a tie. attnpool_flax divides the gradient evenly among them."),
 )
 
 NEURJUDGE.note(
     "S4-T1",
     "The notebook says that NeurJudge predicts only from its two pooled vectors.",
-    "The code also concatenates the states of the fact's tokens, and then averages.",
+    "The code also concatenates the states of the fact's tokens, and then takes their mean.",
 )
 
 NEURJUDGE.note(
@@ -143,7 +157,9 @@ BIDAF = Section("Seed 004: BiDAF", "The authors' repository (seo2017).")
 
 @BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")
 def _(attnpool):
-    """With one additive mask over pairs, rows of padded context have uniform weights over the query and its padding."""
+    """One mask over pairs of context and query tokens is added to the scores. In the rows of padded context tokens it
+    lowers all scores equally, so their weights are uniform over the query and its padding.
+    """
     h, u, w = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0], [0, 2]]), np.float32([1, 2, 3, 4, 5, 6]) / 10
     mask = np.array([True, False])
     return (
@@ -154,7 +170,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B2", was="nan nan", now="0.5 0.5")
 def _(attnpool):
-    """In float16 -1e30 is -inf, and 0 times -inf is NaN at real positions."""
+    """(1 - mask) * -1e30 is added to scores. In float16 -1e30 is -inf, and 0 times -inf is NaN at real tokens."""
     h, u, w = np.float16([[1, 0]]), np.float16([[1, 0], [0, 2]]), np.float16([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     return (
         lambda: bidaf(h, u, w, np.ones(1, bool), np.ones(2, bool))[0],
@@ -164,7 +180,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B3", was="0.5 0.5", now="0 0")
 def _(attnpool):
-    """An example without a real token has uniform weights."""
+    """An example without real tokens has uniform weights over padding."""
     h, u, w, none = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0]]), np.ones(6, np.float32), np.zeros(2, bool)
     return (
         lambda: bidaf(h, u, w, none, none[:1])[1],

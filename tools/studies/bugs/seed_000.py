@@ -1,4 +1,4 @@
-"""Seed 000 and SimKGC, whose pooling it replaces."""
+"""Mistakes of seed 000, and of SimKGC, whose pooling it replaces."""
 
 import numpy as np
 from notebooks import cross_pooling, simkgc_first, simkgc_max, simkgc_mean
@@ -7,14 +7,14 @@ from bugs.table import Section
 
 CROSS = Section(
     "Seed 000: cross pooling",
-    "The notebook's replacement for SimKGC's pooling. SimKGC calls the text of a question hr (head and relation), that of an answer tail.",
+    "The notebook's replacement for `_pool_output` of SimKGC. SimKGC calls the text of a question hr (head and relation), and that of an answer tail.",
 )
 
 
 @CROSS.wrong("S0-1", was="0.731059", now="1")
 def _(attnpool):
-    """Embeddings of padding are multiplied by 0, so their score is 0, not -inf: they get weight, and the output
-    shrinks.
+    """Embeddings of padding are multiplied by 0, so their score is 0, not -inf. Padding gets weight, and the pooled
+    vector shrinks.
     """
     h, t, mask = np.array([[1.0], [5.0]]), np.array([[1.0], [5.0]]), np.array([True, False])
     return (
@@ -25,7 +25,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-2", was="-0.00037", now="-3")
 def _(attnpool):
-    """The same where real scores are negative: padding gets almost all the weight."""
+    """Padding has the score 0 also where all real scores are negative. Then padding gets almost all the weight."""
     h, t, mask = np.array([[-3.0], [5.0]]), np.array([[3.0], [5.0]]), np.array([True, False])
     return (
         lambda: cross_pooling(h, t, mask, mask)[0],
@@ -35,7 +35,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-3", was="1.731 1.445 0.301", now="1.731059 1.731059 1.731059")
 def _(attnpool):
-    """The result depends on how far the batch is padded (here to 2, 4 and 50)."""
+    """Padding gets weight, so the result depends on how far the batch is padded (here to 2, 4 and 50 tokens)."""
     t, real = np.array([[1.0]]), np.ones(1, bool)
     hs = [np.pad([[1.0], [2.0]], ((0, length - 2), (0, 0))) for length in (2, 4, 50)]
     return (
@@ -46,7 +46,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-4a", was="0.5", now="1")
 def _(attnpool):
-    """With an empty tail, the weights of the hr side are uniform over real tokens and padding."""
+    """If the tail has no real token, the weights of the hr text are uniform over its real tokens and its padding."""
     h, t, mask, none = np.array([[1.0], [5.0]]), np.ones((3, 1)), np.array([True, False]), np.zeros(3, bool)
     return (
         lambda: cross_pooling(h, t, mask, none)[0],
@@ -56,7 +56,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-4b", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """The empty tail's own weights are uniform."""
+    """If the tail has no real token, its weights are uniform over its padding."""
     h, t, mask, none = np.array([[1.0], [5.0]]), np.ones((3, 1)), np.array([True, False]), np.zeros(3, bool)
     return (
         lambda: cross_pooling(h, t, mask, none)[3],
@@ -66,7 +66,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-5", was="nan nan", now="1 1")
 def _(attnpool):
-    """0 times NaN is NaN: one NaN in padding makes all results NaN."""
+    """Embeddings of padding are multiplied by 0, and 0 times NaN is NaN. One NaN in padding makes all results NaN."""
     h, t, mask, real = np.array([[1.0], [np.nan]]), np.array([[1.0]]), np.array([True, False]), np.ones(1, bool)
     return (
         lambda: np.concatenate(cross_pooling(h, t, mask, real)[:2]),
@@ -76,8 +76,9 @@ def _(attnpool):
 
 @CROSS.wrong("S0-6", was="0.525 0.731 0.993", now="0.525 0.525 0.525")
 def _(attnpool):
-    """Scores are summed over the other side, so that its length (here 1, 10, 50) decides how sharp the weights are.
-    attnpool keeps this definition as the default; `reduction="mean"` and `scale` avoid it.
+    """The score of a token is the sum of its products with all tokens of the other text, so the length of that text
+    (here 1, 10, 50) decides how sharp the weights are. attnpool keeps this definition as the default;
+    `reduction="mean"` and `scale` avoid it.
     """
     h, ts = np.array([[1.0], [1.1]]), [np.ones((length, 1)) for length in (1, 10, 50)]
     return (
@@ -88,7 +89,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-7", was="2 0", now="1 0")
 def _(attnpool):
-    """The pooled vectors are not normalized, but the caller uses their products as cosines."""
+    """The pooled vectors are not normalized to length 1, but the caller uses their dot products as cosines."""
     h, t = np.array([[2.0, 0.0]]), np.array([[1.0, 0.0]])
     return (
         lambda: cross_pooling(h, t, np.ones(1), np.ones(1))[0],
@@ -103,8 +104,8 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """SimKGC scores every hr with every tail of a batch, but the function pools matching pairs only, so an entity can
-    no longer be encoded without its partner.
+    """SimKGC scores every hr text with every tail of a batch, but the replacement pools only matching pairs. With it,
+    an entity can no longer be encoded without its partner.
     """
     h, t = np.array([[[1.0], [2.0]], [[0.0], [0.0]]]), np.array([[[1.0]], [[0.0]], [[-1.0]]])
     return (
@@ -115,7 +116,7 @@ def _(attnpool):
 
 @CROSS.error("S0-9", was="TypeError", now="0.600000 0.800000", raises=TypeError)
 def _(attnpool):
-    """Its arguments are not those of the function that it replaces, of which the first is a string: called in its place,
+    """The replacement has other arguments than `_pool_output`, whose first argument is a string. Called in its place,
     it multiplies a string by a mask.
     """
     x, mask = np.array([[3.0, 4.0], [5.0, 5.0]]), np.array([True, False])
@@ -125,7 +126,9 @@ def _(attnpool):
     )
 
 
-SIMKGC = Section("SimKGC's own poolings", "`_pool_output` with cls, mean and max (wang2022).")
+SIMKGC = Section(
+    "SimKGC's own poolings", "SimKGC's `_pool_output` with cls, mean and max, which normalizes its result (wang2022)."
+)
 
 
 @SIMKGC.wrong("S0-S1", was="1 -10000", now="1 5")
@@ -140,7 +143,7 @@ def _(attnpool):
 
 @SIMKGC.wrong("S0-S2", was="-0.5 -0.5 -0.5 -0.5", now="0 0 0 0")
 def _(attnpool):
-    """Max pooling of an empty row is a vector of -1e4, which becomes -1/sqrt(d) in each component."""
+    """Max pooling of a fully masked row is a vector of -1e4. Normalized, each of its d components is -1/sqrt(d)."""
     x, mask = np.ones((1, 4)), np.zeros(1, bool)
     return (
         lambda: simkgc_max(x, mask),
@@ -150,7 +153,7 @@ def _(attnpool):
 
 @SIMKGC.wrong("S0-S3", was="-0.707107 -0.707107", now="-0.800000 -0.600000")
 def _(attnpool):
-    """Real values below -1e4 lose the maximum to padding."""
+    """Max pooling sets padding to -1e4. Real values below -1e4 then lose the maximum to padding."""
     x, mask = np.array([[-20000.0, -15000.0], [0.0, 0.0]]), np.array([True, False])
     return (
         lambda: simkgc_max(x, mask),
@@ -160,7 +163,7 @@ def _(attnpool):
 
 @SIMKGC.wrong("S0-S4", was="nan", now="1")
 def _(attnpool):
-    """Mean pooling multiplies by the mask, so that NaN in padding reaches the mean."""
+    """Mean pooling multiplies tokens by the mask. 0 times NaN is NaN, so NaN in padding reaches the mean."""
     x, mask = np.array([[1.0], [np.nan]]), np.array([True, False])
     return (
         lambda: simkgc_mean(x, mask),
@@ -170,7 +173,7 @@ def _(attnpool):
 
 @SIMKGC.wrong("S0-S5", was="0.6 0.8", now="0 0")
 def _(attnpool):
-    """The first token of an empty row is a token of padding."""
+    """In a fully masked row the first token, which `cls` returns, is padding."""
     x, mask = np.array([[3.0, 4.0]]), np.zeros(1, bool)
     return (
         lambda: simkgc_first(x, mask),
@@ -180,6 +183,6 @@ def _(attnpool):
 
 SIMKGC.note(
     "S0-S6",
-    "Mean pooling of an empty row is 0.",
-    "This is right, and the same as in attnpool.",
+    "Mean pooling of a fully masked row is 0.",
+    "This is right. attnpool does the same.",
 )

@@ -1,11 +1,14 @@
-"""Seed 001: fixed weights, and one learned query."""
+"""Mistakes of seed 001: fixed weights, and one learned query."""
 
 import numpy as np
 from notebooks import fixed_pooling, learned_pooling, mask_by_sum, softmax, softmax_with_epsilon
 
 from bugs.table import Section
 
-POOLING = Section("Seed 001: fixed weights, one learned query", "`normal_pooling` and `attention_pooling` in NumPy.")
+POOLING = Section(
+    "Seed 001: fixed weights, one learned query",
+    "The notebook's functions `normal_pooling` and `attention_pooling`, in NumPy.",
+)
 
 
 @POOLING.error(
@@ -18,7 +21,9 @@ POOLING = Section("Seed 001: fixed weights, one learned query", "`normal_pooling
     ),
 )
 def _(attnpool):
-    """Any call with a mask fails: `np.cast` was a table, not a function, and is gone from NumPy 2."""
+    """Any call with a mask fails, because it calls `np.cast`. NumPy 1 has a table of this name, not a function, and
+    NumPy 2 has none.
+    """
     x, mask, q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([True, True, False]), np.array([1.0, -1.0])
     wq, wk = np.diag([1.0, 0.5]), np.diag([1.0, 0.0])
     return (
@@ -31,7 +36,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-2", was="0.99990001", now="1")
 def _(attnpool):
-    """1e-4 (written 10e-5) is added to the denominator of the softmax, so the weights do not sum to 1."""
+    """1e-4 (written 10e-5) is added to the denominator of the softmax, so the weights do not sum to 1. The numbers are
+    their sums.
+    """
     s = np.array([[0.0, -1000.0]])
     return (
         lambda: softmax_with_epsilon(s).sum(),
@@ -55,7 +62,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-3b", was="0.417430 0.582570", now="0.880797 0.119203")
 def _(attnpool):
-    """If the sum is negative, all signs change: (-1, -2) becomes (1/3, 2/3), where layer norm gives (1, -1)."""
+    """The "layer norm" divides by the sum of the vector. If the sum is negative, all signs change: (-1, -2) becomes
+    (1/3, 2/3), where layer normalization gives (1, -1).
+    """
     q = np.array([-1.0, -2.0])
     return (
         lambda: softmax(q / q.sum()),
@@ -67,7 +76,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-4", was="-997.000000", now="2")
 def _(attnpool):
-    """Random weights are divided by their sum, which may be small: (1, -1, 0.001) becomes (1000, -1000, 1)."""
+    """Random weights are divided by their sum, which may be small: (1, -1, 0.001) becomes (1000, -1000, 1). attnpool's
+    default weights are equal.
+    """
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 0.001])
     return (
         lambda: fixed_pooling(x[None], (w / w.sum())[None]),
@@ -77,8 +88,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-5", was="0", now="1")
 def _(attnpool):
-    """The argument `weight` of `attention_pooling` is ignored (the numbers are the difference that another weight
-    makes).
+    """`attention_pooling` ignores its argument `weight`. The numbers are the difference of two results with different
+    weights.
     """
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 1.0])
     return (
@@ -92,8 +103,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-6", was="0", now="1")
 def _(attnpool):
-    """Query and kernels are drawn at every call from the global generator, so two equal calls differ (0; 1 if they are
-    equal).
+    """Query and kernels are drawn from the global generator at every call, so two equal calls give different results.
+    The numbers say whether two results are equal (1) or not (0).
     """
     x, random = np.array([[1.0, 0.0], [2.0, 1.0]]), np.random.default_rng(0)
     return (
@@ -104,7 +115,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7a", was="2.575", now="0")
 def _(attnpool):
-    """-10000 is added to scores of padding: a fully masked row is an unmasked softmax."""
+    """-10000 is added to scores of padding. In a fully masked row this lowers all scores equally, so padding is
+    averaged by an unmasked softmax.
+    """
     x, mask = np.array([[1.0], [2.0], [3.0]]), np.zeros(3, bool)
     return (
         lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
@@ -114,7 +127,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7b", was="0", now="-20000")
 def _(attnpool):
-    """-10000 is added to scores of padding: a real score below -10000 loses to padding."""
+    """-10000 is added to scores of padding. A real score below -10000 is then still lower than a score of padding."""
     x, mask = np.array([[-20000.0], [0.0]]), np.array([True, False])
     return (
         lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
@@ -124,7 +137,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8a", was="2", now="1 2")
 def _(attnpool):
-    """`squeeze()` without an axis also removes the batch axis of a batch of 1 (the numbers are shapes)."""
+    """`squeeze()` without an axis also removes the batch axis of a batch of 1. The numbers are shapes."""
     x = np.ones((1, 3, 2))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -134,7 +147,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8b", was="2", now="2 1")
 def _(attnpool):
-    """It also removes a feature axis of width 1 (shapes)."""
+    """`squeeze()` without an axis also removes a feature axis of width 1. The numbers are shapes."""
     x = np.ones((2, 3, 1))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -144,7 +157,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8c", was="", now="1 1")
 def _(attnpool):
-    """It removes both (shapes)."""
+    """`squeeze()` without an axis removes both a batch axis and a feature axis of size 1. The numbers are shapes;
+    theirs has no axis.
+    """
     x = np.ones((1, 3, 1))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -154,7 +169,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9a", was="6", now="2")
 def _(attnpool):
-    """The given weights are not normalized: three weights of 1 give 3 times the mean."""
+    """Weights that the caller gives are not normalized: three weights of 1 give 3 times the mean."""
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: fixed_pooling(x[None], np.ones((1, 3))),
@@ -164,7 +179,7 @@ def _(attnpool):
 
 @POOLING.error("S1-9b", was="ValueError", now="2", raises=ValueError)
 def _(attnpool):
-    """The text says that weights are [S, 1], a shape that the code cannot multiply."""
+    """The text says that weights have the shape [S, 1] (S tokens), which the code cannot multiply."""
     x, w = np.array([[[1.0], [2.0], [3.0]]]), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w),
@@ -174,7 +189,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9c", was="2 3 2", refuses="`weights`")
 def _(attnpool):
-    """With S = 1, weights [B, 1] silently return one row for each weight (shapes)."""
+    """With one token, weights [B, 1] silently give one result for each weight. The numbers are the result's shape."""
     x, w = np.ones((2, 1, 2)), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w).shape,
@@ -184,7 +199,7 @@ def _(attnpool):
 
 @POOLING.error("S1-10", was="AssertionError", now="2 2", raises=AssertionError)
 def _(attnpool):
-    """The softmax accepts two axes only, and `attention_pooling` three only."""
+    """The softmax accepts only arrays of two axes, and `attention_pooling` only arrays of three."""
     x = np.array([[[[1.0], [3.0]]], [[[2.0], [2.0]]]])
     return (
         lambda: softmax_with_epsilon(x[..., 0]),
@@ -194,7 +209,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-11", was="8", now="4")
 def _(attnpool):
-    """float32 input becomes float64, because the random weights are float64 (the numbers are bytes of an element)."""
+    """float32 input becomes float64, because the random weights are float64. The numbers are bytes per element of the
+    result.
+    """
     x = np.ones((1, 2, 3), np.float32)
     return (
         lambda: learned_pooling(x, random=np.random.default_rng(0)).dtype.itemsize,

@@ -1,17 +1,20 @@
-"""Seed 002: three rules and the class Attn."""
+"""Mistakes of seed 002: three rules of attention and the class Attn."""
 
 import numpy as np
 from notebooks import location_class, rule_two_in_the_class
 
 from bugs.table import Section
 
-RULES = Section("Seed 002: three rules and the class Attn", "And the code that it is based on.")
+RULES = Section(
+    "Seed 002: three rules and the class Attn",
+    "The notebook states three rules of attention, and scores tokens by their position (a slot) in the class `Attn`. Some mistakes are in the public code that it is based on.",
+)
 
 
 @RULES.wrong("S2-1", was="1 1 1", now="2 1 1")
 def _(attnpool):
-    """Only the first example's query and key are read. PyTorch's `bmm` fails with 2 examples; the same formula in
-    NumPy silently returns one (shapes).
+    """The class reads only the query and the key of the first example. With 2 examples, PyTorch's `bmm` raises an
+    error, and the same formula in NumPy silently returns one result. The numbers are shapes.
     """
     q, k, v = np.ones((2, 1, 2)), np.ones((2, 1, 2)), np.ones((2, 3, 1))
     w1, b1, w2, b2 = np.ones((4, 3)), np.zeros(3), np.ones((3, 1)), np.zeros(1)
@@ -23,7 +26,9 @@ def _(attnpool):
 
 @RULES.wrong("S2-2", was="0.1223 0.2721 0.6056", now="0.310026 0.689974 0")
 def _(attnpool):
-    """Shorter sequences are padded to the number of slots, and the padding gets weight."""
+    """The class has a fixed number of slots, and pads shorter sequences to it. It has no mask, so the padding gets
+    weight.
+    """
     q, k, v = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]]), np.array([[[1.0], [2.0], [0.0]]])
     w1, b1, w2, b2 = np.arange(12).reshape(3, 4).T / 10, np.zeros(3), np.ones((3, 1)), np.zeros(1)
     return (
@@ -36,8 +41,8 @@ def _(attnpool):
 
 @RULES.error("S2-3", was="ValueError", now="3", raises=ValueError)
 def _(attnpool):
-    """A sequence that is shorter than the number of slots is an error, and there is no mask. Padded and masked, it
-    works here.
+    """The length of a sequence must equal the number of slots (here 5 and 8), and there is no mask. In attnpool the
+    sequence is padded to the slots and masked.
     """
     q, k, v = np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.arange(1.0, 6.0)[None, :, None]
     w1, b1, w2, b2 = np.zeros((2, 8)), np.zeros(8), np.array([[0.0], [1.0]]), np.zeros(1)
@@ -51,8 +56,8 @@ def _(attnpool):
 
 @RULES.error("S2-4", was="ValueError", now="0.344501 0.445812 0.209687", raises=ValueError)
 def _(attnpool):
-    """Query and key are concatenated row by row, so one query cannot be used with three keys. A score for each pair
-    allows it.
+    """Query and key are concatenated row by row, so one query cannot be used with three keys. attnpool computes a score
+    for each pair.
     """
     q, k, v = np.array([[[1.0, 2.0]]]), np.array([[[1.0], [0.0], [-1.0]]]), np.ones((1, 3, 1))
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
@@ -64,7 +69,7 @@ def _(attnpool):
 
 @RULES.wrong("S2-5", was="1 32", now="1 1 32")
 def _(attnpool):
-    """The weights are returned without their batch axis (shapes)."""
+    """The weights are returned without their batch axis. The numbers are shapes."""
     q, k, v = np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.ones((1, 32, 1))
     w1, b1, w2, b2 = np.ones((4, 32)), np.zeros(32), np.ones((3, 1)), np.zeros(1)
     return (
@@ -75,8 +80,8 @@ def _(attnpool):
 
 @RULES.wrong("S2-R1", was="1", now="0.344501 0.445812 0.209687")
 def _(attnpool):
-    """Rule 2, used in the class as it is written, sums over the slots. One score per query is left, and its softmax is
-    1.
+    """If the class uses rule 2 as it is written, the scores are summed over the slots. One score per query is left,
+    whose softmax is 1.
     """
     q, k = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]])
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
@@ -88,20 +93,20 @@ def _(attnpool):
 
 RULES.note(
     "S2-R2",
-    "Course notes call rule 1 multiplicative.",
-    "Only the name is wrong: its scores are affine in [query; key], one for each position. See `location_score`.",
+    "Course notes call rule 1 of the notebook multiplicative attention.",
+    "Only the name is wrong: the scores of rule 1 are affine in [query; key], one for each position. See `location_score`.",
 )
 
 RULES.note(
     "S2-R3",
-    "The text calls it self-attention when query, key and value are equal.",
+    "The text says that attention is self-attention if query, key and value are equal.",
     "Usually they are three projections of one source. See `multi_head_attention`.",
 )
 
 RULES.note(
     "S2-R4",
     "One copy of the class concatenates [context; query] where the others concatenate [query; context].",
-    "This is no mistake: the rows of `out_kernel` are in another order.",
+    "This is not a mistake: only the rows of `out_kernel` are in another order.",
 )
 
 

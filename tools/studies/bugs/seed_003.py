@@ -1,4 +1,4 @@
-"""Seed 003: d2l's masked softmax, kernel regression and heat maps."""
+"""Mistakes of seed 003: d2l's masked softmax, kernel regression and heat maps."""
 
 import numpy as np
 from notebooks import d2l_softmax, d2l_softmax_in_place, heatmap_limits, kernel_weights
@@ -8,19 +8,21 @@ from bugs.table import Section
 
 D2L = Section(
     "Seed 003: d2l",
-    "Masked softmax, kernel regression and heat maps, of the notebook and of the book Dive into Deep Learning.",
+    "Masked softmax, kernel regression and heat maps, in the notebook and in the book that it follows, Dive into Deep Learning (d2l).",
 )
 
 D2L.note(
     "S3-1",
-    "The printed softmax has the index j in its numerator, where i is right.",
-    "The formula has no value, as its free index is missing. `masked_softmax` has the formula of the book.",
+    "In the softmax formula of the text, the numerator has the index j in place of i.",
+    "Such a formula has no value that could be computed. `masked_softmax` has the formula of the book.",
 )
 
 
 @D2L.error("S3-2", was="AttributeError (d2l)", now="1 1 0")
 def _(attnpool):
-    """`import d2l` has no `sequence_mask` (`d2l.torch` has it), and the notebook needs a private module."""
+    """The notebook calls `sequence_mask` of `import d2l`, which has none (`d2l.torch` has it), and needs a private
+    module.
+    """
     return (
         None,
         lambda: attnpool.lengths_to_mask(2, 3),
@@ -34,7 +36,7 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """Lengths [B] are repeated along axis 1, which fails for scores of two axes."""
+    """Lengths [B] are repeated along axis 1 of the scores. For scores of two axes this raises an error."""
     s = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
     return (
         lambda: d2l_softmax(s, np.array([3, 1])),
@@ -49,7 +51,9 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """It fails for scores of four axes, such as those of several heads."""
+    """Lengths [B] are repeated along axis 1 of the scores. For scores of four axes, such as those of several heads,
+    this raises an error.
+    """
     s = np.zeros((2, 3, 2, 4))
     return (
         lambda: d2l_softmax(s, np.array([1, 4])),
@@ -59,7 +63,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-3c", was="1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0", refuses="`lengths`")
 def _(attnpool):
-    """For square scores, one length silently holds for all rows."""
+    """For square scores, one length is silently used for all rows. attnpool raises an error."""
     s = np.zeros((4, 4))
     return (
         lambda: d2l_softmax(s, np.array([1])),
@@ -69,7 +73,7 @@ def _(attnpool):
 
 @D2L.error("S3-3d", was="IndexError", now="0.090031 0.244728 0.665241 0", raises=IndexError)
 def _(attnpool):
-    """For scores of one axis a length with an axis fails."""
+    """For scores of one axis, lengths [1] raise an error. attnpool takes a length without axes."""
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: d2l_softmax(s, np.array([3])),
@@ -79,7 +83,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-4a", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6: a fully masked row is uniform over padding."""
+    """Scores of padding are set to -1e6. In a fully masked row all scores are equal, so the weights are uniform over
+    padding.
+    """
     s = np.zeros((1, 1, 3), np.float32)
     return (
         lambda: d2l_softmax(s, np.array([0])),
@@ -89,7 +95,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-4b", was="nan nan nan", now="0 0 0")
 def _(attnpool):
-    """In float16 it is NaN."""
+    """Scores of padding are set to -1e6, which is -inf in float16. In a fully masked row the weights are then NaN."""
     s = np.zeros((1, 1, 3), np.float16)
     return (
         lambda: d2l_softmax(s, np.array([0])),
@@ -99,7 +105,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-4c", was="0 0 1", now="0.5 0.5 0")
 def _(attnpool):
-    """Real scores below -1e6 lose to padding."""
+    """Scores of padding are set to -1e6. Real scores below -1e6 are then lower than those of padding."""
     s = np.float32([[[-3e6, -3e6, 0]]])
     return (
         lambda: d2l_softmax(s, np.array([2])),
@@ -109,7 +115,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-5", was="1 0 0 0", now="0.0900 0.2447 0.6652 0")
 def _(attnpool):
-    """-1e6 is written into the caller's scores, so a second call with a greater length finds -1e6 there."""
+    """-1e6 is written into the caller's scores. A second call with a greater length finds -1e6 at real tokens."""
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: [d2l_softmax_in_place(s, length) for length in (1, 3)][1],
@@ -119,7 +125,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6a", was="0.032059 0.087144 0.236883 0.643914", refuses="has the value 9")
 def _(attnpool):
-    """A length beyond the axis masks nothing."""
+    """A length that is greater than the number of tokens masks nothing. attnpool raises an error."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([9])),
@@ -129,7 +135,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6b", was="0.25 0.25 0.25 0.25", refuses="has the value -1")
 def _(attnpool):
-    """A negative length is treated as 0, and the row is uniform."""
+    """A negative length is treated as 0, so the weights are uniform over padding. attnpool raises an error."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([-1])),
@@ -139,7 +145,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6c", was="0.268941 0.731059 0 0", refuses="float64")
 def _(attnpool):
-    """A length of 1.5 is rounded up to 2."""
+    """A length of 1.5 is silently rounded up to 2. attnpool raises an error."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([1.5])),
@@ -149,7 +155,7 @@ def _(attnpool):
 
 @D2L.error("S3-7", was="RuntimeError (PyTorch)", now="0.090031 0.244728 0.665241 0")
 def _(attnpool):
-    """PyTorch's softmax refuses integers."""
+    """PyTorch's softmax raises an error for integer scores."""
     s = np.arange(4)
     return (
         None,
@@ -169,7 +175,9 @@ def _(attnpool):
 
 @D2L.error("S3-9", was="nothing to call", now="0.197546 0.515226 0.287228")
 def _(attnpool):
-    """The notebook's `AdditiveAttention` has no body."""
+    """The notebook's `AdditiveAttention` has no body. attnpool's `additive_attention` shows the weights that it should
+    give.
+    """
     q, k, v = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]]), np.ones((3, 1))
     wq, wk, w = np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[1.0, -1.0]]), np.array([1.0, 2.0])
     return (
@@ -180,7 +188,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N1", was="1 0", now="0.5 0.5")
 def _(attnpool):
-    """In the text the boxcar kernel includes its edge, in the code it does not."""
+    """In the text the boxcar kernel includes its edge, at distance 1. In the code it does not."""
     q, k = np.array([0.0]), np.array([0.0, 1.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u < 1),
@@ -192,7 +200,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N2", was="0.666667 0.333333", now="0.571429 0.428571")
 def _(attnpool):
-    """The kernel that is called Epanechnikov is the triangular one (here `kernel="triangular"`)."""
+    """The kernel that the code calls Epanechnikov is the triangular one (attnpool's `kernel="triangular"`)."""
     q, k = np.array([0.0]), np.array([0.0, 0.5])
     return (
         lambda: kernel_weights(q, k, lambda u: np.maximum(0, 1 - u)),
@@ -204,7 +212,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N3", was="nan nan", now="0 0")
 def _(attnpool):
-    """If no key is in the range of the kernel, 0 is divided by 0."""
+    """If no key is in the range of the kernel, the weights are 0/0."""
     q, k = np.array([0.0]), np.array([5.0, 6.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u <= 1),
@@ -216,7 +224,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-N4", was="nan nan", now="0 1")
 def _(attnpool):
-    """A narrow Gaussian underflows to 0/0. Computed from logarithms, the nearer key has all the weight."""
+    """The values of a narrow Gaussian kernel underflow to 0, so the weights are 0/0. attnpool computes with their
+    logarithms, and the nearer key has all the weight.
+    """
     q, k = np.float32([0]), np.float32([5, 4])
     return (
         lambda: kernel_weights(q, k, lambda u: np.exp(-(u**2) / (2 * np.float32(0.1) ** 2))),
@@ -228,8 +238,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-N5", was="0.119203 0.880797", now="0.500000 0.982014")
 def _(attnpool):
-    """The TensorFlow page uses the training points in place of the test points. It goes unnoticed because their numbers
-    are equal.
+    """The TensorFlow page uses the training points in place of the test points. It goes unnoticed there because both
+    have the same numbers.
     """
     x_train, x_test, y = np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0.0, 1.0])
     return (
@@ -240,8 +250,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-H1", was="0 1 0 10", now="0 10 0 10")
 def _(attnpool):
-    """Each heat map has its own color scale, but the only color bar is that of the last map (the numbers are the limits
-    of both).
+    """Each heat map has its own color scale, but the only color bar is that of the last map. The numbers are the limits
+    of the color scales of two maps.
     """
     maps = np.array([[[[0.0, 1.0]], [[0.0, 10.0]]]])
     return (

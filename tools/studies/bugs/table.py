@@ -1,9 +1,9 @@
-"""What a row of the table of mistakes is, and how the page gets its text: from the function that is run.
+"""Rows of the table of mistakes: functions that the tests run and whose source text the page shows.
 
-A row is one of three kinds: the source gives a wrong number, it fails, or there is nothing to run (a note). What stands
-before ``return`` is the smallest input. Then come the source's formula (from ``notebooks.py``; None where it cannot be
-run) and what to write instead; ``attnpool`` is either package. Numbers stand as they are printed, in the order of the flat
-result: one without a point or an exponent is exact.
+A row is one of three kinds: the source gives a wrong number, the source fails, or there is nothing to run (a note). The
+statements before ``return`` are the smallest input. The function returns the source's formula (from ``notebooks.py``;
+None if it cannot be run) and the right call; its argument ``attnpool`` is either package. ``was`` and ``now`` are the
+numbers as they are printed, in the order of the flattened result. A number without a point or an exponent is exact.
 """
 
 # @SECTION.wrong("T-0", was="0.5 0.5", now="1 0")
@@ -31,19 +31,19 @@ class Bug:
     """One row.
 
     Attributes:
-      name: its id; a letter after it tells several demonstrations of one mistake apart.
+      name: its id, with a letter if one mistake has several demonstrations.
       kind: a wrong number, an error or a note.
       what: the mistake in a sentence.
-      function: from a package to the source's formula and the right call; None for a note.
-      was: the source's numbers, or how it fails.
+      function: takes a package, and returns the source's formula and the right call; None for a note.
+      was: the source's numbers, or the name of its error.
       now: the right numbers.
       raises: exceptions of which the source's formula raises one.
-      refuses: what attnpool's ValueError says, where refusing is right.
+      refuses: part of the message of attnpool's ValueError, if an error is right.
       reason: why there is nothing to run.
-      given: the smallest input, as the page shows it: one text a statement.
-      code: the source's formula as it is written, if it can be run.
-      call: what to write with attnpool, as the page shows it.
-      place: where in the source, if the page says so.
+      given: the smallest input as the page shows it, one string per statement.
+      code: the text of the source's formula, if it can be run.
+      call: the right call of attnpool, as the page shows it.
+      place: the place in the source, if the page shows it.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Bug:
     place: str = ""
 
     def wrong(self):
-        """What the source gives."""
+        """Returns the source's result."""
         with np.errstate(all="ignore"):
             return self.function(None)[0]()
 
     def right(self, package):
-        """What a package gives; a picture is the oracle's in both."""
+        """Returns a package's result; for pictures, both packages have the same function."""
         with np.errstate(all="ignore"):
             call = self.function(package)[1]
         return call()
@@ -87,15 +87,15 @@ class Section:
     rows: list[Bug] = field(default_factory=list)
 
     def wrong(self, name, was, now="", refuses="", place=""):
-        """A row whose source gives a wrong number."""
+        """Adds a row whose source gives a wrong number."""
         return self._row(name, WRONG, was=was, now=now, refuses=refuses, place=place)
 
     def error(self, name, was, now, raises=(), place=""):
-        """A row whose source fails."""
+        """Adds a row whose source fails."""
         return self._row(name, ERROR, was=was, now=now, raises=raises, place=place)
 
     def note(self, name, what, reason, place=""):
-        """A row with nothing to run."""
+        """Adds a row with nothing to run."""
         self.rows.append(Bug(name, NOTE, what, reason=reason, place=place))
 
     def _row(self, name, kind, **results):
@@ -109,7 +109,7 @@ class Section:
 
 
 def _texts(function):
-    """The statements, the source's formula and the call of a row, each on one line."""
+    """Returns the statements, the source's formula and the call of a row, each on one line."""
     source = inspect.getsource(function)
     _, *given, result = ast.parse(source).body[0].body
     theirs, ours = (part.body if isinstance(part, ast.Lambda) else None for part in result.value.elts)
@@ -118,7 +118,7 @@ def _texts(function):
 
 
 def _one_line(source, node):
-    """A piece of the source as a reader would type it: without the formatter's line breaks, or the package's name."""
+    """Returns a piece of the source as a reader would type it: without line breaks and the package's name."""
     text = ast.get_source_segment(source, node)
     text = re.sub(r"(?<=[(\[{])\s*\n\s*|,?\s*\n\s*(?=[)\]}])", "", text)
     return re.sub(r"\s*\n\s*", " ", text).replace("attnpool.", "")

@@ -1,4 +1,4 @@
-"""Golden files of the formats: what the originals make of random weights. ``make_golden_heads.py`` writes them."""
+"""Golden files of the formats: the originals' results for random weights. ``make_golden_heads.py`` writes them."""
 
 from golden_heads.bags import GOLDENS as BAGS
 from golden_heads.heads import GOLDENS as HEADS

@@ -1,4 +1,4 @@
-"""Golden files of attention over bags of instances: no batch, so that each bag is called alone."""
+"""Golden files of attention over bags of instances; each bag is a call, because the originals have no batch axis."""
 
 import torch
 
@@ -10,7 +10,7 @@ WIDTH, HIDDEN = 6, 5
 
 
 def _each(forward):
-    """A batch of bags, one after another; one row of the result if there is one hop."""
+    """Calls the original for each bag of a batch; with one hop, each result is one row."""
 
     def call(x, mask):
         results = torch.stack([forward(bag) for bag in x])
@@ -20,7 +20,7 @@ def _each(forward):
 
 
 def clam(checkouts, rng, several=False, gate=True, dropout=0.0):
-    """CLAM with its first layer taken away: the instances are what the attention is given."""
+    """Runs CLAM without its first layer; the instances are the inputs of its attention."""
     names = ("Attn_Net", "Attn_Net_Gated", "CLAM_SB", "CLAM_MB")
     *_, single, multiple = checkouts.definitions(
         "CLAM", "models/model_clam.py", *names, replaced=[("512, 256]", f"{WIDTH}, {HIDDEN}]")]
@@ -35,7 +35,7 @@ def clam(checkouts, rng, several=False, gate=True, dropout=0.0):
 
 
 def abmil(checkouts, rng, gate=True):
-    """ABMIL up to what its classifier is given; the instances are what its attention is given."""
+    """Runs ABMIL without its classifier; the instances are the inputs of its attention."""
     model = checkouts.definitions(
         "AttentionDeepMIL",
         "model.py",

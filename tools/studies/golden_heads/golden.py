@@ -1,4 +1,4 @@
-"""One golden file: how it is made, and how it is stored."""
+"""Golden file: how it is made, and how it is stored."""
 
 import io
 import json
@@ -13,17 +13,17 @@ from golden_heads import numbers
 
 @dataclass(frozen=True)
 class Golden:
-    """One row.
+    """One golden file.
 
     Attributes:
-      name: of the file; what stands before the first hyphen is the format.
-      source: from the checkouts to whose it is, with version or commit.
-      make: from the checkouts, the generator and the row to a :class:`Made`.
-      given: what a reader must say.
-      prefix: what stands before the format's keys.
-      note: what was done to the original.
-      options: for ``make``.
-      library: what of a library it takes, if it takes nothing of a checkout.
+      name: the name of the file; the part before the first hyphen is the format.
+      source: a function from the checkouts to the original's owner, with version or commit.
+      make: a function from the checkouts, the generator and the row to a :class:`Made`.
+      given: the arguments that a reader must pass.
+      prefix: the prefix of the format's keys.
+      note: changes of the original.
+      options: options for ``make``.
+      library: the part of a library that it uses, if it uses no checkout.
     """
 
     name: str
@@ -37,15 +37,15 @@ class Golden:
 
     @property
     def format(self):
-        """Whose tensors it has."""
+        """The format of its tensors."""
         return self.name.partition("-")[0]
 
     def made(self, checkouts, rng=None):
-        """Runs the original; the numbers of the file are those of the row's own generator."""
+        """Runs the original with numbers of the row's own generator."""
         return self.make(checkouts, rng or numbers.generator(self.name), **self.options)
 
     def stored(self, checkouts, made):
-        """Its file."""
+        """Returns the path of its file."""
         about = {
             "format": self.format,
             "source": self.source(checkouts),
@@ -66,16 +66,17 @@ class Golden:
 
 @dataclass
 class Made:
-    """What an original gave.
+    """Tensors and results of an original.
 
     Attributes:
-      tensors: by the format's keys.
-      inputs: by the names of the module's arguments.
-      output: of the inputs whole.
+      tensors: tensors by the format's keys.
+      inputs: inputs by the names of the module's arguments.
+      output: the output for all tokens.
       mask: [B, L], True = real.
       masked: the output under the mask.
-      masked_by: how: the original's own mask, or by giving it the real tokens alone, as it has no mask or a wrong one.
-      call: the original, from inputs in float64 and a mask or None.
+      masked_by: "how" of the masking: the original's own mask, or only the real tokens if it has no mask or a wrong
+        one.
+      call: the original, a function of float64 inputs and a mask or None.
     """
 
     tensors: dict
@@ -91,16 +92,16 @@ OWN, ALONE = "its own mask", "the real tokens alone"
 
 
 def run(call, tensors, inputs, own=False, mask=numbers.MASK, maskable=True, one_query=False):
-    """Runs an original whole and masked.
+    """Runs an original on all tokens and under the mask.
 
     Args:
-      call: from inputs by name in float64, and a mask or None, to an array.
-      tensors: of the original.
-      inputs: float32 by name; those but ``query`` have the mask's tokens.
-      own: whether ``call`` takes a mask; else each example is called alone with its real tokens.
+      call: a function from float64 inputs by name, and a mask or None, to an array.
+      tensors: the original's tensors.
+      inputs: float32 inputs by name; all but ``query`` have the mask's tokens.
+      own: whether ``call`` takes a mask; else each example is called with only its real tokens.
       mask: [B, L].
-      maskable: whether it takes fewer tokens at all.
-      one_query: whether it drops the axis of its one query, which is put back.
+      maskable: whether it can take fewer tokens.
+      one_query: whether it drops the axis of its one query, which is then added again.
     """
     wide = {name: array.astype(np.float64) for name, array in inputs.items()}
     output = np.asarray(call(wide, None))

@@ -14,7 +14,7 @@ WIDTH, HEADS, HIDDEN = 8, 2, 12
 
 
 def siglip(checkouts, rng, naflex=False):
-    """Transformers' head; that of SigLIP 2 takes a mask, and that rightly only with an implementation chosen."""
+    """Runs transformers' head; that of SigLIP 2 uses a mask rightly only with a chosen implementation of attention."""
     from transformers import Siglip2VisionConfig, SiglipVisionConfig
     from transformers.models.siglip import modeling_siglip
     from transformers.models.siglip2 import modeling_siglip2
@@ -32,7 +32,7 @@ def siglip(checkouts, rng, naflex=False):
 
 
 def siglip_bv(checkouts, rng):
-    """big_vision's head, with the numbers of the file of transformers' one."""
+    """Runs big_vision's head, with the numbers of transformers' file."""
     import jax
 
     block = checkouts.definitions("big_vision", "big_vision/models/vit.py", "MlpBlock")
@@ -83,7 +83,7 @@ def _nested(tensors):
 
 
 def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
-    """Timm's head, which takes a mask rightly where the fused attention of PyTorch is."""
+    """Runs timm's head, which uses a mask rightly only with PyTorch's fused attention."""
     mlp = installed("timm", "layers/mlp.py", "Mlp", given={"to_2tuple": lambda x: (x, x)})
     pool = installed(
         "timm",
@@ -105,7 +105,7 @@ def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
 
 
 def clip(checkouts, rng):
-    """OpenAI's, over a picture of 2 by 2, so that there are four tokens, channels first."""
+    """Runs OpenAI's head for a picture of 2 by 2, so that there are four tokens, with channels first."""
     head = checkouts.definitions("CLIP", "clip/model.py", "AttentionPool2d")(2, WIDTH, HEADS, 6)
     head, tensors = filled(head, rng)
     x = {"x": numbers.inputs(rng, x=WIDTH)["x"][:, :4]}
@@ -114,7 +114,7 @@ def clip(checkouts, rng):
 
 
 def timm_pool2d(checkouts, rng, **options):
-    """Timm's, over a picture of 2 by 2; its kernels are fused unless they are asked for apart."""
+    """Runs timm's head for a picture of 2 by 2, with fused or separate kernels."""
     given = {"register_notrace_function": lambda function: function, "is_exporting": lambda: False}
     resample = installed("timm", "layers/pos_embed.py", "resample_abs_pos_embed", given=given)
     given = {
@@ -131,7 +131,7 @@ def timm_pool2d(checkouts, rng, **options):
 
 
 def coca(checkouts, rng):
-    """open_clip's, with tokens of another width than its queries."""
+    """Runs open_clip's head, with tokens of another width than its queries."""
     pooler = installed("open_clip", "transformer.py", "AttentionalPooler", given={"LayerNorm": torch.nn.LayerNorm})
     head, tensors = filled(pooler(WIDTH, 6, HEADS, 3), rng)
     call = Calling(lambda x, mask: head(x))
@@ -139,7 +139,7 @@ def coca(checkouts, rng):
 
 
 def conch(checkouts, rng):
-    """CONCH's, whose one width packs the kernels; it takes a mask."""
+    """Runs CONCH's head, whose single width packs the kernels; it takes a mask."""
     path = "conch/open_clip_custom/transformer.py"
     pooler = checkouts.definitions("CONCH", path, "AttentionalPooler", given={"LayerNorm": torch.nn.LayerNorm})
     head, tensors = filled(pooler(WIDTH, WIDTH, HEADS, 3), rng)

@@ -1,4 +1,4 @@
-"""Originals in PyTorch: their numbers, and how they are called."""
+"""Originals in PyTorch: their random numbers and their calls."""
 
 import torch
 
@@ -6,12 +6,12 @@ from golden_heads import numbers
 
 
 def filled(module, rng, scaled=None):
-    """Draws a module's tensors anew; then it computes in float64, as in evaluation.
+    """Sets a module's tensors to random numbers; the module then computes in float64 and in evaluation mode.
 
     Args:
       module: the original.
       rng: a NumPy generator.
-      scaled: factors by the beginnings of keys, or from the key and the tensor to the tensor.
+      scaled: factors by the beginnings of keys, or a function from key and tensor to a tensor.
 
     Returns:
       The module, and its tensors in float32.
@@ -29,18 +29,18 @@ def filled(module, rng, scaled=None):
 
 
 class Calling:
-    """From a function of tensors, the last of them a mask or None, to one of arrays by name."""
+    """Wrapper of a function of tensors (the last is a mask or None) as a function of arrays by name."""
 
     def __init__(self, forward):
         self.forward = forward
 
     def __call__(self, inputs, mask):
-        """The result."""
+        """Returns the result."""
         with torch.no_grad():
             return self._result(map(torch.tensor, inputs.values()), mask).numpy()
 
     def gradients(self, inputs, mask, factors):
-        """Of the sum of the results times factors, which may have an axis of 1 more, by each input."""
+        """Returns the gradients of the sum of results times factors (which may have one more axis of 1) by each input."""
         tensors = [torch.tensor(array, requires_grad=True) for array in inputs.values()]
         result = self._result(tensors, mask)
         slopes = torch.autograd.grad((result * torch.tensor(factors.reshape(result.shape))).sum(), tensors)
@@ -51,7 +51,7 @@ class Calling:
 
 
 def seen_by(part, forward):
-    """What a module inside the original is given when that is called: where its head ends and a classifier begins."""
+    """Returns the input of an inner module in a call of the original: the end of its head, before a classifier."""
 
     def call(*arguments):
         seen = []

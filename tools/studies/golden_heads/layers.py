@@ -1,4 +1,4 @@
-"""Golden files of plain multi-head attention layers, with as many widths as each takes."""
+"""Golden files of plain multi-head attention layers, with as many different widths as each layer takes."""
 
 import os
 
@@ -15,7 +15,7 @@ QUERY, KEY, VALUE, OUT = 6, 7, 8, 9
 
 
 def torch_mha(checkouts, rng, widths=(8, 8, 8), bias=True):
-    """PyTorch's, whose mask says what is padding."""
+    """Runs PyTorch's layer, whose mask is True at padding."""
     query, key, value = widths
     head = torch.nn.MultiheadAttention(query, HEADS, bias=bias, kdim=key, vdim=value, batch_first=True)
     head, tensors = filled(head, rng)
@@ -33,7 +33,7 @@ def _drawn(rng, shapes):
 
 
 def _in_jax(call):
-    """Arrays by name and a mask [B, 1, 1, m], in float64."""
+    """Returns arrays by name and a mask [B, 1, 1, m], in float64."""
     import jax
 
     def over(inputs, mask):
@@ -45,7 +45,7 @@ def _in_jax(call):
 
 
 def _plain(tree):
-    """The leaves of a tree by their paths."""
+    """Returns the leaves of a tree by their paths."""
     import jax
 
     pairs = jax.tree.leaves_with_path(tree)
@@ -53,7 +53,7 @@ def _plain(tree):
 
 
 def flax_linen(checkouts, rng):
-    """Linen's, whose keys and values may have other widths than its queries."""
+    """Runs Linen's layer, whose keys and values may have other widths than its queries."""
     import jax
     from flax import linen
 
@@ -70,7 +70,7 @@ def flax_linen(checkouts, rng):
 
 
 def flax_nnx(checkouts, rng):
-    """NNX's, without biases; where it can drop no weights it computes in float32."""
+    """Runs NNX's layer without biases; without dropout it would compute in float32."""
     import jax
     from flax import nnx
 
@@ -98,7 +98,7 @@ def flax_nnx(checkouts, rng):
 
 
 def keras_mha(checkouts, rng, bias=True):
-    """Keras', on PyTorch; without its weights it computes in float32."""
+    """Runs Keras' layer on PyTorch; without returned weights it would compute in float32."""
     os.environ.setdefault("KERAS_BACKEND", "torch")
     import keras
 
@@ -119,7 +119,7 @@ def keras_mha(checkouts, rng, bias=True):
 
 
 def equinox_mha(checkouts, rng, bias=True):
-    """Equinox', one example at a time."""
+    """Runs Equinox' layer, one example at a time."""
     import equinox
     import jax
 
@@ -143,7 +143,7 @@ def equinox_mha(checkouts, rng, bias=True):
 
 
 def haiku_mha(checkouts, rng, bias=True):
-    """Haiku's."""
+    """Runs Haiku's layer."""
     import haiku
     import jax
 

@@ -1,7 +1,7 @@
-"""The numbers of a golden file: random, and such that what is wrong shows.
+"""Random numbers of golden files, chosen so that mistakes have a visible effect.
 
-A norm gives its perceptron inputs of about 2, where the two kinds of gelu differ most, and vectors that a norm sees are
-small, so that its epsilon counts.
+A norm gives its perceptron inputs of about 2, for which the two kinds of gelu differ most. Vectors before a norm are
+small, so that the norm's epsilon has an effect.
 """
 
 import zlib
@@ -9,31 +9,31 @@ import zlib
 import numpy as np
 
 SMALL = 0.01
-"""Of an output map before a norm; of tokens before one."""
+"""Scales of an output map before a norm, and of tokens before a norm."""
 
 LENGTH, BATCH = 5, 3
 
 MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 1, 1, 0]], bool)
-"""All real, holes, padding on both sides."""
+"""Masks: all real, with holes, with padding on both sides."""
 
 FROM_LEFT = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 0, 0, 0]], bool)
-"""For an original that takes lengths."""
+"""Masks for an original that takes lengths."""
 
 QUERIES = ("probe", "latent", "query", "query_tokens", "cls_token", "positional_embedding", "pos_embed")
 
 
 def generator(name):
-    """The random numbers of the file of this name."""
+    """Returns the random generator of the file of this name."""
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
 def drawn(rng, key, shape, torch=True):
-    """A tensor by its name and shape.
+    """Returns a random tensor by its name and shape.
 
     Args:
       rng: a NumPy generator.
-      key: its name.
-      shape: its shape.
+      key: the tensor's name.
+      shape: the tensor's shape.
       torch: whether a kernel is (out, in).
     """
     piece = key.replace("/", ".").rpartition(".")[2]
@@ -53,7 +53,7 @@ def drawn(rng, key, shape, torch=True):
 
 
 def inputs(rng, size=1.0, **widths):
-    """Inputs by their names; ``query`` has four tokens, others as many as the mask."""
+    """Returns inputs by name; ``query`` has four tokens, others have as many as the mask."""
     return {
         name: (size * rng.standard_normal((BATCH, 4 if name == "query" else LENGTH, width))).astype(np.float32)
         for name, width in widths.items()

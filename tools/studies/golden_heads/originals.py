@@ -1,4 +1,4 @@
-"""The originals: classes of installed libraries, and of files that are no library or that need more than is wanted here."""
+"""Originals: classes of installed libraries, and of files that cannot be installed or imported as they are."""
 
 import ast
 import importlib.metadata
@@ -8,17 +8,17 @@ from pathlib import Path
 
 
 class Checkouts:
-    """A folder with checkouts of repositories, each under the repository's own name."""
+    """A folder with checkouts of repositories, each named like its repository."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
 
     def definitions(self, repository, path, *names, given=(), replaced=()):
-        """Classes and functions of a file; see :func:`definitions`."""
+        """Returns classes and functions of a file; see :func:`definitions`."""
         return definitions(self.folder / repository / path, names, given, replaced)
 
     def commit(self, repository):
-        """What is checked out, in eight digits."""
+        """Returns the checked-out commit, in eight digits."""
         done = subprocess.run(
             ["git", "-C", str(self.folder / repository), "rev-parse", "HEAD"],
             capture_output=True,
@@ -29,24 +29,24 @@ class Checkouts:
 
 
 def installed(library, path, *names, given=()):
-    """Classes and functions of a file of a library, which is not imported."""
+    """Returns classes and functions of a library's file, without importing the library."""
     (folder,) = importlib.util.find_spec(library).submodule_search_locations
     return definitions(Path(folder) / path, names, given)
 
 
 def version(distribution):
-    """Name and version of an installed library."""
+    """Returns name and version of an installed library."""
     return f"{distribution} {importlib.metadata.version(distribution)}"
 
 
 def definitions(path, names, given=(), replaced=()):
-    """Runs some definitions of a file, word for word.
+    """Runs some definitions of a file, unchanged.
 
     Args:
       path: the file.
-      names: its classes and functions that are wanted; with one name that object is returned, else a tuple.
-      given: what the file would import of its own repository, by name. Other imports that fail are left out.
-      replaced: pairs of texts: sizes that a constructor does not take, here smaller.
+      names: names of the classes and functions; for one name that object is returned, else a tuple.
+      given: objects in place of imports from its own repository, by name. Other imports that fail are ignored.
+      replaced: pairs of texts, for sizes that a constructor does not take as arguments and that are smaller here.
     """
     text = path.read_text()
     for old, new in replaced:

@@ -1,4 +1,4 @@
-"""Golden files of the probes of frozen encoders."""
+"""Golden files of probes of frozen encoders."""
 
 import numpy as np
 
@@ -11,20 +11,20 @@ WIDTH, HEADS, HIDDEN = 8, 2, 12
 
 
 def _values(array):
-    """Makes the values small; keys and values lie one after another."""
+    """Makes the values small; keys and values are in one packed tensor."""
     keys, values = np.split(array, 2)
     return np.concatenate([keys, numbers.SMALL * values])
 
 
 def _small(block, query, value):
-    """Small vectors before both norms: small queries and values; the scores are as large as elsewhere."""
+    """Makes vectors before both norms small: small queries and values; scores are as large as elsewhere."""
     return {"query_tokens": numbers.SMALL, f"{block}.{query}.weight": 1 / numbers.SMALL} | {
         f"{block}.{key}": change for key, change in value.items()
     }
 
 
 def vjepa(checkouts, rng, repository="jepa", queries=1, bias=True):
-    """The pooler of either version's repository."""
+    """Runs the pooler of the repository of either version."""
     tensors_file = checkouts.definitions(repository, "src/utils/tensors.py", "trunc_normal_", "_no_grad_trunc_normal_")
     names = ("CrossAttention", "MLP", "CrossAttentionBlock")
     parts = checkouts.definitions(repository, "src/models/utils/modules.py", *names)
@@ -34,13 +34,13 @@ def vjepa(checkouts, rng, repository="jepa", queries=1, bias=True):
     head, tensors = filled(head, rng, _small("cross_attention_block", "xattn.q", {"xattn.kv": _values}))
     for module in head.modules():
         if hasattr(module, "use_sdpa"):
-            module.use_sdpa = False  # its other way asks for a function that PyTorch has not any more
+            module.use_sdpa = False  # the other implementation calls a function that PyTorch has removed
     call = Calling(lambda x, mask: head(x))
     return run(call, tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH))
 
 
 def vjepa2_hf(checkouts, rng):
-    """Transformers' pooler, without layers before it."""
+    """Runs transformers' pooler, without layers before it."""
     from transformers import VJEPA2Config
     from transformers.models.vjepa2.modeling_vjepa2 import VJEPA2AttentivePooler
 
@@ -53,7 +53,7 @@ def vjepa2_hf(checkouts, rng):
 
 
 def aim(checkouts, rng):
-    """AIM's classifier, up to what its linear layer is given."""
+    """Runs AIM's classifier without its linear layer."""
     path = "aim-v1/aim/v1/torch/layers.py"
     classifier = checkouts.definitions("ml-aim", path, "AttentionPoolingClassifier")(WIDTH, 4, HEADS, 3)
     head, tensors = filled(classifier, rng)

@@ -1,4 +1,4 @@
-"""Golden files of attentive statistics, over channels-first frames. One channel is constant, so that the floor counts."""
+"""Golden files of attentive statistics, channels first; one channel is constant, so that the floor matters."""
 
 import torch
 
@@ -17,7 +17,7 @@ def _frames(rng):
 
 
 def speechbrain_asp(checkouts, rng, context=True):
-    """SpeechBrain's, which takes relative lengths."""
+    """Runs SpeechBrain's pooling, which takes relative lengths."""
     from torch import nn
 
     mask_of = installed("speechbrain", "dataio/dataio.py", "length_to_mask")
@@ -36,7 +36,7 @@ def speechbrain_asp(checkouts, rng, context=True):
 
 
 def wespeaker_astp(checkouts, rng, context=True):
-    """WeSpeaker's."""
+    """Runs WeSpeaker's pooling."""
     pooling = checkouts.definitions("wespeaker", "wespeaker/models/pooling_layers.py", "ASTP")
     head, tensors = filled(pooling(WIDTH, HIDDEN, context), rng)
     return run(Calling(lambda x, mask: head(x.transpose(1, 2))), tensors, _frames(rng))

@@ -1,7 +1,8 @@
-"""The table of traps: what public code of poolings gets wrong, on which smallest input, and both numbers.
+"""Table of mistakes in public code of poolings: each with its smallest input, the wrong number and the right one.
 
-``docs/traps.md`` is written from it, and ``tests/docs/test_traps.py`` runs every row; ``bugs/table.py`` says what a row is. Where
-the library can be installed, ``tests/peers/test_traps_of_libraries.py`` has its number from the library itself.
+``docs/traps.md`` is written from it, and ``tests/docs/test_traps.py`` runs every row. ``bugs/table.py`` says what a row
+is. If the library can be installed, ``tests/peers/test_traps_of_libraries.py`` compares the wrong number with the
+library's own.
 """
 
 from traps import attention, means, statistics, texts
@@ -14,7 +15,7 @@ SECTIONS = (
     attention.WEIGHTS,
     attention.IMAGES,
 )
-"""In the order of the page."""
+"""Sections, in the order of the page."""
 
 TRAPS = tuple(trap for section in SECTIONS for trap in section.rows)
-"""What a row of the table of traps is, and how the page gets its text: see ``bugs/table.py``."""
+"""All rows; ``bugs/table.py`` says what a row is."""

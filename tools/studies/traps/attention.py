@@ -1,4 +1,4 @@
-"""Attention over bags, spans, frames and patches, and clusters."""
+"""Mistakes in attention over bags, spans, frames and patches, and in clusters."""
 
 import numpy as np
 from bugs.table import Section
@@ -19,12 +19,15 @@ from traps.sources import (
     vlad_with_padding,
 )
 
-WEIGHTS = Section("Attention", "Bags, documents, spans and sound events.")
+WEIGHTS = Section(
+    "Attention",
+    "Attention over bags, documents, spans and sound events. `A` or `a` are weights, one row for each query.",
+)
 
 
 @WEIGHTS.wrong("P-11a", was="2.25", now="0.25", place="chaycao/self-attention-embedding")
 def _(attnpool):
-    """Lin's penalty with 1 subtracted from every entry instead of the identity."""
+    """The penalty of Lin et al. is |A A^T - I|^2. Here 1 is subtracted from every entry, not only from the diagonal."""
     a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     return (
         lambda: penalty_by_ones(a),
@@ -34,7 +37,9 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-11b", was="0", now="2", place="chaycao/self-attention-embedding")
 def _(attnpool):
-    """Such a penalty is lowest for hops that are all the same."""
+    """If 1 is subtracted from every entry of A A^T, the penalty is lowest for hops (rows of A) that are all the same,
+    which it should prevent.
+    """
     a = np.array([[1.0, 0.0], [1.0, 0.0]])
     return (
         lambda: penalty_by_ones(a),
@@ -44,7 +49,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-11c", was="0.5", now="0.25", place="kaushalshetty/Structured-Self-Attention")
 def _(attnpool):
-    """The penalty is the norm, not its square."""
+    """The penalty is the norm of A A^T - I, not its square."""
     a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     return (
         lambda: penalty_without_square(a),
@@ -59,8 +64,8 @@ def _(attnpool):
     place="binli123/dsmil-wsi `dsmil.py` at 01400d7, mended in 37d9458",
 )
 def _(attnpool):
-    """In the loop over classes the features are sorted again for each class, by indices into the original order. The
-    second class gets its query from the wrong instance.
+    """The loop over classes sorts the features again for each class, but by indices into the original order. So the
+    second class takes its query from the wrong instance.
     """
     x, c = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
     return (
@@ -73,7 +78,9 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13a", was="nan 0", now="1 0", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """The maximum is not subtracted before the exponential, which is infinite from a score of 89 on."""
+    """The maximum is not subtracted from the scores before the exponential, which is infinite in float32 from a score
+    of 89 on.
+    """
     s = np.float32([89, 1])
     return (
         lambda: han_weights(s),
@@ -83,8 +90,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13b", was="5.8e-11", now="1", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """1e-7 is added to the sum of exponentials. Where scores are low, the sum is smaller than that (the numbers are
-    sums of the weights).
+    """1e-7 is added to the sum of exponentials. If all scores are low, the sum is smaller than 1e-7. The numbers are
+    sums of the weights.
     """
     s = np.float32([-40, -41])
     return (
@@ -95,7 +102,9 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13c", was="4.2e-11 1.6e-11", now="0.731059 0.268941", place="richliao/textClassifier")
 def _(attnpool):
-    """The same case: the weights."""
+    """1e-7 is added to the sum of exponentials. If all scores are low, the sum is smaller than 1e-7. The numbers are
+    the weights.
+    """
     s = np.float32([-40, -41])
     return (
         lambda: han_weights(s),
@@ -115,7 +124,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-16", was="4", now="2", place="AllenNLP `self_attentive_span_extractor.py:87`")
 def _(attnpool):
-    """The argument for the mask of the sequence is ignored, so a span that contains padding attends to it."""
+    """The extractor ignores its argument for the mask of the sequence, so a span that contains padding attends to it."""
     x, mask, spans = np.array([[1.0], [3.0], [8.0]]), np.array([True, True, False]), np.array([[0, 2]])
     return (
         lambda: span_weights_of_allennlp(np.zeros(3), spans) @ x,
@@ -135,8 +144,8 @@ def _(attnpool):
 
 @WEIGHTS.error("P-25a", was="RuntimeError", now="0 0", place="entmax 1.3, `sparsemax` and `entmax15`")
 def _(attnpool):
-    """There is no mask argument. A fully masked row of -inf has an empty support, and the index of its last element is
-    -1.
+    """`sparsemax` and `entmax15` have no mask argument. If all scores are -inf, no score is in the support, and the
+    index of the last score in the support is -1.
     """
     s, mask = np.array([1.0, 2.0]), np.array([False, False])
     return (
@@ -147,7 +156,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-25b", was="nan nan", now="0 0", place="entmax 1.3, `entmax_bisect`")
 def _(attnpool):
-    """The same by bisection."""
+    """`entmax_bisect` has no mask argument. If all scores are -inf, the weights are NaN."""
     s, mask = np.array([1.0, 2.0]), np.array([False, False])
     return (
         lambda: entmax_by_bisection(np.where(mask, s, -np.inf), 1.3),
@@ -162,7 +171,9 @@ def _(attnpool):
     place="entmax 1.3, `entmax_bisect` with alpha = 1, of which it warns",
 )
 def _(attnpool):
-    """With alpha = 1, whose limit is the softmax, every score is multiplied by 0."""
+    """With alpha = 1 every score is multiplied by alpha - 1 = 0, so the weights are uniform. The limit for alpha = 1 is
+    the softmax.
+    """
     s = np.array([1.0, 2.0, 0.5])
     return (
         lambda: entmax_by_bisection(s, 1.0),
@@ -170,13 +181,16 @@ def _(attnpool):
     )
 
 
-IMAGES = Section("Heads and clusters", "V-JEPA, NetVLAD's port, CLAM, timm, transformers.")
+IMAGES = Section(
+    "Heads and clusters",
+    "Attention heads of image models and clusters: V-JEPA, a PyTorch port of NetVLAD, CLAM, timm, transformers.",
+)
 
 
 @IMAGES.wrong("P-24a", was="2 4", now="0 0", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
 def _(attnpool):
-    """Scores of padding are set to the dtype's smallest number. In a fully masked row all are equal, and the result is
-    an average of the padding.
+    """Scores of padding are set to the lowest number of the dtype. In a fully masked row all scores are equal, so the
+    result is an average of the padding.
     """
     x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([False, False])
     return (
@@ -187,7 +201,9 @@ def _(attnpool):
 
 @IMAGES.wrong("P-24b", was="2 4", now="1 3", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
 def _(attnpool):
-    """If only the head is created, from a configuration that names no attention implementation, the mask is ignored."""
+    """If the head is created without its model, from a configuration that names no attention implementation, it ignores
+    the mask.
+    """
     x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([True, False])
     return (
         lambda: softmax(np.zeros(len(x))) @ x,
@@ -197,8 +213,8 @@ def _(attnpool):
 
 @IMAGES.wrong("P-4", was="4000000 4000000", now="1 3", place="facebookresearch/jepa `modules.py:137`, issue 94")
 def _(attnpool):
-    """`proj` of the cross-attention is created, rescaled and saved in checkpoints, but never applied. Loading it as the
-    output map gives another head (here with one token and a `proj` of 1e6).
+    """The map `proj` of the cross-attention is created, rescaled and saved in checkpoints, but never applied. Loading
+    it as the output map gives another head. The numbers are for one token and a `proj` of 1e6.
     """
     x, proj, identity = np.array([[1.0, 3.0]]), np.full((2, 2), 1e6), np.eye(2).reshape(2, 1, 2)
     return (
@@ -216,7 +232,9 @@ def _(attnpool):
     place="Nanne/pytorch-NetVlad `netvlad.py`",
 )
 def _(attnpool):
-    """Padding of zeros is assigned to clusters as well, and adds -a c to each of them."""
+    """Padding of zeros is assigned to clusters like a token. For each cluster with center c it adds -a c, where a is
+    its assignment weight.
+    """
     x, mask = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 4.0], [0.0, 0.0]]), np.array([True, True, True, False])
     kernel, bias, centers = (
         np.array([[1.0, -1.0], [0.5, 0.5]]),
@@ -233,8 +251,8 @@ def _(attnpool):
 
 @IMAGES.wrong("P-17b", was="0.047426 0.952574", now="0.952574 0.047426", place="Nanne/pytorch-NetVlad `netvlad.py`")
 def _(attnpool):
-    """The bias is -alpha times the norm of the center. The paper's distances need its square: without it the token is
-    assigned to the farther center.
+    """The bias of the assignment is -alpha times the norm of the center. The paper's distances need the square of the
+    norm: without it the token is assigned to the farther center.
     """
     x, centers, alpha = np.array([[1.0]]), np.array([[0.0], [3.0]]), 1.0
     return (
@@ -251,8 +269,8 @@ def _(attnpool):
 
 IMAGES.note(
     "P-17c",
-    "alpha is computed from the second result of the neighbor search, which are indices, not distances (issue 84).",
-    "This is an initialization in a training script. attnpool takes kernel and bias as arguments.",
+    "alpha is computed from the second result of the neighbor search, which contains indices, not distances (issue 84).",
+    "The mistake is in the initialization of a training script. attnpool takes kernel and bias as arguments.",
     place="Nanne/pytorch-NetVlad `netvlad.py`",
 )
 
@@ -261,7 +279,7 @@ IMAGES.note(
     "P-21", was="RuntimeError", now="3.000000", raises=ValueError, place="mahmoodlab/CLAM `model_clam.py:111`"
 )
 def _(attnpool):
-    """The eight instances with the highest attention are taken from a bag of five, which is an error."""
+    """The code takes the eight instances with the highest attention. A bag of five instances raises an error."""
     x = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     return (
         lambda: clam_instances(x, 8),
@@ -277,7 +295,7 @@ def _(attnpool):
     place="timm `AttentionPoolLatent`, line 72, `embed_dim` that is not `in_features`",
 )
 def _(attnpool):
-    """The kernel of keys and values has the embedding's width, not that of the tokens."""
+    """The kernel of keys and values has the input width `embed_dim`, but the tokens have the width `in_features`."""
     x, kernel = np.array([[1.0, 2.0]]), np.array([[[1.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]])
     return (
         lambda: latent_of_timm(x, np.eye(3)),

@@ -1,4 +1,4 @@
-"""Means, maxima and windows: PyG, GeM, AutoPool, SimPool."""
+"""Mistakes in means, maxima and windows: PyG, GeM, AutoPool, SimPool."""
 
 import numpy as np
 from bugs.table import Section
@@ -14,12 +14,17 @@ from traps.sources import (
     windows_with_padding,
 )
 
-PYG = Section("PyG's aggregations", "torch_geometric 2.8.1, `nn/aggr/basic.py`.")
+PYG = Section(
+    "PyG's aggregations",
+    "PyTorch Geometric (`torch_geometric` 2.8.1), in `nn/aggr/basic.py` unless another file is named.",
+)
 
 
 @PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """The mean of the powers is clamped to [1e-4, 100] before the root, so that nothing exceeds 100^(1/p)."""
+    """With exponent p, the mean of the powers is clamped to [1e-4, 100] before the root, so no result exceeds
+    100^(1/p).
+    """
     x = np.array([[10.0], [10.0]])
     return (
         lambda: power_mean_of_pyg(x, 3),
@@ -29,7 +34,7 @@ def _(attnpool):
 
 @PYG.wrong("P-1b", was="0.046416", now="0.010000", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """Means of powers below 1e-4 are raised to 1e-4."""
+    """Means of powers below 1e-4 are clamped to 1e-4 before the root, so small results are too large."""
     x = np.array([[0.01], [0.01]])
     return (
         lambda: power_mean_of_pyg(x, 3),
@@ -39,7 +44,9 @@ def _(attnpool):
 
 @PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation, line 285")
 def _(attnpool):
-    """With p = 1 the mean is clamped only if p is learned (here with and without learning)."""
+    """With p = 1 the mean is clamped only if p is a learned parameter. The numbers are the result with a learned p and
+    with a fixed one.
+    """
     x = np.array([[-1.0], [3.0]])
     return (
         lambda: [power_mean_of_pyg(x, 1, learn) for learn in (True, False)],
@@ -49,7 +56,9 @@ def _(attnpool):
 
 @PYG.error("P-1d", was="RuntimeError", now="10", place="PowerMeanAggregation, `clamp_min`, `clamp_max`")
 def _(attnpool):
-    """The docstring says that None means no bound. With both None, PyTorch's `clamp` raises an error."""
+    """The docstring says that `clamp_min=None` and `clamp_max=None` mean no bound. With both, PyTorch's `clamp` raises
+    an error.
+    """
     x = np.array([[10.0], [10.0]])
     return (
         None,
@@ -59,7 +68,7 @@ def _(attnpool):
 
 @PYG.wrong("P-1e", was="0.046416", now="0", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """The 0 of an empty graph is clamped as well."""
+    """The mean of the powers of an empty graph is 0. It is clamped to 1e-4, so the result is not 0."""
     x = np.zeros((0, 1))
     return (
         lambda: power_mean_of_pyg(x, 3),
@@ -69,7 +78,7 @@ def _(attnpool):
 
 @PYG.wrong("P-2a", was="0", now="0.041667", place="VarAggregation, line 111")
 def _(attnpool):
-    """The variance is E[x^2] - mean^2, which loses all digits here in float32."""
+    """The variance is computed as E[x^2] - mean^2. In float32 this loses all digits here."""
     x = np.float32([[4096], [4096.25], [4096.5]])
     return (
         lambda: variance_of_pyg(x),
@@ -79,7 +88,7 @@ def _(attnpool):
 
 @PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation, line 137")
 def _(attnpool):
-    """A standard deviation below the root of 1e-5 is 0."""
+    """A standard deviation below sqrt(1e-5) is returned as 0."""
     x = np.array([[0.0], [0.006]])
     return (
         lambda: std_of_pyg(x),
@@ -89,7 +98,7 @@ def _(attnpool):
 
 @PYG.error("P-23", was="IndexError", now="0 2", place="QuantileAggregation, MedianAggregation `quantile.py`")
 def _(attnpool):
-    """For an empty first graph the index of the median is computed from its last index, -1, and is out of range."""
+    """If the first graph is empty, the index of its median is -1, which is out of range."""
     x, mask = np.array([[[9.0], [9.0]], [[1.0], [3.0]]]), np.array([[False, False], [True, True]])
     return (
         None,
@@ -97,13 +106,16 @@ def _(attnpool):
     )
 
 
-POWERS = Section("Powers and exponentials", "GeM, SimPool and AutoPool in their authors' code.")
+POWERS = Section(
+    "Powers and exponentials", "GeM, SimPool and AutoPool in their authors' code, and averages over windows."
+)
 
 
 @POWERS.wrong("P-8", was="1.414214 11.045362", now="1.414214 1.414214", place="billpsomas/simpool `sp.py:74`")
 def _(attnpool):
-    """SimPool subtracts the minimum of the whole batch before its power (here for the same values in a batch of 1, and
-    in a batch with -9). timm's version subtracts the minimum of each channel.
+    """SimPool subtracts the minimum of the whole batch before its power, so the other examples of the batch change a
+    result. The numbers are the results for the same tokens in a batch of 1, and in a batch with -9. timm's version
+    subtracts the minimum of each channel.
     """
     x, alone = np.array([[[1.0], [3.0]], [[-9.0], [-9.0]]]), slice(1)
     return (
@@ -117,7 +129,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-14a", was="inf", now="50", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """GeM computes powers in the dtype of the features. In float16, 41^3 is the first to overflow."""
+    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float16, powers of 41 and more
+    overflow.
+    """
     x = np.float16([[50], [50]])
     return (
         lambda: power_mean_of_cirtorch(x, 3),
@@ -127,7 +141,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-14b", was="inf", now="7.0000e12", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """The same in float32, from 7e12 on."""
+    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float32, powers of 7e12 and more
+    overflow.
+    """
     x = np.float32([[7e12], [7e12]])
     return (
         lambda: power_mean_of_cirtorch(x, 3),
@@ -137,7 +153,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14c", was="3.301927", now="2.289428", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """`lp_pool2d`, which a comment offers as an alternative, is a sum, not a mean."""
+    """A comment offers `lp_pool2d` as an alternative for GeM. It computes the root of a sum, not of a mean."""
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -147,7 +163,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-14d", was="nan", now="0.000001", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """It is also NaN if the powers sum to less than 0."""
+    """A comment offers `lp_pool2d` as an alternative for GeM. It is NaN if the powers sum to less than 0."""
     x = np.array([[-1.0], [-2.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -157,7 +173,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-15", was="2.761594 3.761594", now="1.731059 3.731059", place="marl/autopool `keras.py:17`")
 def _(attnpool):
-    """AutoPool's default axis is 0, which is the batch. It declares support for masks, but ignores them."""
+    """AutoPool's default axis is 0, which is the batch in Keras. It declares support for masks, but ignores them."""
     x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
     return (
         lambda: auto_pool(x, 1.0),
@@ -167,7 +183,7 @@ def _(attnpool):
 
 @POWERS.wrong("P-20", was="0.5 2.5", now="1 2.5", place="`torch.nn.functional.avg_pool1d`, `flax.linen.avg_pool`")
 def _(attnpool):
-    """By default an average over windows counts the padding at the ends."""
+    """By default an average over windows also divides by the number of padded positions at the ends."""
     x, windows = np.array([[1.0], [2.0], [3.0]]), np.array([[True, False, False], [False, True, True]])
     return (
         lambda: windows_with_padding(x[:, 0], 2),

@@ -1,17 +1,22 @@
-"""Statistics of speakers' and other signals."""
+"""Mistakes in mean and standard deviation poolings of speech and other signals."""
 
 import numpy as np
 from bugs.table import Section
 
 from traps.sources import filled_scores, noisy_mean, std_by_moments, unbiased_std
 
-STATISTICS = Section("Statistics", "WeSpeaker, 3D-Speaker, voxceleb_trainer, SpeechBrain, pyannote, transformers.")
+STATISTICS = Section(
+    "Statistics",
+    "Means and standard deviations over frames of speech: WeSpeaker, 3D-Speaker, voxceleb_trainer, SpeechBrain, pyannote, transformers.",
+)
 MOMENTS = "wespeaker and 3D-Speaker `pooling_layers.py`, voxceleb_trainer"
 
 
 @STATISTICS.wrong("P-6a", was="0.000316", now="0.005", place=MOMENTS)
 def _(attnpool):
-    """The deviation is the root of E[x^2] - mean^2 in float32. All digits cancel, and only the floor of 1e-7 is left."""
+    """The standard deviation is the root of E[x^2] - mean^2 in float32. Here all digits cancel, and the result is the
+    root of the floor, 1e-7.
+    """
     x = np.float32([[100], [100.01]])
     return (
         lambda: std_by_moments(x, 1e-7),
@@ -21,7 +26,7 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-6b", was="0.003906", now="0.001", place=MOMENTS)
 def _(attnpool):
-    """Or only rounding errors are left."""
+    """The standard deviation is the root of E[x^2] - mean^2 in float32. Here only rounding errors are left."""
     x = np.float32([[10], [10.002]])
     return (
         lambda: std_by_moments(x, 1e-7),
@@ -36,7 +41,7 @@ def _(attnpool):
     place="wespeaker TSTP, line 81, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
 )
 def _(attnpool):
-    """The unbiased deviation of a single frame is 0/0."""
+    """The unbiased standard deviation (divided by n - 1) of a single frame is 0/0."""
     x = np.array([[1.0]])
     return (
         lambda: unbiased_std(x),
@@ -46,8 +51,8 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-7a", was="nan", now="2", place="speechbrain `pooling.py:331,363`")
 def _(attnpool):
-    """Noise of up to 9e-5 is added to the mean, also in evaluation. It is divided by its range, which is 0 for one
-    number: 0/0, whatever was drawn.
+    """Noise of up to 9e-5 is added to the mean, also in evaluation. The noise is divided by its range, which is 0 for a
+    single number, so the result is 0/0 for any noise.
     """
     x, noise = np.array([[[1.0], [3.0]]]), np.array([[0.3]])
     return (
@@ -58,7 +63,7 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-7b", was="nan nan", now="0 0", place="speechbrain `ECAPA_TDNN.py:296`")
 def _(attnpool):
-    """Scores of padding are set to -inf, so the weights of a sequence of length 0 are NaN."""
+    """Scores of padding are set to -inf, so the weights of a fully masked row are NaN."""
     s, mask = np.array([1.0, 2.0]), np.array([False, False])
     return (
         lambda: filled_scores(s, mask),

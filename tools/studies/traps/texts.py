@@ -1,4 +1,4 @@
-"""Poolings of texts: last tokens, sentence-transformers' modes, late interaction."""
+"""Mistakes in poolings of texts: last tokens, sentence-transformers' modes, late interaction."""
 
 import numpy as np
 from bugs.table import Section
@@ -15,7 +15,9 @@ from traps.sources import (
     slot_weighted_mean,
 )
 
-TEXTS = Section("Texts", "sentence-transformers 6.2.0, and code of model cards.")
+TEXTS = Section(
+    "Texts", "Poolings of sentence embeddings: sentence-transformers 6.2.0, late interaction, and code of model cards."
+)
 
 
 @TEXTS.wrong(
@@ -25,7 +27,7 @@ TEXTS = Section("Texts", "sentence-transformers 6.2.0, and code of model cards."
     place="five of nine public classes `LatentAttentionPooling`",
 )
 def _(attnpool):
-    """Queries and keys are exchanged: the latents are the queries. In the original NV-Embed the tokens are."""
+    """Queries and keys are exchanged: the latents are the queries. In the original NV-Embed the tokens are queries."""
     x, latents = 2 * np.sin(np.arange(12)).reshape(3, 4), np.sin(19 + np.arange(8)).reshape(2, 4)
     query_kernel, key_kernel, value_kernel = [np.sin(k + np.arange(16)).reshape(4, 1, 4) / 2 for k in (2, 3, 4)]
     out_kernel, mlp_out_kernel = (
@@ -42,8 +44,8 @@ def _(attnpool):
 
 @TEXTS.wrong("P-5", was="9", now="1", place="`last_token_pool` on the cards of E5-mistral and GTE-Qwen")
 def _(attnpool):
-    """The side of the padding is decided for the whole batch. Because of one fully masked row, the other row's "last
-    token" is padding.
+    """The side of the padding is decided once for the whole batch. Because of one fully masked row, the "last token" of
+    the other row is padding.
     """
     x, mask = np.array([[[9.0], [1.0]], [[9.0], [9.0]]]), np.array([[False, True], [False, False]])
     return (
@@ -54,7 +56,7 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9a", was="-inf", now="0", place="sentence-transformers `Pooling`, max")
 def _(attnpool):
-    """The maximum of an empty row is minus infinity."""
+    """The maximum of a fully masked row is -inf."""
     x, mask = np.array([[1.0]]), np.array([False])
     return (
         lambda: max_of_sentence_transformers(x, mask),
@@ -74,7 +76,7 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9c", was="nan", now="1", place="sentence-transformers `Pooling`, the means")
 def _(attnpool):
-    """Padding is multiplied by 0, and 0 times NaN is NaN."""
+    """Padding is multiplied by a weight of 0, and 0 times NaN is NaN."""
     x, mask = np.array([[1.0], [np.nan]]), np.array([True, False])
     return (
         lambda: mean_of_sentence_transformers(x, mask),
@@ -84,8 +86,8 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9d", was="1.750000", now="1.666667", place="sentence-transformers `Pooling`, weightedmean")
 def _(attnpool):
-    """Weights count all positions from the first real token on, so a masked token in between changes the weights of
-    those after it.
+    """The weight of a token is its position, counted from the first real token. A masked token in between is counted,
+    too, so it changes the weights of the tokens after it.
     """
     x, mask = np.array([[1.0], [9.0], [2.0]]), np.array([True, False, True])
     return (
@@ -94,10 +96,10 @@ def _(attnpool):
     )
 
 
-@TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="whoever writes `include_prompt=False` again")
+@TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="own versions of `include_prompt=False`")
 def _(attnpool):
-    """The prompt is left out before positions are counted. sentence-transformers counts positions first, which gives
-    1.6.
+    """Code that removes the prompt first and then counts positions, which are the weights, differs from
+    sentence-transformers. It counts positions before it removes the prompt, which gives 1.6.
     """
     x, mask = np.array([[7.0], [1.0], [2.0]]), np.ones(3, bool)
     positions = np.arange(3)
@@ -109,7 +111,9 @@ def _(attnpool):
 
 @TEXTS.wrong("P-10a", was="0", now="-0.600000", place="pylate `scores.py`")
 def _(attnpool):
-    """Similarities to padding are multiplied by 0 before the maximum, and 0 is above negative similarities."""
+    """Similarities to padding are multiplied by 0 before the maximum. The score 0 is greater than negative similarities
+    of real tokens.
+    """
     x, y, mask = np.array([[1.0, 0.0]]), np.array([[-0.6, 0.8], [9.0, 9.0]]), np.array([True, False])
     return (
         lambda: maxsim_of_pylate(x, y, mask),
@@ -120,7 +124,7 @@ def _(attnpool):
 @TEXTS.wrong("P-10b", was="0", now="-0.600000", place="ColBERT `segmented_maxsim.cpp:59`")
 def _(attnpool):
     """In the CPU's loop the maximum starts at 0, so it is never negative, even without padding. The GPU's code sets
-    padding to -9999.
+    similarities to padding to -9999.
     """
     x, y = np.array([[1.0, 0.0]]), np.array([[-0.6, 0.8]])
     return (
@@ -131,7 +135,7 @@ def _(attnpool):
 
 @TEXTS.wrong("P-19", was="-inf", now="0", place="sentence-transformers `WeightedLayerPooling`, line 42")
 def _(attnpool):
-    """Weights that sum to 0 are divided by 0."""
+    """Weights that sum to 0 are divided by their sum."""
     layers, weights = np.array([[1.0], [3.0]]), np.array([1.0, -1.0])
     return (
         lambda: layers_by_weights(layers, weights),

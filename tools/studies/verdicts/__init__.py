@@ -1,6 +1,7 @@
-"""The table of implementations that ``docs/verdicts.md`` shows, one file per library; ``table.py`` says what an entry is.
+"""Table of the implementations on ``docs/verdicts.md``, one file per library; ``table.py`` says what an entry is.
 
-``tools/studies/make_verdicts.py`` judges them all and writes the page. Each entry is an example of how to judge such a library.
+``tools/studies/make_verdicts.py`` judges all of them and writes the page. Each entry is an example of how to judge a
+library.
 """
 
 from verdicts import (
@@ -24,17 +25,17 @@ ENTRIES = (
     *of_sentence_transformers.ENTRIES,
     *formulas.ENTRIES,
 )
-"""In the order of the page."""
+"""Entries, in the order of the page."""
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
 def candidate_of(name, dtype="float32"):
-    """The function of an entry, for code that is pasted from the page."""
+    """Returns the function of an entry, for code that is pasted from the page."""
     return BY_NAME[name].make(dtype).target
 
 
 def parameters_of(name, dtype="float32"):
-    """The parameters that an entry's module holds itself, by the names of the row."""
+    """Returns the parameters that an entry's module holds itself, by the names of the row."""
     candidate = BY_NAME[name].make(dtype)
     return {} if candidate.parameters is None else candidate.parameters(candidate.target)

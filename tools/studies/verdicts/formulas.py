@@ -1,4 +1,4 @@
-"""Two formulas that everybody writes by hand, in NumPy and in PyTorch."""
+"""Two formulas that many people write by hand, in NumPy and in PyTorch."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from verdicts.table import Entry
 
 
 def masked_array(dtype):
-    """`numpy.ma`: operations on a masked array leave masked elements out; a mean of nothing is masked itself.
-    It is judged with `filled(0)`, which says what a masked mean becomes, and rounded to the tokens' dtype, for it is float64.
+    """Operations of `numpy.ma` on a masked array ignore masked elements, and the mean of no elements is itself masked.
+    Here `filled(0)` replaces a masked mean by 0, and the float64 result is rounded to the tokens' dtype.
     """
     del dtype
 
@@ -20,8 +20,8 @@ def masked_array(dtype):
 
 
 def model_card(dtype):
-    """The mean pooling of many model cards: tokens times the mask, summed, over the sum of the mask, no less than 1e-9.
-    The attention mask is an integer array of 0 and 1, as tokenizers give it.
+    """Mean pooling as on many model cards: the sum of tokens times the mask, divided by the sum of the mask or by 1e-9
+    if that is greater. The attention mask is an integer array of 0 and 1, as tokenizers return it.
     """
     del dtype
     import torch
@@ -39,7 +39,7 @@ ENTRIES = (
         "mean_pooling",
         masked_array,
         ("numpy",),
-        "Look for NaN yourself, which it takes for masked. Round the result to the dtype that you need: it is float64.",
+        "Check the tokens for NaN yourself, because `numpy.ma` treats NaN as masked. Round the float64 result to your dtype.",
         long=True,
     ),
     Entry(

@@ -48,22 +48,22 @@ GROUPS = {
         "one program",
     ),
 }
-"""The guarantees in groups, as the page counts them."""
+"""Guarantees in the groups in which the page counts them."""
 
 VALUES = (promises.ANSWER, promises.SHAPE, promises.DTYPE, promises.VALUES, promises.MASKED)
 
 
 @dataclass
 class Verdict:
-    """What came of an entry.
+    """Result of judging an entry.
 
     Attributes:
-      entry: its name.
+      entry: the entry's name.
       reports: for each dtype the row's report.
-      elsewhere: its results for fully masked rows, where these follow another definition.
-      own: the names of the parameters that it holds itself.
-      versions: of its packages.
-      seconds: how long it took.
+      elsewhere: the failure for fully masked rows, if the entry defines these differently.
+      own: the names of the parameters that the implementation holds itself.
+      versions: the versions of its packages.
+      seconds: the duration of the judging.
     """
 
     entry: str
@@ -75,7 +75,7 @@ class Verdict:
 
 
 def judged(entry):
-    """The :class:`Verdict` of an entry: its first dtype in full, the others without gradients, laws and other shapes."""
+    """Returns the :class:`Verdict` of an entry; gradients and invariances are judged only in the first dtype."""
     began, reports, elsewhere = time.perf_counter(), {}, None
     for dtype in entry.dtypes:
         candidate = replace(entry.make(dtype), some_real=bool(entry.nothing_real))
@@ -105,13 +105,13 @@ def _row(candidate, entry, dtype, **scope):
 
 
 def own_failures(verdict, promise):
-    """The failures of a promise that no other promise explains, one for each dtype."""
+    """Returns the failures of a promise that no other promise explains, one for each dtype."""
     kept = (report.promises[promise] for report in verdict.reports.values())
     return [failure for each in kept if each.status == BROKEN and not each.follows_from for failure in each.failures]
 
 
 def state(entry, verdict, promise):
-    """What became of a promise: kept, broken, differs (another definition), follows from another, or not asked."""
+    """Returns the state of a promise: kept, broken, differs (another definition), follows from another, or not asked."""
     statuses = [report.promises[promise].status for report in verdict.reports.values()]
     if promise == promises.EMPTY and entry.nothing_real:
         return DIFFERS
@@ -123,18 +123,18 @@ def state(entry, verdict, promise):
 
 
 def states(entry, verdict):
-    """What became of every promise, in the order of the contract's table."""
+    """Returns the state of every promise, in the order of the contract's table."""
     return {promise.name: state(entry, verdict, promise.name) for promise in promises.PROMISES}
 
 
 def needless(entry, verdict):
-    """The differences that the entry names and that do not show."""
+    """Returns the differences that the entry names and that the judging did not find."""
     found = [promise for promise in entry.differs if not own_failures(verdict, promise)]
     return found + ([promises.EMPTY] if entry.nothing_real and verdict.elsewhere is None else [])
 
 
 def right_dtypes(verdict):
-    """(dtypes in which every value is right, dtypes that were judged)."""
+    """Returns (dtypes in which all values are right, dtypes that were judged)."""
     judged_in = {dtype: report for dtype, report in verdict.reports.items() if report.cases}
     right = [d for d, report in judged_in.items() if all(report.promises[p].status != BROKEN for p in VALUES)]
     return right, list(judged_in)

@@ -1,4 +1,4 @@
-"""Flax' attention, Linen's and NNX', under ``jax.jit`` as it is used."""
+"""Attention of Flax, Linen's and NNX's, under ``jax.jit``."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.parameters import PARTS, heads
@@ -6,7 +6,7 @@ from verdicts.table import Entry
 
 
 def _with_a_head(attention):
-    """From a function of [..., n, H, d] to one without the axis of heads."""
+    """Returns the Candidate for a function of [..., n, H, d], with one head and without its axis."""
     import jax
 
     def attend(query, key, value, mask=None, *, bias=None):
@@ -18,7 +18,7 @@ def _with_a_head(attention):
 
 
 def linen_function(dtype):
-    """A mask, False where weights are masked out; `bias`; any batch axes. Heads are an axis, which has size 1 here."""
+    """A mask that is False where weights are masked out; `bias`; any batch axes. The axis of heads has size 1 here."""
     del dtype
     from flax import linen
 
@@ -26,8 +26,8 @@ def linen_function(dtype):
 
 
 def nnx_function(dtype):
-    """A mask, False where weights are masked out; `bias`; any batch axes, or none. Heads are an axis, which has size 1
-    here. Values are as wide as keys, as `jax.nn.dot_product_attention`, to which it hands over, wants them.
+    """A mask that is False where weights are masked out; `bias`; any batch axes, or none. The axis of heads has size 1
+    here. Values are as wide as keys, because the function calls `jax.nn.dot_product_attention`, which needs that.
     """
     del dtype
     from dataclasses import replace
@@ -38,7 +38,7 @@ def nnx_function(dtype):
 
 
 def linen_multihead(dtype):
-    """A mask [..., 1 or heads, n, m], False where weights are masked out; any batch axes."""
+    """A mask [..., 1 or heads, n, m] that is False where weights are masked out; any batch axes."""
     import jax
     from flax import linen
 
@@ -54,7 +54,7 @@ def linen_multihead(dtype):
 
 
 def nnx_multihead(dtype):
-    """A mask [..., 1 or heads, n, m], False where weights are masked out; any batch axes."""
+    """A mask [..., 1 or heads, n, m] that is False where weights are masked out; any batch axes."""
     import jax
     import jax.numpy as jnp
     from flax import nnx
@@ -73,11 +73,11 @@ def nnx_multihead(dtype):
 
 
 ADVICE = (
-    "Zero the padding before the call, `jnp.where(real[..., None], key, 0)` and the same for values; zero the result of "
-    "queries that see nothing after it."
+    "Set padding of keys and values to 0 before the call, `jnp.where(real[..., None], key, 0)`. After the call, set the "
+    "results of queries that see no key to 0."
 )
 DTYPES = ("float32", "bfloat16")
-NOTHING = "its documentation does not say what a query gets that may look nowhere"
+NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = tuple(
     Entry(name, row, make, ("flax", "jax"), ADVICE, DTYPES, nothing_real=NOTHING)
     for name, row, make in (

@@ -1,4 +1,4 @@
-"""JAX's attention and softmax, and Equinox' attention, under ``jax.jit`` as they are used."""
+"""Attention and softmax of JAX, and attention of Equinox, under ``jax.jit``."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.parameters import as_linear, heads
@@ -6,8 +6,8 @@ from verdicts.table import Entry
 
 
 def dot_product(dtype):
-    """A boolean mask, True where an element takes part; `bias`; `scale`. Heads are an axis of their own, which has size 1
-    here, and values are as wide as keys.
+    """A boolean mask that is True where a query attends to a key; `bias`; `scale`. The axis of heads has size 1 here,
+    and values are as wide as keys.
     """
     del dtype
     import jax
@@ -21,7 +21,7 @@ def dot_product(dtype):
 
 
 def softmax(dtype):
-    """`where`, True where an element is included; masked elements are documented to be 0. Any axis."""
+    """`where`, True for elements that are included. The documentation says that the others are 0. Any axis."""
     del dtype
     import jax
 
@@ -32,8 +32,8 @@ def softmax(dtype):
 
 
 def equinox_multihead(dtype):
-    """A boolean mask [n, m] or one for each head, False where a position is ignored; one example, so `jax.vmap` for
-    several.
+    """A boolean mask [n, m], or one for each head, that is False where a key is ignored; one example, so a batch needs
+    `jax.vmap`.
     """
     import equinox
     import jax
@@ -58,15 +58,18 @@ def equinox_multihead(dtype):
     return Candidate(jax.jit(attend), arrays="jax", batched=True, parameters=lambda _: own)
 
 
-SELECT = "Zero the padding before the call, `jnp.where(real[..., None], key, 0)` and the same for values"
-NOTHING = "its documentation does not say what a query gets that may look nowhere"
+SELECT = (
+    "Set padding of keys and values to 0 before the call, `jnp.where(real[..., None], key, 0)`. After the call, set the "
+    "results of queries that see no key to 0."
+)
+NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = (
     Entry(
         "jax.nn.dot_product_attention",
         "dot_product_attention",
         dot_product,
         ("jax",),
-        SELECT + "; zero the result of queries that see nothing after it. In float64 its softmax is float32's.",
+        SELECT + " For float64 inputs its softmax is computed in float32.",
         nothing_real=NOTHING,
     ),
     Entry(
@@ -74,16 +77,16 @@ ENTRIES = (
         "masked_softmax",
         softmax,
         ("jax",),
-        "Nothing, unless a whole row of scores may be -inf: mask it instead.",
+        "Nothing, unless all scores of a row may be -inf. Then mask such rows.",
         dtypes=("float32", "bfloat16"),
-        differs={"extreme scores": "where every included score is -inf there is no softmax, and NaN says so"},
+        differs={"extreme scores": "if every included score is -inf, the softmax is not defined, and JAX returns NaN"},
     ),
     Entry(
         "equinox.nn.MultiheadAttention",
         "multi_head_attention",
         equinox_multihead,
         ("equinox", "jax"),
-        SELECT + "; zero the result of queries that see nothing after it.",
+        SELECT,
         ("float32", "bfloat16"),
         nothing_real=NOTHING,
     ),

@@ -1,4 +1,4 @@
-"""Keras' attention layers and its masked mean, with PyTorch beneath unless KERAS_BACKEND says otherwise."""
+"""Attention layers and masked mean of Keras, with PyTorch as the backend unless ``KERAS_BACKEND`` names another."""
 
 import os
 
@@ -17,8 +17,8 @@ def _keras():
 
 
 def attention(dtype):
-    """A query and a value, which is the key as well, unscaled products, and a boolean mask of each: values at masked
-    positions do not contribute, and the output is 0 at masked queries.
+    """A query, and a value that is also the key; scores are products without a scale. Each of the two has a boolean
+    mask: values at masked positions do not contribute, and the output is 0 at masked queries.
     """
     layer = _keras().layers.Attention(dtype=dtype)
 
@@ -30,8 +30,8 @@ def attention(dtype):
 
 
 def additive_attention(dtype):
-    """Query, value and key, the layer's `scale` as the output kernel, and a mask over the pairs [B, n, m], which
-    `_apply_scores` documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
+    """Query, value and key, the layer's `scale` as `out_kernel`, and a mask over pairs [B, n, m], which `_apply_scores`
+    documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
     """
     scale = eighths(np.random.default_rng(0), 4)
     layer = _keras().layers.AdditiveAttention(dtype=dtype)
@@ -48,7 +48,7 @@ def additive_attention(dtype):
 
 
 def multi_head_attention(dtype):
-    """A boolean `attention_mask` [B, n, m], 1 where a query may look; `return_attention_scores`."""
+    """A boolean `attention_mask` [B, n, m], True where a query may attend to a key; `return_attention_scores`."""
     own = heads(dtype)
     layer = _keras().layers.MultiHeadAttention(2, 2, output_shape=4, dtype=dtype)
     layer.build((1, 1, 4), (1, 1, 4), (1, 1, 4))
@@ -61,7 +61,7 @@ def multi_head_attention(dtype):
 
 
 def average(dtype):
-    """A mask [B, L] of the steps; masked steps are left out of the average."""
+    """A mask [B, L] of the steps (tokens). The average does not include masked steps."""
     layer = _keras().layers.GlobalAveragePooling1D(dtype=dtype)
 
     def pool(x, mask=None):
@@ -70,15 +70,15 @@ def average(dtype):
     return Candidate(pool, arrays="keras", batched=True)
 
 
-SELECT = "Zero the padding of keys and values before the call, `keras.ops.where(mask[..., None], x, 0)`"
-AT_LEAST_ONE = "its documentation wants at least one True in each row of the mask"
+SELECT = "Set padding of keys and values to 0 before the call, `keras.ops.where(mask[..., None], x, 0)`"
+AT_LEAST_ONE = "its documentation requires at least one True in each row of the mask"
 ENTRIES = (
     Entry(
         "keras.layers.Attention",
         "mask_attention",
         attention,
         ("keras", "torch"),
-        SELECT + ", and keep scores far above -1e9.",
+        SELECT + ". Scores near or below -1e9 give wrong results.",
         nothing_real=AT_LEAST_ONE,
     ),
     Entry(
@@ -94,17 +94,20 @@ ENTRIES = (
         "multi_head_attention",
         multi_head_attention,
         ("keras", "torch"),
-        SELECT + "; zero the result of queries that see nothing after it, which is 0 with the scores alone.",
-        nothing_real="its documentation does not say what a query gets that may look nowhere",
-        differs={"return_weights": "with the scores it computes by another program; results agree to rounding"},
+        SELECT
+        + ". After the call, set the results of queries that see no key to 0, which they are only with the scores.",
+        nothing_real="its documentation does not say what the result of a query without a visible key is",
+        differs={
+            "return_weights": "with `return_attention_scores` another program computes the result, which is equal up to rounding"
+        },
     ),
     Entry(
         "keras.layers.GlobalAveragePooling1D",
         "mean_pooling",
         average,
         ("keras", "torch"),
-        "Replace the NaN of examples without a token, before the loss sees them.",
-        nothing_real="its documentation does not say what the average of no step is",
+        "Replace the NaN of examples without a token before you compute the loss.",
+        nothing_real="its documentation does not say what the average of no steps is",
         long=True,
     ),
 )

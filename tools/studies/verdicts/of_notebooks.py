@@ -1,6 +1,6 @@
-"""The functions of the five notebooks that attnpool began with, in the NumPy of ``tools/generate/notebooks.py``.
+"""Functions of the five notebooks that attnpool began with, in NumPy as in ``tools/generate/notebooks.py``.
 
-They come from no library: what is asked of them is what their row promises, through the arguments that they have.
+They have no documentation, so each is judged by all promises of its row, with the arguments that it has.
 """
 
 import notebooks
@@ -11,7 +11,7 @@ from verdicts.table import Entry
 
 
 def cross_pooling(dtype):
-    """Pools two sequences by each other, with two masks of 0 and 1 by which the tokens are multiplied."""
+    """Pools two sequences by their products, with two masks of 0 and 1. It multiplies the tokens by the masks."""
     del dtype
 
     def pool(x, y, x_mask, y_mask):
@@ -21,7 +21,7 @@ def cross_pooling(dtype):
 
 
 def fixed_pooling(dtype):
-    """Pools with the caller's weights, one row of them for each example, or with random ones; it has no mask."""
+    """Pools with the caller's weights, one row for each example, or with random weights. It has no mask."""
     del dtype
 
     def pool(x, weights=None):
@@ -32,7 +32,7 @@ def fixed_pooling(dtype):
 
 
 def learned_pooling(dtype):
-    """Pools with one query, with an optional mask of 0 and 1. It takes no parameters: it draws them."""
+    """Pools with one query and an optional mask of 0 and 1. It takes no parameters, but draws them at random."""
     del dtype
 
     def pool(x, input_mask=None):
@@ -42,7 +42,7 @@ def learned_pooling(dtype):
 
 
 def location_class(dtype):
-    """Weights of slots from query and state, the weighted sum of the values, and an output map; it has no mask."""
+    """Computes weights of positions from query and state, the weighted sum of the values, and an output map. No mask."""
     del dtype
 
     def attend(query, state, value, kernel, bias, out_kernel, out_bias, *, return_weights=False):
@@ -53,7 +53,7 @@ def location_class(dtype):
 
 
 def masked_softmax(dtype):
-    """A softmax over the last axis, where it is no longer than the lengths say: one length for each example, or none."""
+    """Computes a softmax over the positions below the lengths on the last axis: one length for each example, or none."""
     del dtype
 
     def softmax(scores, lengths=None):
@@ -63,8 +63,8 @@ def masked_softmax(dtype):
 
 
 def code_wise_attention(dtype):
-    """Pools the context by how well each token meets its best query token; it has no mask. The axis of size 1 that
-    it keeps is taken off.
+    """Pools the context by the best score of each token with a query token. It has no mask. Its result's axis of size 1
+    is removed.
     """
     del dtype
 
@@ -77,7 +77,7 @@ def code_wise_attention(dtype):
 
 
 def mask_attention(dtype):
-    """Each context token's soft choice among the query's tokens; what scores exactly 0 is taken for padding."""
+    """Computes for each context token an average of the query's tokens. It treats scores of exactly 0 as padding."""
     del dtype
 
     def attend(query, context):
@@ -87,7 +87,7 @@ def mask_attention(dtype):
 
 
 FLOATS = ("float32", "float64")
-OURS = "Use `attnpool_ref.{0}` or `attnpool_flax.{0}`; [bugs.md](bugs.md) has each mistake by itself."
+OURS = "Use `attnpool_ref.{0}` or `attnpool_flax.{0}`. [bugs.md](bugs.md) explains each mistake."
 
 ENTRIES = tuple(
     Entry(f"notebook {number}: {what}", row, make, ("numpy",), OURS.format(row), FLOATS)

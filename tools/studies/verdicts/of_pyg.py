@@ -1,4 +1,4 @@
-"""PyTorch Geometric's aggregations: tokens of all examples in one array, and the number of the example of each."""
+"""Aggregations of PyTorch Geometric: tokens of all examples in one array, with the example's number for each token."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def _aggregated(aggregation, **how):
 
 
 def mean(dtype):
-    """The average of each set of elements; `dim_size` for sets without elements at the end."""
+    """Averages each set of elements. `dim_size` is the number of sets, so that empty sets at the end are included."""
     del dtype
     from torch_geometric.nn import aggr
 
@@ -23,7 +23,7 @@ def mean(dtype):
 
 
 def maximum(dtype):
-    """The largest of each set of elements, feature by feature."""
+    """Takes the maximum of each set of elements, feature by feature."""
     del dtype
     from torch_geometric.nn import aggr
 
@@ -31,8 +31,8 @@ def maximum(dtype):
 
 
 def softmax(dtype):
-    """A softmax over each set of elements, feature by feature, with an inverse temperature: for one feature this is
-    attention with the temperature as the query.
+    """Computes a softmax over each set of elements, feature by feature, with an inverse temperature. For one feature
+    this is attention with the inverse temperature as the query.
     """
     from torch_geometric.nn import aggr
 
@@ -41,7 +41,9 @@ def softmax(dtype):
 
 
 def attentional(dtype):
-    """A softmax over each set of elements of a score that `gate_nn` gives: a linear map, which is the query."""
+    """Computes a softmax over each set of elements of the scores of `gate_nn`, here a linear map with the query as
+    weight.
+    """
     import torch
     from torch_geometric.nn import aggr
 

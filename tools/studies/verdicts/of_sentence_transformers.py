@@ -1,4 +1,4 @@
-"""The pooling of sentence-transformers, in the modes that have a row: `weightedmean` weighs tokens by their position."""
+"""Pooling of sentence-transformers, in the modes that have a row; `weightedmean` has none."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.table import Entry
@@ -17,34 +17,34 @@ def _pooled(mode):
 
 
 def mean(dtype):
-    """The mean of the token embeddings whose `attention_mask` is 1; all of them without a mask."""
+    """Averages the token embeddings whose `attention_mask` is 1, or all of them without a mask."""
     del dtype
     return _pooled("mean")
 
 
 def maximum(dtype):
-    """The maximum of the token embeddings whose `attention_mask` is 1, feature by feature."""
+    """Takes the maximum of the token embeddings whose `attention_mask` is 1, feature by feature."""
     del dtype
     return _pooled("max")
 
 
 def first(dtype):
-    """The embedding of the first token whose `attention_mask` is 1."""
+    """Takes the embedding of the first token whose `attention_mask` is 1."""
     del dtype
     return _pooled("cls")
 
 
 def last(dtype):
-    """The embedding of the last token whose `attention_mask` is 1."""
+    """Takes the embedding of the last token whose `attention_mask` is 1."""
     del dtype
     return _pooled("lasttoken")
 
 
 SELECT = (
-    "Zero the padding before the call, `torch.where(attention_mask[..., None] > 0, x, 0)`, if it may hold NaN or inf"
+    "If padding may hold NaN or inf, set it to 0 before the call: `torch.where(attention_mask[..., None] > 0, x, 0)`"
 )
-SKIP = "Leave out texts without a token, or replace their vectors"
-NOTHING = "its documentation does not say what a text without a token gets"
+SKIP = "Do not pool texts without tokens, or replace their vectors"
+NOTHING = "its documentation does not say what the vector of a text without tokens is"
 ENTRIES = tuple(
     Entry(f"Pooling({mode!r}) (sentence-transformers)", row, make, ("sentence-transformers", "torch"), advice, **rest)
     for mode, row, make, advice, rest in (

@@ -1,4 +1,4 @@
-"""PyTorch's attention, and its masked reductions."""
+"""Attention and masked mean of PyTorch."""
 
 import numpy as np
 
@@ -20,13 +20,13 @@ def _multihead(dtype):
 
 
 def _hidden(mask):
-    """What `attn_mask` wants: True where a query may not look, [B * heads, n, m]."""
+    """Returns a mask for `attn_mask`, [B * heads, n, m]: True where a query must not attend to a key."""
     return None if mask is None else ~(mask if mask.ndim == 4 else mask[:, None].repeat(1, 2, 1, 1)).flatten(0, 1)
 
 
 def multihead_with_weights(dtype):
-    """`attn_mask`, True where a position is not allowed to attend, for each head or for all; `need_weights=True` with
-    `average_attn_weights=False` for the weights of each head.
+    """`attn_mask`, True where a query must not attend to a key, for each head or for all heads; `need_weights=True` with
+    `average_attn_weights=False`, which returns the weights of each head.
     """
     layer, own = _multihead(dtype)
 
@@ -38,7 +38,9 @@ def multihead_with_weights(dtype):
 
 
 def multihead_without_weights(dtype):
-    """`attn_mask` as above; `need_weights=False`, which its documentation recommends for speed."""
+    """`attn_mask`, True where a query must not attend to a key; `need_weights=False`, which the documentation recommends
+    for speed.
+    """
     layer, own = _multihead(dtype)
 
     def attend(query, key, value, mask=None):
@@ -48,7 +50,7 @@ def multihead_without_weights(dtype):
 
 
 def scaled_dot_product(dtype):
-    """A boolean `attn_mask`, True where an element takes part, that broadcasts to the scores; `scale`; any batch axes."""
+    """A boolean `attn_mask` that broadcasts to scores, True where a query attends to a key; `scale`; any batch axes."""
     del dtype
     import torch
 
@@ -59,8 +61,8 @@ def scaled_dot_product(dtype):
 
 
 def masked_mean(dtype):
-    """`torch.masked.mean`, a prototype: True where an element takes part; its value where nothing does is documented
-    to be undefined.
+    """A mask, True for elements that count. `torch.masked.mean` is a prototype. Its documentation calls the mean of no
+    elements undefined.
     """
     del dtype
     import torch
@@ -71,15 +73,15 @@ def masked_mean(dtype):
     return Candidate(pool, arrays="torch")
 
 
-SELECT = "Zero the padding before the call, `torch.where(real[..., None], key, 0)` and the same for values and queries"
-NOTHING = "its documentation does not say what a query gets that may look nowhere"
+SELECT = "Set padding of keys, values and queries to 0 before the call, `torch.where(real[..., None], key, 0)`"
+NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = (
     Entry(
         "torch.nn.MultiheadAttention, need_weights=True",
         "multi_head_attention",
         multihead_with_weights,
         ("torch",),
-        SELECT + "; give a query that sees nothing one key to look at, and zero its result after the call.",
+        SELECT + ". Let each query that sees no key attend to one key, and set its result to 0 after the call.",
         nothing_real=NOTHING,
     ),
     Entry(
@@ -87,7 +89,7 @@ ENTRIES = (
         "multi_head_attention",
         multihead_without_weights,
         ("torch",),
-        SELECT + ", and look for NaN yourself: it may come out as 0. An empty batch needs a way round the call.",
+        SELECT + ". Check the inputs for NaN yourself, because NaN may become 0. Do not call it with an empty batch.",
     ),
     Entry(
         "F.scaled_dot_product_attention",
@@ -101,8 +103,8 @@ ENTRIES = (
         "mean_pooling",
         masked_mean,
         ("torch",),
-        "Nothing, where every example has a token; else replace its result there.",
-        nothing_real="its documentation calls the result undefined where every element is masked out",
+        "Nothing, if every example has a token. Replace the results of examples without tokens.",
+        nothing_real="its documentation calls the result undefined if every element is masked out",
         long=True,
     ),
 )

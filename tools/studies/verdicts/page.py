@@ -1,4 +1,4 @@
-"""The text of ``docs/verdicts.md``."""
+"""Text of ``docs/verdicts.md``."""
 
 import inspect
 import platform
@@ -14,30 +14,31 @@ INTRODUCTION = """
 
 # Verdicts on real implementations
 
-`attnpool check`, applied to attention and pooling as they are installed and used: which of attnpool's
-[guarantees](guarantees.md) each one gives, and the smallest input on which it does not. Most of these guarantees are
-attnpool's only. A library that does not give one is not at fault. Each section says what to do before or after the
-call, if the guarantee matters to you.
+Results of `attnpool check` for the attention and pooling functions of other libraries: which of attnpool's
+[guarantees](guarantees.md) each function gives, and the smallest input that breaks each other guarantee. Most of these
+guarantees are only attnpool's. A library that does not give one is not at fault. Each section says what to do before or
+after the call, if the guarantee matters to you.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
 {count} implementations, {minutes} minutes of judging, two at a time.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. What it does not offer is not checked. [judging.md](judging.md) says how to do the same with yours, and
-`tools/studies/verdicts/` has a description of each of these, one file per library.
+dtypes. Features that it does not offer are not checked. [judging.md](judging.md) says how to judge your own functions,
+and `tools/studies/verdicts/` has the calls of these implementations, one file per library.
 
-**How to read the counts.** *22/24* says that 22 of 24 guarantees hold. *+5* are five more that fail as a consequence of
-another one, and are not counted; *-* is not checked. *†* is defined differently: a query that may see no key, or an
-example without tokens, is 0 in attnpool, and a uniform average, NaN or undocumented elsewhere. That is no defect, and
-the rest is then judged without such rows. The last column counts the dtypes in which every value is right. Under "not
-checked", *smallest* is a call with the required arguments only, and *fullest* one with all.
+**How to read the counts.** *22/24* means that 22 of 24 guarantees hold. *+5* means that five more fail as a consequence
+of another broken guarantee; they are not counted. *-* means that nothing was checked. *†* means that the library defines
+a fully masked row differently: for a query that may see no key, or an example without tokens, attnpool returns 0, and
+the library returns a uniform average or NaN, or does not document the result. That is not a defect, and the other
+guarantees are then judged without such rows. The last column counts the dtypes in which all values are right. Under "Not
+checked", *smallest* is a call with only the required arguments, and *fullest* is a call with all arguments.
 """.strip()
 
 TABLE_HEAD = ("implementation", "guarantees", "dtypes")
 
 
 def page(pairs, date):
-    """The page.
+    """Returns the text of the page.
 
     Args:
       pairs: (entry, verdict) in the order of the page.
@@ -54,19 +55,20 @@ def page(pairs, date):
 
 
 CODE = """
-The smallest cases run in a checkout, with `PYTHONPATH=.:tools/studies:tools/generate` and the library installed. `candidate_of` returns the function
-that is printed above the case, `parameters_of` the parameters of a module, which the oracle needs as well.
+Each section has code that shows its broken guarantees. It runs in a checkout, with
+`PYTHONPATH=.:tools/studies:tools/generate` and the library installed. `candidate_of` returns the function that is
+printed above the case. `parameters_of` returns the parameters of a module, which the reference (`oracle`) needs, too.
 """.strip()
 
 
 def table(pairs):
-    """The table of all implementations."""
+    """Returns the table of all implementations."""
     lines = [f"| {' | '.join(TABLE_HEAD)} |", "| --- " * len(TABLE_HEAD) + "|"]
     return "\n".join([*lines, *(line(entry, verdict) for entry, verdict in pairs)])
 
 
 def line(entry, verdict):
-    """One line of the table."""
+    """Returns one line of the table."""
     states = judging.states(entry, verdict)
     right, judged_in = judging.right_dtypes(verdict)
     link = f"[{entry.name}](#{_anchor(entry.name)})"
@@ -74,7 +76,7 @@ def line(entry, verdict):
 
 
 def groups(entry, verdict):
-    """The counts of an implementation by group of guarantees."""
+    """Returns the counts of an implementation by group of guarantees."""
     states = judging.states(entry, verdict)
     cells = ((group, _cell([states[promise] for promise in names])) for group, names in GROUPS.items())
     return "By group: " + "; ".join(f"{group} {cell}" for group, cell in cells) + "."
@@ -89,12 +91,12 @@ def _cell(states, mark=True):
 
 
 def _anchor(name):
-    """The anchor that GitHub gives a heading."""
+    """Returns the anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-")
 
 
 def guarantees_by_group():
-    """The guarantees of each group, with links to their demonstrations."""
+    """Returns the guarantees of each group, with links to their demonstrations."""
     lines = ["The groups, with a demonstration of each guarantee:", ""]
     for group, names in GROUPS.items():
         lines.append(f"* **{group}**: {', '.join(f'[{name}](guarantees.md#{_anchor(name)})' for name in names)}")
@@ -102,17 +104,17 @@ def guarantees_by_group():
 
 
 def section(entry, verdict):
-    """The section of one implementation."""
+    """Returns the section of one implementation."""
     states = judging.states(entry, verdict)
     kept, broken = list(states.values()).count(KEPT), [name for name, state in states.items() if state == BROKE]
     versions = ", ".join(f"{package} {version}" for package, version in verdict.versions.items())
     follow = list(states.values()).count(FOLLOWS)
-    counts = f"gives {kept} of {kept + len(broken)} guarantees" + (
+    counts = f"It gives {kept} of {kept + len(broken)} guarantees" + (
         f", and {follow} more fail as a consequence" if follow else ""
     )
     parts = [
         f"### {entry.name}",
-        f"`{entry.row}`; {versions}; {counts}.",
+        f"Judged as `{entry.row}`, with {versions}. {counts}.",
         groups(entry, verdict),
         f"Offers: {entry.offers}",
     ]
@@ -148,7 +150,7 @@ def _differences(entry, verdict, states):
     lines = []
     if entry.nothing_real:
         found = verdict.elsewhere
-        gives = _short(found.message) if found else "it is 0 nevertheless"
+        gives = _short(found.message) if found else "the result is 0"
         lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here: {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
@@ -169,7 +171,7 @@ def _not_checked(verdict):
 
 
 def _code(entry, verdict, states):
-    """How it is called, and the smallest case of everything that it breaks or defines otherwise."""
+    """Returns the source of the call, and the smallest case of each guarantee that is broken or defined differently."""
     blocks = [f"How it is called:\n\n```python\n{inspect.getsource(entry.make).rstrip()}\n```"]
     shown = [(name, judging.own_failures(verdict, name)[0]) for name in states if states[name] == BROKE]
     shown += [(name, judging.own_failures(verdict, name)[0]) for name in entry.differs if states[name] == DIFFERS]
@@ -182,7 +184,7 @@ def _code(entry, verdict, states):
 
 
 def runnable(entry, verdict, failure):
-    """The code of a failure, with the candidate from the table of entries."""
+    """Returns the code of a failure, with the candidate from the table of entries."""
     found = f"({entry.name!r}, {failure.dtype!r})"
     made = [
         "from verdicts import candidate_of" + (", parameters_of" if verdict.own else ""),

@@ -8,7 +8,7 @@ PARTS = ("query", "key", "value", "out")
 
 
 def heads(dtype):
-    """Kernels [4, 2, 2], an output kernel [2, 2, 4] and biases, by the names of the row, in eighths: exact in any dtype."""
+    """Returns kernels [4, 2, 2], an output kernel [2, 2, 4] and biases, in multiples of 1/8: exact in any dtype."""
     rng = np.random.default_rng(0)
     shapes = {f"{part}_kernel": (2, 2, 4) if part == "out" else (4, 2, 2) for part in PARTS}
     shapes |= {f"{part}_bias": (4,) if part == "out" else (2, 2) for part in PARTS}
@@ -16,12 +16,12 @@ def heads(dtype):
 
 
 def eighths(rng, shape):
-    """Normal draws of size 1/2, rounded to eighths."""
+    """Returns normal numbers with standard deviation 1/2, rounded to multiples of 1/8."""
     return np.round(4 * rng.standard_normal(shape)) / 8
 
 
 def as_linear(own):
-    """The same as linear layers from 4 to 4 have them: {part: (weight [4, 4], bias [4])}, float64."""
+    """Returns the parameters as linear layers have them, {part: (weight [4, 4], bias [4])}, in float64."""
     wide = {name: value.astype(np.float64) for name, value in own.items()}
     kernels = {part: wide[f"{part}_kernel"].reshape(4, 4).T for part in PARTS}
     return {part: (kernel, wide[f"{part}_bias"].reshape(4)) for part, kernel in kernels.items()}

@@ -1,4 +1,4 @@
-"""What an entry of the table of implementations is."""
+"""Entries of the table of implementations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from attnpool_ref.conformance import Candidate
 
 @dataclass(frozen=True)
 class Entry:
-    """An implementation, and what may be asked of it.
+    """An implementation, and the scope of its judging.
 
     Attributes:
-      name: what its users call it.
+      name: its usual name.
       row: the row of attnpool's table that it computes.
-      make: from the name of a dtype to the candidate. Its docstring says what the documentation offers, and so what is
-        asked; it imports its library itself.
-      packages: the distributions whose versions matter.
-      advice: what somebody who uses it should do.
-      dtypes: those in which it is judged; the first in full.
-      nothing_real: why its answer where nothing is real is another definition, or not documented; "" where it is asked
-        to be 0.
-      differs: promises that it breaks because it defines something otherwise, each with the reason.
-      long: whether a million equal tokens are summed as well.
+      make: takes the name of a dtype and returns the Candidate. It imports the library itself. Its docstring says what
+        the library's documentation offers, and the page shows the docstring.
+      packages: the distributions whose versions the page shows.
+      advice: what a user of it should do.
+      dtypes: the dtypes in which it is judged; all checks run in the first.
+      nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result
+        must be 0.
+      differs: promises that it breaks because it is defined differently, each with the reason.
+      long: whether a sum of a million equal tokens is also judged.
     """
 
     name: str
@@ -36,5 +36,5 @@ class Entry:
 
     @property
     def offers(self):
-        """What its documentation offers."""
+        """The text of the page about the features that its documentation offers."""
         return " ".join((self.make.__doc__ or "").split())

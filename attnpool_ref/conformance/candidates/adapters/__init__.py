@@ -41,7 +41,7 @@ def family(name):
     """Returns the adapter of an array family, by name; imports its framework.
 
     Raises:
-      ValueError: there is no such family.
+      ValueError: no array family has this name.
       ModuleNotFoundError: its framework is not installed.
     """
     if name not in FAMILIES:
@@ -96,7 +96,7 @@ def find(target, attempt):
 
     Args:
       target: the implementation.
-      attempt: from an adapter to the implementation's first result on a small case; may raise anything.
+      attempt: a function from an adapter to the implementation's first result on a small case; may raise anything.
     """
     known = family_of(target)
     if known is not None:
@@ -107,7 +107,7 @@ def find(target, attempt):
         adapter = family(name)
         try:
             result = attempt(adapter)
-        except Exception:  # not a judgement: a function that needs other arrays may refuse these in any way
+        except Exception:  # not a failure: a function that needs other arrays may raise anything for these
             continue
         returned = family_of(result)
         if returned is not None:
@@ -118,7 +118,7 @@ def find(target, attempt):
 
 
 def _is_of_torch(target):
-    """Returns whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
+    """Returns whether a function's module uses PyTorch, and the function's body uses neither NumPy nor JAX."""
     while hasattr(target, "func"):  # a partial
         target = target.func
     function: Any = inspect.unwrap(getattr(target, "__func__", target))

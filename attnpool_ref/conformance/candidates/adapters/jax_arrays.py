@@ -1,4 +1,4 @@
-"""Functions of JAX arrays, and Flax modules."""
+"""Adapter of JAX arrays, for functions and Flax modules."""
 
 import contextlib
 import functools
@@ -10,19 +10,19 @@ from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArray
 
 
 class JaxArrays(NumpyArrays):
-    """Functions of JAX arrays, on the device that JAX finds."""
+    """Adapter of JAX arrays, on JAX's default device."""
 
     name = "jax"
 
     def device(self):
-        """Returns the name of the device that computes."""
+        """Returns the name of the device on which the implementation runs."""
         import jax
 
         first = jax.devices()[0]
         return f"{first.platform} ({first.device_kind})"
 
     def versions(self):
-        """Returns versions that matter for the numbers."""
+        """Returns the versions of the packages that affect numerical results."""
         import importlib.metadata as metadata
 
         found = {"numpy": np.__version__}
@@ -32,13 +32,13 @@ class JaxArrays(NumpyArrays):
         return found
 
     def reduced_products(self):
-        """Returns whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
+        """Returns whether products of narrow dtypes keep fewer bits than float32, as on GPUs and TPUs."""
         import jax
 
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         import jax
 
         return jax.devices()[0].platform == "cpu"
@@ -60,12 +60,12 @@ class JaxArrays(NumpyArrays):
         return np.asarray(value)
 
     def imports(self, dtype):
-        """Returns lines that pasted code needs before it makes an array."""
+        """Returns lines of code that a reproduction needs before it makes an array."""
         wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
         return ["import jax", "import jax.numpy as jnp", *wide]
 
     def code(self, name, dtype):
-        """Returns an expression of a JAX array."""
+        """Returns code that makes a JAX array of the NumPy array called ``name``."""
         del dtype
         return f"jnp.asarray({name})"
 
@@ -82,9 +82,9 @@ class JaxArrays(NumpyArrays):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Args:
-          function: takes one dict of arrays and returns a list; with equal shapes it compiles once.
-          arrays: what is differentiated.
-          fixed: the other arguments.
+          function: takes one dict of arrays and returns a list; for equal shapes it is compiled once.
+          arrays: the arguments to differentiate, by name.
+          fixed: the other arguments, by name.
           cotangents: one array for each output.
 
         Raises:
@@ -99,7 +99,7 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in gradients.items()}
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns products of the Hessian with a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        """Returns Hessian-vector products, by argument, of the sum of c (o + o² / 2) over outputs o, cotangents c."""
         found = _second(function, forward)(arrays, fixed, cotangents, directions)
         return {key: np.asarray(value) for key, value in found.items()}
 
@@ -129,7 +129,7 @@ def _quickly():
     if jax.__version_info__ < (
         0,
         11,
-    ):  # the older way to write loops compiles three times as fast; later versions lack it
+    ):  # the older emitter of loops compiles three times as fast; later versions lack it
         options["xla_cpu_use_fusion_emitters"] = False
     return options
 

@@ -1,4 +1,4 @@
-"""Keras layers and functions of ``keras.ops``, on whichever backend Keras runs."""
+"""Adapter for Keras layers and functions of ``keras.ops``, on Keras' current backend."""
 
 import importlib
 
@@ -8,7 +8,7 @@ from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArray
 
 
 class KerasArrays(NumpyArrays):
-    """The arrays of Keras' backend: PyTorch's, JAX's or TensorFlow's."""
+    """Adapter of the arrays of Keras' backend: PyTorch, JAX, TensorFlow or NumPy."""
 
     name = "keras"
 
@@ -31,23 +31,23 @@ class KerasArrays(NumpyArrays):
         self.second, self.refusal = self._arrays.second, self._arrays.refusal
 
     def device(self):
-        """Returns the name of the device that computes."""
+        """Returns the name of the device on which the backend runs."""
         return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
 
     def versions(self):
-        """Returns versions that matter for the numbers."""
+        """Returns the versions of the packages that affect numerical results."""
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
     def reduced_products(self):
-        """Returns what the backend's adapter returns."""
+        """Returns whether products of narrow dtypes keep fewer bits than float32 on the backend."""
         return self._arrays.reduced_products()
 
     def exact_weights(self):
-        """Returns what the backend's adapter returns."""
+        """Returns whether calls that must agree, such as with and without weights, must do so bit for bit."""
         return self._arrays.exact_weights()
 
     def context(self, dtype):
-        """Returns what the backend's adapter returns."""
+        """Returns the context in which the backend's arrays of this dtype work."""
         return self._arrays.context(dtype)
 
     def array(self, value, dtype):
@@ -59,11 +59,11 @@ class KerasArrays(NumpyArrays):
         return self._arrays.read(value)
 
     def imports(self, dtype):
-        """Returns lines that pasted code needs before it makes a tensor."""
+        """Returns lines of code that a reproduction needs before it makes a tensor."""
         return ["import keras", *self._arrays.imports(dtype)]
 
     def code(self, name, dtype):
-        """Returns what the backend's adapter returns."""
+        """Returns code that makes a tensor of the backend from the NumPy array called ``name``."""
         return self._arrays.code(name, dtype)
 
 
@@ -72,23 +72,23 @@ def _tensorflow():
 
 
 class TensorflowArrays(NumpyArrays):
-    """TensorFlow's eager tensors, which Keras may compute with."""
+    """Adapter of TensorFlow's eager tensors, for Keras on TensorFlow."""
 
     name = "tensorflow"
     promotes = False
 
     def device(self):
-        """Returns the name of the device that computes."""
+        """Returns the name of the device on which TensorFlow runs."""
         tf = _tensorflow()
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 
     def versions(self):
-        """Returns versions that matter for the numbers."""
+        """Returns the versions of the packages that affect numerical results."""
         tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):
@@ -101,12 +101,12 @@ class TensorflowArrays(NumpyArrays):
         return value.numpy() if hasattr(value, "numpy") else super().read(value)
 
     def imports(self, dtype):
-        """Returns lines that pasted code needs before it makes a tensor."""
+        """Returns lines of code that a reproduction needs before it makes a tensor."""
         del dtype
         return ["import tensorflow as tf"]
 
     def code(self, name, dtype):
-        """Returns an expression of a tensor."""
+        """Returns code that makes a tensor of the NumPy array called ``name``."""
         del dtype
         return f"tf.constant({name})"
 
@@ -114,7 +114,7 @@ class TensorflowArrays(NumpyArrays):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Raises:
-          Untraceable: TensorFlow gives no gradient at all.
+          Untraceable: TensorFlow returns no gradient for any argument.
         """
         tf = _tensorflow()
         with tf.GradientTape() as tape:

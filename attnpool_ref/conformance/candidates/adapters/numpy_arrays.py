@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Untraceable(Exception):
-    """The framework cannot differentiate the implementation at all."""
+    """Exception for an implementation that its framework cannot differentiate at all."""
 
 
 def bfloat16():
@@ -20,42 +20,42 @@ def bfloat16():
 
 
 def numpy_dtype(name):
-    """Returns the NumPy dtype of this name, or None."""
+    """Returns the NumPy dtype of this name; None for bfloat16 without ml_dtypes."""
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
 class NumpyArrays:
-    """Functions of NumPy arrays; there are no gradients."""
+    """Adapter of NumPy arrays, which have no gradients; base class of the other adapters."""
 
     name = "numpy"
     gradient = None
     second = None
-    """Products of the Hessian with a direction; None where nothing is differentiated twice."""
+    """Method that returns Hessian-vector products; None if second derivatives are not judged."""
 
     refusal = None
-    """Function that returns the error of forward mode around a program; None if forward mode is not judged."""
+    """Method that returns the error of forward mode around a compiled function; None if forward mode is not judged."""
 
     promotes = True
-    """Whether arrays of several dtypes may meet in an operation."""
+    """Whether one operation may have arrays of several dtypes."""
 
     def device(self):
-        """Returns the name of the device that computes."""
+        """Returns the name of the device on which the implementation runs."""
         return "cpu (NumPy)"
 
     def versions(self):
-        """Returns versions that matter for the numbers."""
+        """Returns the versions of the packages that affect numerical results."""
         return {"numpy": np.__version__}
 
     def reduced_products(self):
-        """Returns whether narrow products keep fewer bits than float32."""
+        """Returns whether products of narrow dtypes keep fewer bits than float32."""
         return False
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit."""
+        """Returns whether calls that must agree, such as with and without weights, must agree bit for bit."""
         return True
 
     def supports(self, dtype):
-        """Returns whether arrays of this dtype exist."""
+        """Returns whether the family has arrays of this dtype."""
         return numpy_dtype(dtype) is not None
 
     def context(self, dtype):
@@ -64,11 +64,11 @@ class NumpyArrays:
         return contextlib.nullcontext()
 
     def forget(self):
-        """Clears what was cached for other calls of the same implementation; no call runs meanwhile."""
+        """Clears caches such as compiled functions; it is called while no implementation runs."""
 
     def array(self, value, dtype):
         """Returns a float array of the family; booleans and integers keep their dtype."""
-        with np.errstate(over="ignore"):  # 1e30 is inf in float16, and that is what it should be
+        with np.errstate(over="ignore"):  # 1e30 becomes inf in float16, as it should
             return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
 
     def read(self, value):
@@ -82,11 +82,11 @@ class NumpyArrays:
         return [result]
 
     def imports(self, dtype):
-        """Returns lines that pasted code needs before it makes an array."""
+        """Returns lines of code that a reproduction needs before it makes an array."""
         del dtype
         return []
 
     def code(self, name, dtype):
-        """Returns an expression of the family's array from the NumPy array called ``name``."""
+        """Returns code that makes an array of the family from the NumPy array called ``name``."""
         del dtype
         return name

@@ -1,4 +1,4 @@
-"""Functions of PyTorch tensors, and ``torch.nn.Module``."""
+"""Adapter of PyTorch tensors, for functions and ``torch.nn.Module``."""
 
 import contextlib
 import importlib
@@ -9,7 +9,7 @@ from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArray
 
 
 class TorchArrays(NumpyArrays):
-    """PyTorch tensors on one device, the CPU unless another is named."""
+    """Adapter of PyTorch tensors on one device, by default the CPU."""
 
     name = "torch"
     promotes = False
@@ -18,29 +18,29 @@ class TorchArrays(NumpyArrays):
         self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
-        """Returns the name of the device that computes."""
+        """Returns the name of the device on which the implementation runs."""
         known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
     def versions(self):
-        """Returns versions that matter for the numbers."""
+        """Returns the versions of the packages that affect numerical results."""
         return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
-        """Returns whether narrow products keep fewer bits than float32."""
+        """Returns whether products of narrow dtypes keep fewer bits than float32."""
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
         return str(self._device) == "cpu"
 
     def context(self, dtype):
-        """Returns an empty context."""
+        """Returns an empty context, because PyTorch needs no setting for a dtype."""
         del dtype
         return contextlib.nullcontext()
 
     def array(self, value, dtype):
-        """Returns a tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
+        """Returns a tensor; bfloat16 is converted by its bits, because PyTorch cannot read NumPy's bfloat16 arrays."""
         value = np.array(super().array(value, dtype), order="C", copy=True)
         if value.dtype.name == "bfloat16":  # `== bfloat16()` may compare with None, which NumPy takes for float64
             return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
@@ -58,12 +58,12 @@ class TorchArrays(NumpyArrays):
         return value.numpy()
 
     def imports(self, dtype):
-        """Returns lines that pasted code needs before it makes a tensor."""
+        """Returns lines of code that a reproduction needs before it makes a tensor."""
         del dtype
         return ["import torch"]
 
     def code(self, name, dtype):
-        """Returns an expression of a tensor; NumPy has no bfloat16 that PyTorch reads."""
+        """Returns code that makes a tensor of the NumPy array called ``name``; bfloat16 is passed as a list."""
         if dtype != "bfloat16":
             return f"torch.from_numpy({name})"
         return f"torch.tensor({name}.tolist(), dtype=torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None)"
@@ -72,7 +72,7 @@ class TorchArrays(NumpyArrays):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Raises:
-          Untraceable: no result remembers what it was computed from.
+          Untraceable: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         found = self._torch.autograd.grad(
@@ -81,7 +81,7 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns the gradient of the gradient along a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        """Returns Hessian-vector products, by argument, of the sum of c (o + o² / 2) over outputs o, cotangents c."""
         if forward:
             raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
@@ -100,7 +100,7 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def _traced(self, function, arrays, fixed, cotangents):
-        """Returns the arrays as leaves, and pairs of outputs that depend on them and their cotangents."""
+        """Returns the arrays as leaf tensors, and (output, cotangent) for each output that depends on them."""
         leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
         outputs = function(leaves | fixed)
         traced = [
@@ -113,7 +113,7 @@ class TorchArrays(NumpyArrays):
         return leaves, traced
 
     def _by_argument(self, leaves, found):
-        """Returns gradients as NumPy arrays by argument; None becomes 0."""
+        """Returns gradients as NumPy arrays by argument; a gradient of None becomes 0."""
         return {
             key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
@@ -121,7 +121,10 @@ class TorchArrays(NumpyArrays):
 
 
 def _refuses(tensor):
-    """Returns whether a node that computed a tensor refuses differentiation; ``autograd.grad`` skips such nodes."""
+    """Returns whether a tensor's graph has a node that forbids differentiation.
+
+    ``autograd.grad`` skips such nodes silently.
+    """
     seen, waiting = set(), [tensor.grad_fn]
     while waiting:
         node = waiting.pop()
