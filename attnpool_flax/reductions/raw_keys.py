@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.reductions.dispatch import unify_varying
 
@@ -24,15 +26,43 @@ def zero_unseen(x, seen):
 
 @zero_unseen.defjvp
 def _zero_unseen_jvp(primals, tangents):
-    return zero_unseen(*primals), _unless_on_gpus(tangents[0], primals[1])
+    return zero_unseen(*primals), _by_platform(_zero_tangents, tangents[0], primals[1])
 
 
-def _unless_on_gpus(x, seen):
-    return lax.platform_dependent(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=_as_it_is)
+def _by_platform(on_gpus, x, seen):
+    return lax.platform_dependent(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=on_gpus)
 
 
 def _as_it_is(x, seen):
     return jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, (*seen.shape, 1)))
+
+
+def _zero_tangents(dx, seen):
+    dx = _as_it_is(dx, seen)
+    return _ZEROED.bind(dx, jnp.broadcast_to(seen[..., None], dx.shape))
+
+
+def _select(dx, seen):
+    return jnp.where(seen, dx, 0)
+
+
+def _mapped(arrays, axes):
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
+    dx, seen = (
+        jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
+        for array, axis in zip(arrays, axes, strict=True)
+    )
+    return _ZEROED.bind(dx, seen), 0
+
+
+_ZEROED = Primitive("attnpool_zero_unseen")
+"""Zeroes tangents, and passes cotangents as they are; both arguments have one shape."""
+_ZEROED.def_impl(jax.jit(_select))
+_ZEROED.def_abstract_eval(lambda dx, seen: dx)
+ad.defjvp(_ZEROED, lambda tangent, dx, seen: _ZEROED.bind(tangent, seen), None)
+ad.primitive_transposes[_ZEROED] = lambda cotangent, dx, seen: [cotangent, None]
+batching.primitive_batchers[_ZEROED] = _mapped
+mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -47,7 +77,7 @@ def of_seen(function, x, seen, *others):
       seen: bool [..., m].
       *others: arrays, or None.
     """
-    return function(_unless_on_gpus(x, seen), *others)
+    return function(_by_platform(_as_it_is, x, seen), *others)
 
 
 @functools.partial(of_seen.defjvp, symbolic_zeros=True)

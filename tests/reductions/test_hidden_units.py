@@ -106,6 +106,7 @@ def test_narrow_arguments(dtype, on_gpus):
     assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
 
 
+@pytest.mark.parametrize("derivative", [first, second, forward])
 @pytest.mark.parametrize(
     "name",
     [
@@ -113,14 +114,16 @@ def test_narrow_arguments(dtype, on_gpus):
         *(pytest.param(n, marks=pytest.mark.thorough) for n in ("tanh_sum_attention", "kernel_regression")),
     ],
 )
-def test_padding_never_matters(name, on_gpus):
+def test_padding_never_matters(name, derivative, on_gpus):
     query, key, value, *others = drawn(name)
     mask = jnp.arange(M) < 3
     function = functools.partial(getattr(attnpool_flax, name), mask=jnp.broadcast_to(mask, (2, N, M)))
     padded = [jnp.where(mask[:, None], own, jnp.nan) for own in (key, value)]
     clean = [jnp.where(mask[:, None], own, 0) for own in (key, value)]
-    found, expected = (on_gpus(functools.partial(first, function), query, *own, *others) for own in (padded, clean))
+    derived = functools.partial(derivative, function)
+    found, expected = (on_gpus(derived, query, *own, *others) for own in (padded, clean))
     chex.assert_trees_all_equal(found, expected)
+    assert_agree(found, jax.jit(derived)(query, *clean, *others))
     assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
 
 
@@ -170,3 +173,21 @@ def test_gradients_of_shared_parameters_under_shard_map(name):
     function = getattr(attnpool_flax, name)
     split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=own)
     assert_agree(jax.jit(functools.partial(first, split))(*arrays), first(function, *arrays))
+
+
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=["tokens", "mask", "both"])
+def test_gradients_of_padded_keys_under_vmap(axes, on_gpus):
+    query, key, value, *others = drawn("additive_attention")
+    tokens, mask = axes
+    keys, masks = (key, value) if tokens == 0 else (key[0], value[0]), jnp.arange(M)[None] < jnp.array([3, 1])[:, None]
+    masks = jnp.broadcast_to(masks[:, None], (2, N, M))
+
+    def attention(query, key, value, mask):
+        return attnpool_flax.additive_attention(query, key, value, *others, mask=mask)
+
+    def mapped(query, key, value):
+        own = masks if mask == 0 else masks[0]
+        return jax.vmap(attention, (0, tokens, tokens, mask))(query, key, value, own)
+
+    function = functools.partial(first, mapped)
+    assert_agree(on_gpus(function, query, *keys), jax.jit(function)(query, *keys))
