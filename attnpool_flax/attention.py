@@ -14,6 +14,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
 from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
+from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
@@ -153,7 +154,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("mask",), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
 def additive_attention(
     query,
     key,
@@ -177,19 +178,32 @@ def additive_attention(
     >>> additive_attention(query, key, value, one, one, jnp.ones(1), mask)
     Array([[3.]], dtype=float32)
     """
-    query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
+    arrays = query, key, query_kernel, key_kernel, out_kernel, bias
+    scores = _additive_of_seen(*arrays, mask, precision, implementation)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
 
 
+def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, mask, precision, implementation):
+    """Returns additive scores, arbitrary at keys that no query sees; the keys may be narrow."""
+
+    def scores(key, query, *parameters):
+        key = key.astype(query.dtype)
+        return additive(query, key, *parameters, precision=precision, implementation=implementation)
+
+    query = keep_real(query, seeing_queries(mask))
+    others = query, query_kernel, key_kernel, out_kernel, bias
+    return scores(key, *others) if mask is None else of_seen(scores, key, seen_keys(mask), *others)
+
+
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout to scores, and averages the values."""
+    """Applies softmax and dropout to scores, and averages the values, which may be narrow."""
+    value = (value if mask is None else zero_unseen(value, seen_keys(mask))).astype(scores.dtype)
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("mask",), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
 def tanh_sum_attention(
     query,
     key,
@@ -209,8 +223,7 @@ def tanh_sum_attention(
     >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
     Array([[3.]], dtype=float32)
     """
-    query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, *split(kernel, query), None, bias, precision, implementation)
+    scores = _additive_of_seen(query, key, *split(kernel, query), None, bias, mask, precision, implementation)
     return _attend(scores, value, mask, None, return_weights, precision)
 
 

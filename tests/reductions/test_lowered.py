@@ -47,8 +47,6 @@ MANY = "scores and values are products of cleaned tokens: of raw ones, NaN in th
 SCORED = "sums under given weights clean the tokens in float32"
 WIDE = {
     "dot_product_attention": CAST,
-    "additive_attention": CAST,
-    "tanh_sum_attention": CAST,
     "location_attention": CAST,
     "multi_head_attention": CAST,
     "kernel_regression": CAST,
@@ -167,7 +165,8 @@ def wide_copies(module, least):
                 total += sum(own == "cleaned" and is_wide for own, is_wide in zip(operands, wide, strict=True))
             elif one.name.removeprefix("stablehlo.") in MOVED and size(one.results[0]) >= least:
                 seen = max(operands, key=SEEN.index)
-                found = ["cleaned" if seen and one.name == "stablehlo.select" else seen] * len(one.results)
+                cleaned = one.name == "stablehlo.select" and str(one.results[0].type.element_type) == "f32"
+                found = ["cleaned" if seen and cleaned else seen] * len(one.results)
             known.update(zip(one.results, found, strict=True))
         raise AssertionError("a block without an end")
 

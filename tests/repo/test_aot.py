@@ -382,6 +382,12 @@ def shortfalls(name, changed, beside=None, **where):
         ("mean_pooling", {"error": "not in 60 s"}, {}, "does not compile: not in 60 s"),
         ("set2set_pooling", {"bytes": 1401}, {}, "moves 14.01 floors, goal 13"),
         ("mean_pooling", {"memory": 17e9}, {}, "needs 17 GB"),
+        (
+            "additive_attention",
+            {"bytes": 491},
+            {"device": devices.H200, "direction": "step"},
+            "moves 4.91 floors, goal 4.9",
+        ),
     ],
 )
 def test_what_misses_its_goal_is_said(name, changed, where, said):
