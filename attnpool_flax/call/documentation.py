@@ -11,8 +11,8 @@ NOTES = {
     "with an axis of tokens are the device's shard.",
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
     '(``jax.jvp``) under a ``jit`` of its own needs "einsum". The block size depends on the batch axes, which ``vmap`` '
-    'hides: give batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only and where the tokens are dense and '
-    'their weights a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request '
+    'hides: give batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only and where the weights are a softmax '
+    'under queries; packed tokens must be sorted, and need a TPU (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request '
     "only, in dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``.",

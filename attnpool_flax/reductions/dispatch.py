@@ -31,7 +31,7 @@ CUDNN = "cudnn"
 """The implementation by cuDNN's flash attention, on request only, of attention of many queries."""
 
 KERNELS = {
-    KERNEL: "averages dense tokens under the softmax of their products with queries",
+    KERNEL: "averages tokens under the softmax of their products with queries",
     CUDNN: "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
 }
 """Implementations that run only on request, and what each of them computes."""
