@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from attnpool_flax.reductions.pallas_products import LANES, SUBLANES, rounded_up
+from attnpool_flax.reductions.pallas_products import LANES, SUBLANES, ZERO, rounded_up
 from attnpool_flax.reductions.pallas_tpu import BLOCK
 from attnpool_flax.reductions.segment_sums import at
 
@@ -74,17 +74,17 @@ class Chunks(NamedTuple):
 
     def tokens(self):
         """Returns the spec of an array [N, d]."""
-        return pl.BlockSpec((self.size, self.width), lambda step, chunk, group: (chunk[step], 0))
+        return pl.BlockSpec((self.size, self.width), lambda step, chunk, group: (chunk[step], ZERO))
 
     def numbers(self, rows):
         """Returns the spec of an array [rows, N]."""
-        return pl.BlockSpec((rows, self.size), lambda step, chunk, group: (0, chunk[step]))
+        return pl.BlockSpec((rows, self.size), lambda step, chunk, group: (ZERO, chunk[step]))
 
     def vectors(self, shape):
         """Returns the spec of an array [groups or 1, rows, columns], all rows of a group; of all groups where it is 1."""
         if shape[0] == 1:
-            return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (0, 0, 0))
-        return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (group[step], 0, 0))
+            return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (ZERO, ZERO, ZERO))
+        return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (group[step], ZERO, ZERO))
 
     def to_rows(self, values):
         """Puts values [S, h, columns] of segments into the rows of their groups: [groups, rows, columns]."""
@@ -136,4 +136,4 @@ def steps_of(ids, chunks):
     number = most - least + 1
     chunk = jnp.repeat(lax.iota(jnp.int32, chunks.chunks), number, total_repeat_length=chunks.steps)
     index = lax.iota(jnp.int32, chunks.steps) - at(jnp.cumsum(number) - number, chunk)
-    return chunk, jnp.minimum(at(least, chunk) + index, chunks.groups - 1)
+    return chunk, jnp.clip(at(least, chunk) + index, 0, chunks.groups - 1)

@@ -6,10 +6,14 @@ bfloat16 tokens meet float32 factors as two narrow rows (:mod:`attnpool_flax.red
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 LANES, SUBLANES = 128, 8
 """Width and height of a float32 register."""
+
+ZERO = np.int32(0)
+"""The index of a block: with ``jax_enable_x64`` a plain 0 is int64, which no kernel for a TPU takes."""
 
 
 def rounded_up(size, unit):
@@ -19,7 +23,7 @@ def rounded_up(size, unit):
 
 def zeroed(x, keep):
     """Returns the tokens [tokens, d], 0 where ``keep`` [1, tokens] is False."""
-    real = jnp.where(keep, 1.0, 0.0)
+    real = keep.astype(jnp.float32)
     column = jnp.transpose(jnp.broadcast_to(real, (SUBLANES, x.shape[0])))[:, :1]
     return jnp.where(column != 0, x.astype(jnp.float32), 0).astype(x.dtype)
 

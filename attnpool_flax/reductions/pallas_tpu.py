@@ -22,6 +22,7 @@ from jax.experimental.pallas import tpu as pltpu
 from attnpool_flax.reductions.pallas_products import (
     LANES,
     SUBLANES,
+    ZERO,
     block_products,
     block_sums,
     outer_sums,
@@ -73,17 +74,17 @@ class Blocks(NamedTuple):
 
     def tokens(self):
         """Returns the spec of an array [B, L, d]."""
-        return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, 0))
+        return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, ZERO))
 
     def numbers(self, rows):
         """Returns the spec of an array [B, rows, L]."""
-        return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, 0, block))
+        return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, ZERO, block))
 
     def vectors(self, shape):
         """Returns the spec of an array [B or 1, rows, columns], all rows of an example; of all examples where it is 1."""
         if shape[0] == self.batch:
-            return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, 0, 0))
-        return pl.BlockSpec((None, *shape[1:]), lambda example, block: (0, 0, 0))
+            return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, ZERO, ZERO))
+        return pl.BlockSpec((None, *shape[1:]), lambda example, block: (ZERO, ZERO, ZERO))
 
 
 def blocks_of(x, count):
