@@ -11,10 +11,10 @@ NOTES = {
     "weights with an axis of tokens are the device's shard.",
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
     '(``jax.jvp``) of a function that you jit yourself needs "einsum". Blocks are sized by the batch axes, which '
-    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, for dense '
-    'tokens whose weights are a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s '
-    "flash attention, on request only, in dot_product_attention and multi_head_attention of bfloat16 or float16 "
-    "(docs/decisions/0016-cudnn.md).",
+    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, if the weights '
+    "are a softmax under queries; packed tokens must be sorted, and need a TPU "
+    '(docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
+    "dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``.",
 }

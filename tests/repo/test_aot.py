@@ -7,6 +7,7 @@ from dataclasses import asdict
 import jax
 import pytest
 from jax.experimental import pallas
+from jax.experimental.pallas import tpu as pallas_tpu
 
 from attnpool_ref import table
 from bench import child
@@ -240,6 +241,22 @@ def pooled(passes):
     return pallas.pallas_call(kernel, grid=(8, passes, 4), in_specs=[x], out_specs=out, out_shape=shape)
 
 
+def prefetched(passes):
+    """A kernel of a TPU that sums the rows of segments of x, and visits all blocks of x so often; numbers of blocks are data."""
+
+    def kernel(chunk_ref, group_ref, x_ref, out_ref):
+        out_ref[...] += x_ref[...].sum(0, keepdims=True)
+
+    grid = pallas_tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=2,
+        grid=(passes, 9),
+        in_specs=[pallas.BlockSpec((128, 256), lambda i, step, chunk, group: (chunk[step], 0))],
+        out_specs=pallas.BlockSpec((None, 8, 256), lambda i, step, chunk, group: (group[step], 0, 0)),
+    )
+    run = pallas.pallas_call(kernel, grid_spec=grid, out_shape=jax.ShapeDtypeStruct((3, 8, 256), "float32"))
+    return lambda x, steps: run(steps, steps, x)
+
+
 def loaded(passes):
     """A kernel of a GPU that sums x over its tokens, block by block, and loads each block so often."""
 
@@ -261,6 +278,10 @@ def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatc
     size, row = x.size * 4, 8 * 256 * 4
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == (passes * size + 8 * row, False)
     assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == (passes * size + row, False)
+
+    rows, steps = jax.ShapeDtypeStruct((1000, 256), "float32"), jax.ShapeDtypeStruct((9,), "int32")
+    found = kernels.moved(jax.make_jaxpr(prefetched(passes))(rows, steps), True)
+    assert found == (passes * (1000 * 256 * 4 + 3 * row), True)
 
     near = [[(x.shape, False), ((8, 8, 256), True)]]
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == (passes * size, False)
