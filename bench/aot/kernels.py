@@ -92,7 +92,10 @@ def _by_blocks(mapping, compiled):
         starts, decided = _starts(block, places, -(-np.array(array.shape) // sizes))
         assumed = assumed or decided
         if starts is None or "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
-            total, assumed = total + whole, True  # assumed to be read once: visits depend on data, or the kernel copies itself
+            total, assumed = (
+                total + whole,
+                True,
+            )  # assumed to be read once: visits depend on data, or the kernel copies itself
             continue
         inside = np.minimum(sizes[:, None], np.array(array.shape)[:, None] - starts * sizes[:, None])
         visited = np.ones(starts.shape[1], bool)
