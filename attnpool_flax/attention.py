@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
@@ -31,7 +32,7 @@ def _for_heads(values, call):
     return for_queries(values, call, "query", "value", call.sizes["H"])
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_scores)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_scores)
 def attend(
     scores,
     value,
@@ -106,7 +107,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
 def dot_product_attention(
     query,
     key,
@@ -242,7 +243,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_heads)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_heads)
 def multi_head_attention(
     query,
     key,
@@ -298,7 +299,7 @@ def multi_head_attention(
 
 def to_heads(x, kernel, bias, precision):
     """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
-    heads = jnp.einsum("...ld,dhc->...hlc", x, kernel, precision=precision)
+    heads = einsum("...ld,dhc->...hlc", x, kernel, precision)
     return heads if bias is None else heads + jnp.broadcast_to(bias[:, None, :], heads.shape)
 
 
@@ -307,11 +308,11 @@ def from_heads(heads, kernel, bias, precision):
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)
         return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))
-    result = jnp.einsum("...hnc,hco->...no", heads, kernel, precision=precision)
+    result = einsum("...hnc,hco->...no", heads, kernel, precision)
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
 def kernel_regression(
     query,
     key,

@@ -8,6 +8,7 @@ from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.reductions import (
@@ -88,7 +89,7 @@ def _seen_from(total, own_kernel, others_kernel, precision):
 
 def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
     """Pools by the largest scores [..., L] and [..., T], 0 where the other side is empty."""
-    precision = xs.precision
+    precision = one_pass_of(xs.precision, jnp.promote_types(xs.x.dtype, ys.x.dtype))
 
     def pooled(x, y, x_mask, y_mask, products):
         x, y = keep_real(x.astype(xs.dtype), x_mask), keep_real(y.astype(xs.dtype), y_mask)
@@ -121,7 +122,7 @@ def _over_real(scores, y, y_mask):
 
 
 def _project(x, kernel, precision):
-    return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
+    return x if kernel is None else einsum("...d,dc->...c", x, kernel, precision)
 
 
 @compiled(as_they_come=("x", "y"))
@@ -215,7 +216,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
     return over_first(with_candidate, (y, y_mask), x.shape[0] * products)
 
 
-@compiled
+@compiled(one_pass=True)
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
     """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the query's tokens, without an array [L, T].
 
@@ -249,7 +250,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
     return total / jnp.maximum(jnp.sum(x_mask, -1, dtype=total.dtype), 1) if mean else total
 
 
-@compiled(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"), one_pass=True)
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
@@ -274,7 +275,7 @@ def maxsim_score_all_pairs(
 _for_context = functools.partial(for_queries, queries="context", keys="query")
 
 
-@compiled(kernel=_for_context)
+@compiled(one_pass=True, kernel=_for_context)
 def code_wise_attention(
     query,
     context,
@@ -307,7 +308,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
 def mask_attention(
     query,
     context,
@@ -337,7 +338,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
 def bidaf_attention(
     context,
     query,
@@ -362,7 +363,7 @@ def bidaf_attention(
     """
     context, query = keep_real(context, context_mask), keep_real(query, query_mask)
     of_context, of_query, of_both = jnp.split(kernel, 3)
-    query_part = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)[..., None, :]
+    query_part = einsum("...jd,d->...j", query, of_query, precision)[..., None, :]
     longest = jnp.max(norm(query), -2, initial=0)
     real = None if query_mask is None else query_mask[..., None, :]
 
@@ -382,7 +383,7 @@ def bidaf_attention(
     else:
         keys = _keys(query, context)
         chosen, best = over_queries(chosen_and_best, (context,), keys=keys, implementation=implementation)
-    best = best[..., 0] + jnp.einsum("...td,d->...t", context, of_context, precision=precision)
+    best = best[..., 0] + einsum("...td,d->...t", context, of_context, precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds
     to_context = softmax(best, context_mask)

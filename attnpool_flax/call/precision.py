@@ -4,19 +4,22 @@ from typing import Any
 
 import jax
 
+from attnpool_flax.numerics.one_pass import one_pass_of
+
 NARROW = ("float16", "bfloat16")
 """Dtypes whose products are exact in one pass."""
 
 _SETTINGS: Any = jax.config
 
 
-def resolve_precision(name, precision, dtype):
+def resolve_precision(name, precision, dtype, one_pass=False):
     """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass.
 
     Args:
       name: the function or module whose argument it is.
       precision: what the caller gave, or None.
       dtype: the result's dtype.
+      one_pass: whether the products are those of :mod:`attnpool_flax.numerics.one_pass`.
 
     Raises:
       ValueError: it is no precision.
@@ -25,7 +28,8 @@ def resolve_precision(name, precision, dtype):
         return _checked_precision(name, precision)
     if _SETTINGS.jax_default_matmul_precision is not None:
         return None
-    return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+    default = jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+    return one_pass_of(default, dtype) if one_pass else default
 
 
 def _checked_precision(name, precision):

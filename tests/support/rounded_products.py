@@ -26,6 +26,9 @@ TPU, GPU = "tpu", "cuda"
 BITS = {TPU: 7, GPU: 10}
 """Bits of the fraction that one pass of float32 operands keeps: of bfloat16, and of TF32."""
 
+IN_ONE_PASS = {"precision": None, "preferred_element_type": jnp.float32, "out_sharding": None}
+"""Parameters of the product of bfloat16 numbers that every device computes for :mod:`attnpool_flax.numerics.one_pass`."""
+
 PRODUCTS = ("dot_general", "conv_general_dilated")
 CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")
 OF_NUMBERS = ("scatter", "reduce")
@@ -64,6 +67,10 @@ def _results(platform, equation, operands):
     inside = functools.partial(functools.partial, evaluated, platform)
     if name in PRODUCTS:
         return [_product(platform, equation.primitive, params, *operands)]
+    if name == "attnpool_product_in_one_pass":
+        return [
+            _product(platform, lax.dot_general_p, params | IN_ONE_PASS, *(x.astype(jnp.bfloat16) for x in operands))
+        ]
     if name == "platform_index":
         return [next(i for i, names in enumerate(params["platforms"]) if names is None or platform in names)]
     if name == "cond":
