@@ -15,6 +15,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
 from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
+from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
@@ -56,7 +57,8 @@ def attend(
     value = keep_real(value, seen_keys(mask))
     if not isinstance(normalizer, str):
         implementation = "einsum"  # a function sees all scores at once
-    normalize = functools.partial(unnormalized_weights, normalizer=normalizer)
+    is_softmax = isinstance(normalizer, str) and normalizer == "softmax"
+    normalize = exp_scores if is_softmax else functools.partial(unnormalized_weights, normalizer=normalizer)
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -70,6 +72,7 @@ class Rows(NamedTuple):
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
       normalize: from scores and mask to (unnormalized, denominator), as :func:`~attnpool_flax.normalizers.unnormalized_weights`.
+        With :func:`~attnpool_flax.normalizers.exp_scores` GPUs take :func:`softmax_average`, unless there is a multiplier.
     """
 
     parts: tuple[Any, ...]
@@ -90,8 +93,15 @@ class Rows(NamedTuple):
             heights, total = self.normalize(self.scores(*self.parts), self.mask)
             return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
-        parts = *self.parts, self.multiplier
-        return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
+        parts, options = (*self.parts, self.multiplier), {"keys": keys, "implementation": implementation}
+        if self.normalize is exp_scores and self.multiplier is None:
+
+            def at_once(*block):
+                *parts, _, mask = block
+                return softmax_average(self.scores(*parts), mask, value, precision)
+
+            options["on_gpus"] = at_once
+        return over_queries(pooled, parts, (self.mask,), **options)
 
 
 def average(unnormalized, denominator, value, precision):

@@ -8,7 +8,7 @@ from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of, wide_gradients
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.reductions import (
@@ -22,6 +22,7 @@ from attnpool_flax.reductions import (
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
 
@@ -234,7 +235,7 @@ def _best_of(y, y_mask, precision, scale=None):
     real = None if y_mask is None else y_mask[..., None, :]
 
     def best(rows):
-        scores = dot(rows if scale is None else scale * rows, y, precision)
+        scores = dot(rows if scale is None else scale * rows, y, wide_gradients(precision))
         size = norm(rows)[..., 0] if scale is None else jnp.abs(scale) * norm(rows)[..., 0]
         return largest_product(scores, real, size * longest, rows.shape[-1])[..., None]
 
@@ -377,12 +378,16 @@ def bidaf_attention(
         scores, best = scores_of(rows)
         return average(*exp_scores(scores, real), query, precision), best
 
+    def at_once(rows):
+        scores, best = scores_of(rows)
+        return softmax_average(scores, real, query, precision), best
+
     if return_weights:
         scores, best = scores_of(context)
         to_query = softmax(scores, real)
     else:
-        keys = _keys(query, context)
-        chosen, best = over_queries(chosen_and_best, (context,), keys=keys, implementation=implementation)
+        options = {"keys": _keys(query, context), "implementation": implementation, "on_gpus": at_once}
+        chosen, best = over_queries(chosen_and_best, (context,), **options)
     best = best[..., 0] + einsum("...td,d->...t", context, of_context, precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds

@@ -36,7 +36,7 @@ FEW = 64
 """Queries of a block where a size is a symbol."""
 
 
-def over_queries(function, parts, masks=(), *, keys, implementation=None):
+def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None):
     """Applies a function to queries in blocks.
 
     The backward pass recomputes each block except saveable arrays; JAX differentiates it, so forward mode and shard_map
@@ -48,6 +48,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
       masks: boolean arrays [..., n or 1, m], or None, without gradient.
       keys: how many numbers the function holds for one query, of all examples.
       implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
+      on_gpus: the function for GPUs, if they compute the same in another way.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -56,18 +57,23 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
         return function(*parts, *masks)
     if not known(count):
         return _over_unknown(function, parts, masks, count, rows_of(keys))
-    return by_budget(functools.partial(_over_blocks, function), keys, parts, tuple(masks))
+    # rematerialized: for other platforms nothing is saved, and in a whole step XLA computes it once
+    on_gpus = function if on_gpus is None else remat(on_gpus)
+    compute, on_gpus = (functools.partial(_over_blocks, f) for f in (function, on_gpus))
+    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus)
 
 
-def by_budget(compute, cost, *arrays):
+def by_budget(compute, cost, *arrays, on_gpus=None):
     """Computes ``compute(size, *arrays)`` with the size of blocks that suits the platform of the lowered program.
 
     Args:
       compute: from the size of a block and the arrays to arrays; the size only changes how much memory it needs.
       cost: how many numbers one element of a block needs.
       *arrays: pytrees of arrays.
+      on_gpus: ``compute`` for GPUs; by default the same.
     """
-    kernels = {name: functools.partial(compute, rows_of(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
+    computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
+    kernels = {name: functools.partial(own, rows_of(cost, elements_on(name))) for name, own in computes.items()}
     return lax.platform_dependent(*arrays, **kernels)
 
 

@@ -9,6 +9,7 @@ from rounded_products import GPU, on_device
 from attnpool_flax.numerics import one_pass
 
 PLAIN, NARROW = jax.lax.Precision.DEFAULT, one_pass.OnePass.BFLOAT16
+WIDE = one_pass.wide_gradients(NARROW)
 SPECS = {
     "...nd,...md->...nm": ((2, 3, 4), (2, 5, 4)),
     "...nl,...ld->...nd": ((2, 3, 4), (1, 4, 5)),
@@ -91,3 +92,17 @@ def test_a_program_for_cpus_has_no_narrow_number(spec):
         own, other = (text(function, arrays, "cpu") for function in (narrow, plain))
         assert "bf16" not in own, title
         assert own.count("stablehlo.") == other.count("stablehlo."), title
+
+
+@pytest.mark.parametrize("precision", [NARROW, WIDE])
+def test_results_of_gradients_are_rounded_where_they_may_be(precision):
+    def product(x, y):
+        return one_pass.einsum("...nd,...md->...nm", x, y, precision)
+
+    def gradients(x, y):
+        result, pull = jax.vjp(product, x, y)
+        return result, *pull(result)
+
+    results = on_device(GPU, gradients)(*drawn((3, 4), (5, 4)))
+    is_rounded = [bool(jnp.array_equal(array.astype(jnp.bfloat16).astype(jnp.float32), array)) for array in results]
+    assert is_rounded == [False, precision is NARROW, precision is NARROW]

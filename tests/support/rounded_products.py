@@ -68,9 +68,10 @@ def _results(platform, equation, operands):
     if name in PRODUCTS:
         return [_product(platform, equation.primitive, params, *operands)]
     if name == "attnpool_product_in_one_pass":
-        return [
-            _product(platform, lax.dot_general_p, params | IN_ONE_PASS, *(x.astype(jnp.bfloat16) for x in operands))
-        ]
+        narrow = [operand.astype(jnp.bfloat16) for operand in operands]
+        own = IN_ONE_PASS | {"dimension_numbers": params["dimension_numbers"]}
+        found = _product(platform, lax.dot_general_p, own, *narrow)
+        return [lax.reduce_precision(found, 8, 7) if params["rounds"] else found]
     if name == "platform_index":
         return [next(i for i, names in enumerate(params["platforms"]) if names is None or platform in names)]
     if name == "cond":
