@@ -223,6 +223,12 @@ def test_an_asynchronous_slice_reads_the_slice_and_a_kernel_says_where_its_array
     assert found.kernels == [[((8, 1024), True), ((8, 1024), False)]]
 
 
+def test_a_kernel_that_xla_inserts_reads_its_operands_and_writes_its_result():
+    found = reading.costs(SLICED.replace("%kernel", "%online-softmax.1"))
+    assert found.bytes == 16 * ROW
+    assert (found.kernels, found.counts["kernels"]) == ([], 0)
+
+
 def test_text_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="no ENTRY"):
         reading.costs("HloModule nothing")
