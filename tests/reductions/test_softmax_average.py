@@ -19,7 +19,7 @@ SCORES, VALUES, G = (
 )
 MASK = np.random.default_rng(3).random((2, 5, 7)) < 0.6
 MASK[0, 2] = False
-SCORES, VALUES = np.where(MASK, SCORES, np.nan), np.where(MASK.any(-2)[..., None], VALUES, 0)
+SCORES, VALUES = np.where(MASK, SCORES, np.nan), np.where(np.expand_dims(np.any(MASK, -2), -1), VALUES, 0)
 
 
 def weights_first(scores, value):

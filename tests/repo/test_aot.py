@@ -396,7 +396,7 @@ def test_what_misses_its_goal_is_said(name, changed, where, said):
 
 
 def test_attention_of_many_queries_is_compared_with_plain_jax_where_that_fits_the_budget():
-    name = "mask_attention"
+    name = "code_wise_attention"
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 190}) == []
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150}) == ["moves 1.33 times plain JAX, goal 1.1"]
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150, "temporaries": 2e9}) == []
