@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
@@ -28,7 +29,7 @@ def dot_score(query, key, *, precision=None):
 
 def dot(query, key, precision):
     """Computes dot products of [..., n, d] and [..., m, d]: [..., n, m]. The batch axes broadcast."""
-    return jnp.einsum("...nd,...md->...nm", query, key, precision=precision)
+    return einsum("...nd,...md->...nm", query, key, precision)
 
 
 @compiled

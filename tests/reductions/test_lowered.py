@@ -46,22 +46,11 @@ CAST = "its body receives all arrays in float32, and replaces padding before all
 MANY = "scores and values are products of cleaned tokens: of raw ones, NaN in the padding would need other selections"
 SCORED = "sums under given weights clean the tokens in float32"
 WIDE = {
-    "dot_product_attention": CAST,
     "location_attention": CAST,
-    "multi_head_attention": CAST,
-    "kernel_regression": CAST,
-    "code_wise_attention": CAST,
-    "mask_attention": CAST,
-    "bidaf_attention": CAST,
-    "maxsim_score": CAST,
-    "maxsim_score_all_pairs": MANY,
     "cross_attention_pooling_all_pairs": MANY,
     "field_attention_pooling": CAST,
     "label_attention": CAST,
-    "cross_attention_pooling, reduction=max": MANY,
-    "vlad_pooling": MANY,
     "gated_sum_pooling": MANY,
-    "segment_vlad_pooling": MANY,
     "segment_gated_sum_pooling": MANY,
     "attentive_statistics_pooling": SCORED,
     "additive_attention_pooling": SCORED,

@@ -224,6 +224,12 @@ def test_an_asynchronous_slice_reads_the_slice_and_a_kernel_says_where_its_array
     assert found.kernels == [[((8, 1024), True), ((8, 1024), False)]]
 
 
+def test_a_kernel_that_xla_inserts_reads_its_operands_and_writes_its_result():
+    found = reading.costs(SLICED.replace("%kernel", "%online-softmax.1"))
+    assert found.bytes == 16 * ROW
+    assert (found.kernels, found.counts["kernels"]) == ([], 0)
+
+
 def test_text_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="no ENTRY"):
         reading.costs("HloModule nothing")
@@ -417,7 +423,7 @@ def test_what_misses_its_goal_is_said(name, changed, where, said):
 
 
 def test_attention_of_many_queries_is_compared_with_plain_jax_where_that_fits_the_budget():
-    name = "mask_attention"
+    name = "code_wise_attention"
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 190}) == []
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150}) == ["moves 1.33 times plain JAX, goal 1.1"]
     assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150, "temporaries": 2e9}) == []
