@@ -88,8 +88,8 @@ def residual_feed_forward(
       [..., d] vectors, :math:`y`.
 
     Raises:
-      ValueError: if shapes disagree, if the activation is unknown, if ``out_bias`` is given without ``out_kernel``, or
-        if norm parameters are given without ``normalize``.
+      ValueError: if shapes disagree, if the activation is unknown, if ``out_bias`` is given without ``out_kernel``, if
+        ``norm_bias`` is given without ``norm_scale``, or if either is given without ``normalize``.
 
     Source:
       Vaswani et al. 2017, section 3.3, with the layer normalization first; geglu: Shazeer 2020, equation 6.
