@@ -18,7 +18,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
     Args:
       function: the body, which has the name of its row in the table.
-      as_they_come: arrays that the body receives in the caller's dtype, because it converts them in blocks.
+      as_they_come: arrays that the body receives in the caller's dtype, because it converts them to float64 in blocks.
     """
     if function is None:
         return functools.partial(definition, as_they_come=as_they_come)
