@@ -26,10 +26,10 @@ def attend(
       mask: bool, broadcastable to [..., n, m]: True where the query sees the value; None if every query sees all.
       lengths: number of values that each query sees, counted from the left: int [..., n], [...] or (). Give this or
         ``mask``.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
-        (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a boolean array
-        of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0. JAX compiles anew
-        for each new function object, so create it once.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
+        function (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a
+        boolean array of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0.
+        JAX compiles anew for each new function object, so create it once.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -122,7 +122,7 @@ def additive_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Computes additive attention (Bahdanau): each score is computed from query and key by an MLP with one hidden layer.
+    r"""Computes additive attention (Bahdanau): an MLP with one hidden layer computes each score from query and key.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 

@@ -52,7 +52,7 @@ def linear_decomposition(x, reference):
     .. math:: s^+ = \alpha s, \qquad s^- = (1 - \alpha) s, \qquad
               \alpha = \frac{s \cdot \hat s}{\lVert s \rVert \lVert \hat s \rVert}
 
-    A zero vector has cosine 0. The cosine may be negative.
+    A zero vector has cosine 0. If the cosine is negative, the similar part points away from :math:`s`.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -82,8 +82,8 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     .. math:: (s^+, s^-) = (s, 0) \text{ if } |s_c - \hat s_c| \le \mathrm{atol} \text{ for all } c,
               \text{ else } (0, s)
 
-    The components of :math:`s` are :math:`s_c`. The reference has no gradient. If a vector holds NaN, both parts are
-    NaN.
+    The components of :math:`s` are :math:`s_c`. The gradient for the reference is 0. If the vector or its reference
+    holds NaN, both parts are NaN.
 
     Args:
       x: [..., d] vectors, :math:`s`.

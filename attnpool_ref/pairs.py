@@ -294,8 +294,8 @@ def mask_attention(
               \tilde c_i = \sum_j P_{ij} c_j
 
     :math:`c_j` are the tokens of ``query``, which serve as keys and values. :math:`d_i` are the tokens of ``context``,
-    which serve as queries; the result has a vector for each of them. Only the masks mark padding: a product of exactly 0 counts
-    like any other.
+    which serve as queries; the result has a vector for each of them. Only the masks mark padding: a product of exactly 0
+    counts like any other.
 
     Args:
       query: [..., k, d] k tokens of width d to average, :math:`c`.

@@ -26,8 +26,8 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
       The matplotlib figure.
 
     Raises:
-      ValueError: if ``matrices`` does not have four axes, or one has size 0; if the number of titles is not that of
-        columns.
+      ValueError: if ``matrices`` does not have four axes, if one of them has size 0, or if the number of titles is not
+        that of columns.
 
     Source:
       d2l, chapter Attention Mechanisms, but with one scale for all panels instead of that of the last panel.

@@ -11,7 +11,7 @@ from attnpool_ref.scores import scaled_dot_score
 
 @definition
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
-    r"""Computes a triplet loss that draws attention toward that of supporting exemplars, away from that of opposing ones.
+    r"""Computes a triplet loss that draws attention toward that of supporting exemplars, away from opposing ones.
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
@@ -49,7 +49,7 @@ def _triplet(to_positive, to_negative, margin):
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Adds the projections of two exemplars on an attention vector, minus the residuals (differential attention).
+    r"""Combines attention with two exemplars' projections on it, minus the residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
@@ -70,7 +70,7 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
       weight: :math:`\lambda`, a number, fixed or learned.
 
     Returns:
-      [..., m]; 0 in padding.
+      [..., m], :math:`d`; 0 at padding.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if the mode is unknown.
@@ -125,7 +125,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
 
 @definition
 def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel, bias, *, margin):
-    r"""Computes a triplet loss: a case should relate to a similar case as to itself, and to a dissimilar one differently.
+    r"""Computes a triplet loss: a case should relate to a similar case as to itself, to a dissimilar one differently.
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 

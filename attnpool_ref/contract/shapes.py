@@ -40,7 +40,7 @@ def size_of(axis, sizes):
 
 
 def equal_axes(row, values):
-    """Returns a dict from each axis that a rule makes equal to another one in this call to the one that stands for both."""
+    """Returns a dict from each axis that a rule makes equal to another in this call to the axis that replaces it."""
     same = {}
 
     def find(axis):

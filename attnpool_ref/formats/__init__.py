@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
 A head is a trained pooling layer. :func:`read` returns its module's name, options and parameters; :func:`write` is the
-inverse, and does not change a bit of the parameters. Each format is a row of the table in :mod:`attnpool_ref.formats.table`.
-``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for modules.
+inverse, and does not change a bit of the parameters. Each format is a row of the table in
+:mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for modules.
 """
 
 from attnpool_ref import contract
