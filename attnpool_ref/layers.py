@@ -66,7 +66,7 @@ def residual_feed_forward(
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 
-    LN is :func:`layer_norm`, or nothing without ``normalize``. Without ``out_kernel`` the result is
+    LN is :func:`layer_norm`, or the identity without ``normalize``. Without ``out_kernel`` the result is
     :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h \Phi(h)`, with :math:`\Phi` the
     standard normal distribution function; gelu_tanh, its approximation by tanh; relu, whose derivative at 0 is 1/2; and
     geglu :math:`u \circ \mathrm{gelu}(g)`, where :math:`[u; g]` are the two halves of a hidden layer that is twice as

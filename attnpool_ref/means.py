@@ -150,7 +150,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
 
     Source:
-      Durand, Thome and Cord 2016, equation 4, of which only the k largest values.
+      Durand, Thome and Cord 2016, equation 4, only its part for the k largest values.
 
     >>> top_k_pooling([[3.0], [1.0], [4.0], [99.0]], [True, True, True, False], k=2)
     array([3.5])

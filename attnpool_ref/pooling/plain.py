@@ -147,7 +147,7 @@ def last_pooling(x, mask=None, *, lengths=None):
       ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+      The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
 
     >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
     array([2.])
@@ -233,9 +233,8 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
     .. math:: o = \Big[ \frac 1 N \sum_{l : k_l} x_l \; ; \; \max_{l : k_l} x_l \Big], \qquad N = \sum_l k_l
 
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens. The maximum is that of each feature. It comes after the mean;
-    fastai's ``AdaptiveConcatPool2d`` has the maximum first, and the classifier of ULMFiT puts the last token before
-    both.
+    :math:`l : k_l` are the :math:`N` real tokens. The maximum is that of each feature, and comes after the mean. fastai's
+    ``AdaptiveConcatPool2d`` has the maximum first, and the classifier of ULMFiT puts the last token before both.
 
     Args:
       x: [..., L, d] tokens.

@@ -166,7 +166,7 @@ def last_state(x, mask=None, *, lengths=None, start):
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
-      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+      The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
 
     >>> later, earlier = last_state([[1.0], [2.0]], [True, False], start=2), last_state([[8.0], [9.0]], start=0)
     >>> finalize_state(merge_states(later, earlier))
