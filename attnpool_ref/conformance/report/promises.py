@@ -81,7 +81,7 @@ PROMISES = (
     ),
     Promise(
         "mixed dtypes",
-        "The dtype of the result depends on data and parameters, not on numbers and biases.",
+        "The dtype of the result depends on data and parameters, not on numbers such as `scale` or on a bias of the scores.",
         9,
         (*_WRONG, EMPTY),
         asked="mixed",
