@@ -16,9 +16,10 @@ TIME_LIMIT = 60.0
 """Default limit in seconds for one call of an implementation, including its compilation."""
 
 SIMPLE = ("smallest", "fullest")
-"""Titles of the calls with the fewest and with the most arguments, which are judged in each dtype and with gradients.
+"""Titles of the calls that are always judged in each dtype and with gradients.
 
-Calls with other titles are judged so only if ``Scope.options`` is True.
+"smallest" has the required arguments and the masks, "fullest" also all other optional arguments but lengths. Calls with
+other titles are judged in each dtype and with gradients only if ``Scope.options`` is True.
 """
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
@@ -49,6 +50,9 @@ class Scope:
     """Scope of a judgment: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
 
     ``help(attnpool_ref.conformance.judge)`` explains each option.
+
+    Raises:
+      ValueError: no function, dtype or guarantee has a given name, or a waiver has no reason.
     """
 
     only: tuple[str, ...] = option(
@@ -82,8 +86,8 @@ class Scope:
     )
     laws: bool = option(
         True,
-        "compare the implementation with itself, in the first dtype: permuted tokens, deleted padding, other examples in the "
-        "batch, and so on.",
+        "compare the implementation with itself, in the first dtype: permuted tokens, deleted padding, other examples "
+        "in the batch, and so on.",
     )
     options: bool = option(
         True,
@@ -166,8 +170,8 @@ class Scope:
     )
     jobs: int = option(
         1,
-        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or more, "
-        "each child process judges one function at a time, and imports the implementation or receives a copy by "
+        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or "
+        "more, each child process judges one function at a time, and imports the implementation or receives a copy by "
         "``pickle``; an implementation that cannot be pickled, such as a function of a notebook or a script, is judged "
         "in this process. 0 judges in this thread, one function after another, without ``time_limit`` and without "
         "capturing output, for debuggers.",

@@ -35,7 +35,7 @@ def _along(axis, positions):
 
 
 def appending(subject, case, situation):
-    """Checks that more padding changes nothing."""
+    """Checks that more padding changes nothing beyond rounding."""
     return _each_axis(subject, case, "padding amount", situation.weights, _append)
 
 
