@@ -76,7 +76,12 @@ def find_candidate(candidate, row=None):
 
 
 def forced(namespace, implementation, rows=()):
-    """Returns the functions of a namespace that take the argument ``implementation``, with its value, and their names.
+    """Returns a namespace of functions whose argument ``implementation`` is set, and the names of these functions.
+
+    Args:
+      namespace: the module with the functions; those without the argument are left out.
+      implementation: the value of the argument.
+      rows: the names of the functions; if empty, all that the module has.
 
     Raises:
       Refused: no function takes this argument.

@@ -12,9 +12,9 @@
 * ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
 * ``weights?[..., L]|[..., L, d]``: the rank tells which shape it is, given the batch axes of the other data. Only an
   array of the first shape may lack batch axes.
-* ``p[]|[d]``: a number, which has no influence on the dtype of the result, or an array of that shape, which has.
-* ``lengths:int[...]``: integers of any rank. With an argument ``scores``, their axes are the first axes of the scores
-  without ``axis``.
+* ``p[]|[d]``: a number, which has no influence on the dtype of the result, or an array [d], which has an influence.
+* ``lengths:int[...]``: integers of any rank. With an argument ``scores``, their axes are the first axes of the scores,
+  of which the one that the option ``axis`` names is left out.
 * ``x_lengths?:lengths[...]``: integers that may be given instead of ``x_mask``: the number of real tokens on its last
   axis, counted from the left. Their shape is () for all examples, the batch axes, or all axes shown, as in
   ``lengths?:lengths[..., n]``.
@@ -188,7 +188,7 @@ def parse_shapes(text):
     """Parses a row's shapes into (arguments by name, results).
 
     Raises:
-      ValueError: if a piece is not understood.
+      ValueError: a piece is not understood, an argument occurs twice, or there is no result.
     """
     before, arrow, after = text.partition("->")
     if not arrow:
@@ -220,7 +220,11 @@ def _packed(arguments):
 
 
 def parse_results(text):
-    """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text."""
+    """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text.
+
+    Raises:
+      ValueError: the text is not understood.
+    """
     text = text.strip()
     if not text:
         return ()

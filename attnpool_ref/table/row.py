@@ -53,6 +53,10 @@ class Variant:
       weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.
       relations: the rules as objects of :mod:`~attnpool_ref.table.language`.
       sizes: fixed sizes of axes, from a module's parameters or the row.
+
+    Raises:
+      ValueError: ``source`` is unknown, ``shapes``, ``weights`` or ``rules`` are not understood, or a rule has a name
+        that the row lacks.
     """
 
     name: str
@@ -98,7 +102,7 @@ class Variant:
         return any(argument.batched for argument in self.arguments.values())
 
     def weights_of_rank(self, rank):
-        """Returns the axes of the weights that have ``rank`` axes besides the batch axes."""
+        """Returns the axes of the alternative of ``weights`` with ``rank`` axes besides the batch axes, else the first."""
         alternatives = [own for part in self.weights.split("|") for own in language.parse_results(part)]
         return next((own for own in alternatives if len(own) - ("..." in own) == rank), alternatives[0])
 

@@ -177,9 +177,9 @@ def as_candidate(target, calls):
 
 
 def single(candidate, name):
-    """Returns the Candidate for the function ``name``: the target's attribute of that name, or a target that is a callable.
+    """Returns the Candidate for the function ``name``, or None if the target lacks it.
 
-    The result is None if there is neither.
+    The function is the target's attribute of that name, or else the target itself if it is a callable.
 
     Raises:
       ValueError: no attnpool function has this name, the target is a class, or it is a single function that returns

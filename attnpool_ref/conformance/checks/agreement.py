@@ -78,9 +78,9 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
     """Compares results with exact ones, element by element, and returns the worst element as a finding.
 
-    Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are all
-    elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments.
-    ``sensitive`` has the sensitivities of the outputs, measured if it is None; ``times`` is a factor of the allowed error.
+    Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
+    all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments.
+    ``sensitive`` has the sensitivities of the outputs, measured if it is None. ``times`` multiplies the allowed error.
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):

@@ -113,8 +113,8 @@ class Situation:
     def differentiable(self):
         """Whether gradients are computed.
 
-        To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for the
-        call with the most arguments, and in float64 also for the one with the fewest.
+        To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for
+        the call with the most arguments, and in float64 also for the one with the fewest.
         """
         configurations = self.first or self.is_fullest or (self.measure and self.title.startswith("smallest"))
         return self.gradients and self.floating and configurations

@@ -109,7 +109,7 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments, rounded to ``case.bits`` bits if the dtype is narrow or there are several dtypes."""
+        """Returns the case's arguments, rounded to ``case.bits`` bits if the dtype is narrow, or one of several."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}

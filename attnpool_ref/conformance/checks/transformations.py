@@ -1,4 +1,4 @@
-"""Checks for functions of JAX arrays only: one compilation for all values, and results under jit, vmap and shard_map."""
+"""Checks for functions of JAX arrays only: one compilation for all values; results under jit, vmap and shard_map."""
 
 import contextlib
 import threading

@@ -32,7 +32,7 @@ def each_promise(candidate, *rows, **asked: Any):
       A list; nothing is judged yet.
 
     Raises:
-      TypeError: the judge has no such argument.
+      TypeError: the judge has no such argument, or ``candidate`` is a Candidate and ``asked`` has a calling convention.
       ValueError: no attnpool function has such a name, or the implementation has no function.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}

@@ -1,6 +1,6 @@
 """Index of names that papers and other libraries use, for ``attnpool find`` and ``docs/which.md``.
 
-An entry (``entry.py``) is left out if this version does not have the functions that its call uses.
+An entry (``entry.py``) is left out if this version does not have the functions, shapes or options that its call uses.
 """
 
 from dataclasses import dataclass
