@@ -98,7 +98,12 @@ def forced(namespace, implementation, rows=()):
 
 
 def _import_file(name):
-    """Imports a module from its file, with the file's folder on the path, as for a script in the same folder."""
+    """Imports a module from its file, with the file's folder on the path, as for a script in the same folder.
+
+    Raises:
+      Refused: there is no such file, its name is no identifier, another module of its name is imported already, or the
+        import fails.
+    """
     path = Path(name).resolve()
     if not path.is_file():
         raise Refused(f"there is no file {name}")

@@ -304,7 +304,7 @@ def check_names(rules, arguments, options):
 
 
 def _pieces(text):
-    """Splits a text at blanks outside of brackets."""
+    """Splits a text at blanks outside of brackets; raises a ValueError if brackets do not match."""
     pieces, depth, piece = [], 0, ""
     for letter in text:
         depth += (letter == "[") - (letter == "]")
@@ -350,7 +350,7 @@ def _kind(name, stretch, shapes):
 
 
 def _axes(part):
-    """Splits ``[..., L, d]`` into ("...", "L", "d")."""
+    """Splits ``[..., L, d]`` into ("...", "L", "d"); raises a ValueError for an axis that is not understood."""
     axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
     for index, axis in enumerate(axes):
         if not (_AXIS.fullmatch(axis) or _LACKED.fullmatch(axis) or (axis == "..." and index == 0)):

@@ -13,7 +13,7 @@ LONG_BY_DEFAULT = 70_000
 """Number of tokens without the option ``contract``: too large for 16-bit integers, small enough for a Python loop."""
 
 LONG_NARROW = 4100
-"""Number of tokens in narrow dtypes: float16 counts only up to 2048, and bfloat16 up to 256."""
+"""Number of tokens in narrow dtypes: a count stops growing at 2048 in float16, and at 256 in bfloat16."""
 
 
 def long_rows(row, size=LONG):

@@ -17,7 +17,7 @@ POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 
 def empty_rows(subject, case, situation):
-    """Checks that results are exactly 0 where the definition is so for any data: fully masked rows, weights of padding."""
+    """Checks that results are exactly 0 where the oracle is for any data: fully masked rows, weights of padding."""
     if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
         return None  # no row can be fully masked
     zeros = always_zero(subject, case, situation.weights)
@@ -134,7 +134,7 @@ def weights_change_nothing(subject, case, _situation=None):
 
 
 def not_finite_stays_in_its_example(subject, case, _situation=None):
-    """Checks that NaN at real tokens, or NaN or inf in one element, reaches the results of its example and of no other."""
+    """Checks that NaN at real tokens, and NaN or inf in one element, reach the results of their example only."""
     check = "NaN at a real token"
     if case.given("segments"):
         return _nan_stays_in_its_segment(subject, case, check)

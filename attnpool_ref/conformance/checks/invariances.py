@@ -11,7 +11,13 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 @dataclass
 class Change:
-    """A changed case, and functions that select the parts of its outputs and of the original ones that must agree."""
+    """A changed case, and functions that select the parts of outputs that must agree.
+
+    Attributes:
+      case: the changed case.
+      of_changed: a function from (an output for the changed case, the names of its axes) to the compared part.
+      of_original: the same function for an output for the original case.
+    """
 
     case: object
     of_changed: object

@@ -109,7 +109,11 @@ class RowJudge:
     # The implementation
 
     def _find_adapter(self):
-        """Returns the adapter that ``Candidate.arrays`` names, or the detected one; also sets ``subject``."""
+        """Returns the adapter that ``Candidate.arrays`` names, or the detected one; also sets ``subject``.
+
+        Raises:
+          NotApplicable: the function cannot be judged with this calling convention.
+        """
         asked = self.candidate.arrays
         if asked is not None:
             adapter = adapters.family(asked) if isinstance(asked, str) else asked
@@ -142,7 +146,11 @@ class RowJudge:
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
-        """Returns the first array of the implementation's result for a small case in float32."""
+        """Returns the first array of the implementation's result for a small case in float32.
+
+        Raises:
+          NotApplicable: the implementation takes no case of the function.
+        """
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
