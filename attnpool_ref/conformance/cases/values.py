@@ -1,7 +1,7 @@
 """Cases with other values in the same shapes: extremes, ties, edges, sums that cancel.
 
-They are made from ``main``, a case with ordinary numbers. Because their shapes are those of ``main``, JAX compiles again
-only if an option changes.
+They are made from ``main``, a case with ordinary numbers. Because their shapes are those of ``main``, JAX compiles
+again only if an option changes.
 """
 
 from dataclasses import replace

@@ -101,7 +101,7 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """Compares Hessian-vector products with finite differences; NaN in the padding must not change a bit of them."""
+    """Compares Hessian-vector products with finite differences, and bit for bit with those for NaN in the padding."""
     known = _differences(subject, case, return_weights)
     if known is None:
         return None  # the gradient is not finite, which another check reports

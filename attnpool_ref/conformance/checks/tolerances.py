@@ -92,7 +92,7 @@ def average_error(size, terms, dtype, reduced_products=False):
 
     Args:
       size: magnitude of the exact result, which is that of the average of the terms' magnitudes.
-      terms: how many terms the largest sum has.
+      terms: the number n of terms of the longest sum.
       dtype: name of the result's dtype.
       reduced_products: see :func:`computing_epsilon`.
     """
@@ -104,7 +104,7 @@ STEP = 2.0**-10
 
 
 def difference(function, arrays, directions, step=STEP):
-    """Returns the function's values for arguments moved by ``step`` and by ``-step`` along the directions."""
+    """Returns the function's values for arguments moved along ``directions``, by ``step`` and by ``-step`` times each."""
     return tuple(
         function(arrays | {key: arrays[key] + side * moves for key, moves in directions.items()})
         for side in (step, -step)

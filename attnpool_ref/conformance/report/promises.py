@@ -10,7 +10,7 @@ class Promise:
     Attributes:
       name: the guarantee's name in the report.
       says: the guarantee in one sentence.
-      line: the number of its section in ``docs/contract.md``; 0 if it is about agreement with the definition.
+      line: the number of its section in ``docs/contract.md``; 0 if no section states it.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS` or
         :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, "agreement" (the comparison with the definition) or
@@ -233,7 +233,7 @@ BY_NAME = {promise.name: promise for promise in PROMISES}
 
 
 def explained_by(name, broken):
-    """Returns the guarantee that explains why ``name`` is broken, or "".
+    """Returns the guarantee that explains why ``name`` is broken and that no other one explains, or "".
 
     Args:
       name: a broken guarantee.

@@ -65,7 +65,7 @@ class Judgement:
     Attributes:
       row: the function's name.
       judge_row: a function from the name to the judge's report.
-      alone: whether no other function is tested.
+      alone: whether no other function is tested; the names of tests then lack the function's name.
     """
 
     def __init__(self, row, judge_row, alone):
