@@ -84,7 +84,7 @@ def _with_defaults(row, values):
 
 
 def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark the vectors along ``axis`` that are 0 in two results, those for different data."""
+    """Returns boolean arrays that mark the vectors along ``axis`` that are 0 in the results for two sets of data."""
     return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 

@@ -233,7 +233,7 @@ BY_NAME = {promise.name: promise for promise in PROMISES}
 
 
 def explained_by(name, broken):
-    """Returns the guarantee that explains why ``name`` is broken and that no other one explains, or "".
+    """Returns the guarantee at the start of the chain of those that explain why ``name`` is broken, or "".
 
     Args:
       name: a broken guarantee.
