@@ -80,7 +80,7 @@ class Source:
 
 
 def run(name):
-    """Prints the function called ``name``."""
+    """Prints the equation, the shapes, the arguments and the code of the function called ``name``."""
     row = table.get(name)
     oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
     out = console()

@@ -147,8 +147,8 @@ class Needs:
 class Shaped:
     """Rule: the shape of an argument depends on another argument or option, ``name``.
 
-    The shape is ``axes`` if ``name`` is given, or if it has ``value`` where that is not None; else the argument has its
-    other shapes. If ``present`` is False, the condition is reversed.
+    The condition is that ``name`` is given or, if ``value`` is not None, that ``name`` has this value. If the condition
+    holds, the shape is ``axes``; else the argument has its other shapes. If ``present`` is False, it is the reverse.
     """
 
     argument: str
