@@ -194,7 +194,7 @@ class Scope:
         return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
 
     def is_first(self, dtype):
-        """Returns whether a dtype is the first one, in which most checks run."""
+        """Returns whether a dtype is the first one; many checks run only in this one."""
         return dtype == self.dtypes[0]
 
     def judges_whole(self, case):

@@ -14,8 +14,10 @@ from attnpool_ref.conformance.candidates.candidate import Candidate
 def fit(case, calling, parameters):
     """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
 
-    Numbers and options that the implementation does not take get their defaults. Masks become prefixes if they are
-    passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made if one is required.
+    Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
+    function's own. So do omitted numbers and options that ``fixed`` names or the implementation requires. Masks become
+    prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made if
+    one is required.
 
     Args:
       case: the case.
@@ -58,7 +60,7 @@ def fit(case, calling, parameters):
 
 
 def _has_another(case, calling, key):
-    """Returns whether a numeric argument gets the implementation's own default in place of the case's value."""
+    """Returns whether a numeric argument gets the default of :meth:`Calling.default` in place of the case's value."""
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)

@@ -40,7 +40,7 @@ def _empty(values):
 
 
 def _form(main, key, form):
-    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; or None."""
+    """Returns (array, axes) of an argument without some axes or with axes of 1; None if it lacks the form ``form``."""
     value, axes = main.values[key], main.axes[key]
     named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # functions of all pairs have a named batch axis
     own = axes[1:] if axes[0] == "..." or named else axes

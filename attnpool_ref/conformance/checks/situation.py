@@ -23,7 +23,7 @@ class Situation:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's title.
       most: the title of the configuration with the most arguments that the implementation takes.
-      first: whether the dtype is the first one of the scope, in which most checks run.
+      first: whether the dtype is the first one of the scope; many checks run only in this one.
       measure: whether the dtype is float64, in which gradients are always compared with finite differences, and second
         derivatives are checked.
       weights: whether the implementation can return the weights.

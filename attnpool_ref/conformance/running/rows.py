@@ -129,7 +129,7 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
+        """Returns a sentence about parameters that the implementation holds; "" if ``parameters`` is given."""
         own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""
@@ -227,7 +227,7 @@ class RowJudge:
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 
     def _find_reference(self):
-        """Returns the subject in float64 if its gradients are judged: the reference for gradients of other dtypes."""
+        """Returns the subject in float64, the reference for other gradients; None if its gradients are not judged."""
         scope = self.scope
         if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
             return None
