@@ -65,7 +65,7 @@ class Source:
     """Source code of one function, and of the functions in its file that it calls.
 
     Attributes:
-      place: the file, relative to the folder of the package, and the line: "attnpool_ref/means.py:10".
+      place: the file, beginning with the name of the package, and the line, as in "attnpool_ref/means.py:10".
       signature: the name and the parameters.
       summary: the first line of the docstring, without markup.
       arguments: for each argument its description in the docstring.

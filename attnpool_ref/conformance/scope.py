@@ -16,10 +16,9 @@ TIME_LIMIT = 60.0
 """Default limit in seconds for one call of an implementation, including its compilation."""
 
 SIMPLE = ("smallest", "fullest")
-"""Titles of the calls that are always judged in each dtype and with gradients.
+"""Titles of the calls that are judged in each dtype and with gradients even if ``Scope.options`` is False.
 
-"smallest" has the required arguments and the masks, "fullest" also all other optional arguments but lengths. Calls with
-other titles are judged in each dtype and with gradients only if ``Scope.options`` is True.
+"smallest" has the required arguments and the masks, "fullest" also all other optional arguments but lengths.
 """
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(

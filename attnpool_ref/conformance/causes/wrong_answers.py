@@ -160,7 +160,8 @@ class WrongAnswer:
         """Returns :data:`EXPLAINED`, :data:`SILENT` or :data:`CONTRADICTED`, judged outside of fully masked rows.
 
         A mistake explains a wrong result that equals the result of the mistake, and is contradicted by any result that
-        differs from it. Where the mistake masks all tokens, it agrees with any result, NaN included.
+        differs from it; otherwise it is silent. Where the mistake masks all tokens, it agrees with any result, NaN
+        included.
         """
         answer = self.answer_of(mistake)
         if answer is None:

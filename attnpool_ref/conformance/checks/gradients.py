@@ -1,8 +1,8 @@
 """Checks of gradients, against finite differences of the oracle or the implementation's own gradients in float64.
 
-The gradients of the implementation in float64 are the reference for its gradients in other dtypes in three kinds of
-cases: the calls with the fewest and with the most arguments, and sums that cancel. This needs gradients that are judged
-in float64. All other gradients are compared with finite differences of the oracle, in every dtype.
+If gradients are judged in float64, the implementation's gradients in float64 are the reference for those in other
+dtypes in three cases: the mixed batches (examples with different masks) with the fewest and with the most arguments,
+and sums that cancel. All other gradients are compared with finite differences of the oracle, in every dtype.
 """
 
 from dataclasses import dataclass

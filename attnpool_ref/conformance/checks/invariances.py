@@ -102,7 +102,7 @@ def _reorder(case, axis, order, title):
 
 
 def _real_along(case, axis):
-    """Returns a boolean array that marks the positions of an axis that are real in any mask, without batch axes."""
+    """Returns a boolean array that marks the positions of an axis that are real in any mask of a single example."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
         own = case.axes[name]

@@ -27,7 +27,8 @@ class Subject:
       tolerated: the deviations that a second run of a failing check tolerates.
       skipped: for each gradient that was skipped the reason.
       is_narrow: whether the dtype is float16 or bfloat16.
-      cache: results of the oracle, which the subjects of a function share for dtypes that are as narrow.
+      cache: results of the oracle; subjects of one function may share one cache for float32 and float64, and one for
+        narrow dtypes.
     """
 
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
