@@ -41,7 +41,7 @@ def list_command(context, families, words):
 def find(context, words):
     """Find a function by the name that a paper or another library has for it: ABMIL, GeM, CLS, global attention ...
 
-    Exit status: 1 where nothing is found.
+    Exit status: 1 if nothing is found.
     """
     from attnpool_ref.cli import finding
 
@@ -56,7 +56,7 @@ def formats_command(context, words):
 
     With words, list only heads that have all of them: siglip, timm, torch ...
 
-    Exit status: 1 where nothing is found.
+    Exit status: 1 if nothing is found.
     """
     from attnpool_ref.cli import heads
 

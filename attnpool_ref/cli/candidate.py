@@ -76,7 +76,12 @@ def find_candidate(candidate, row=None):
 
 
 def forced(namespace, implementation, rows=()):
-    """Returns the functions of a namespace that take the argument ``implementation``, with its value, and their names.
+    """Returns a namespace of functions whose argument ``implementation`` is set, and the names of these functions.
+
+    Args:
+      namespace: the module with the functions; those without the argument are left out.
+      implementation: the value of the argument.
+      rows: the names of the functions; if empty, all that the module has.
 
     Raises:
       Refused: no function takes this argument.
@@ -93,7 +98,12 @@ def forced(namespace, implementation, rows=()):
 
 
 def _import_file(name):
-    """Imports a module from its file, with the file's folder on the path, as for a script in the same folder."""
+    """Imports a module from its file, with the file's folder on the path, as for a script in the same folder.
+
+    Raises:
+      Refused: there is no such file, its name is no identifier, another module of its name is imported already, or the
+        import fails.
+    """
     path = Path(name).resolve()
     if not path.is_file():
         raise Refused(f"there is no file {name}")

@@ -48,6 +48,10 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
     ``files`` has the files to which the report is also written, by format. If one of them is standard output, the
     report in words goes to standard error. ``words`` are further arguments of :func:`question`. ``jobs`` is the number
     of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and judged in this process.
+
+    Raises:
+      Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported, or
+        a name is unknown.
     """
     files = {kind: name for kind, name in (files or {}).items() if name}
     for name in files.values():
@@ -92,7 +96,10 @@ def _show(report, files, out):
 
 
 def _jobs(properties):
-    """Returns the default number of processes: one for each core, up to a few; one on an accelerator."""
+    """Returns the default number of processes: 1 on an accelerator, else the largest number within three limits.
+
+    The limits are the number of cores, :data:`MOST_JOBS`, and one process for every :data:`ROWS_EACH` functions.
+    """
     if properties.on_accelerator:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -55,7 +55,11 @@ def _text(row):
 
 
 def inspect(file):
-    """Prints the formats that fit a file, or that nearly do, and returns the exit status."""
+    """Prints the formats that fit a file, or that nearly do, and returns the exit status.
+
+    Raises:
+      Refused: the file cannot be read.
+    """
     try:
         found = formats.examined(file)
     except (ValueError, OSError) as error:

@@ -63,6 +63,6 @@ def has_all(text, words):
 
 
 def nearest(words, names):
-    """Returns the names most similar to the words, best first."""
+    """Returns up to five names that are similar to the words, best first."""
     plain = {"".join(pieces(name)): name for name in names}
     return [plain[near] for near in difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)]

@@ -62,7 +62,15 @@ def mark_stands_in(mark, shapes):
 
 @dataclass(frozen=True)
 class Source:
-    """Source code of one function, and of the functions in its file that it calls."""
+    """Source code of one function, and of the functions in its file that it calls.
+
+    Attributes:
+      place: the file, beginning with the name of the package, and the line, as in "attnpool_ref/means.py:10".
+      signature: the name and the parameters.
+      summary: the first line of the docstring, without markup.
+      arguments: for each argument its description in the docstring.
+      text: the code.
+    """
 
     place: str
     signature: str
@@ -72,7 +80,7 @@ class Source:
 
 
 def run(name):
-    """Prints the function called ``name``."""
+    """Prints the equation, the shapes, the arguments and the code of the function called ``name``."""
     row = table.get(name)
     oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
     out = console()

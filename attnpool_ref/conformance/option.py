@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 WIDTH = 116
-"""Width in columns of the options' help in docstrings, without its indentation."""
+"""Width in columns of the options' help in docstrings, without the indentation of the docstring."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class Option:
       flag: the option's name on the command line, such as "--dtype", or "" if the command does not have it.
       help: the option's help on the command line.
       kind: the form of the value on the command line: "flag", "text", "number", "count" (an integer of at least 0),
-        "choice" (one of ``choices``), "choices" (several of them), "names", "functions" (names of attnpool functions);
-        or KEY=VALUE, where the values are texts ("pairs"), positive integers ("sizes") or Python literals ("literals").
+        "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
+        attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), positive integers ("sizes") or
+        Python literals ("literals").
       choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
@@ -66,7 +67,10 @@ def options_of(kind):
 
 
 def validate(instance):
-    """Replaces each field of a frozen dataclass by the value that its ``check`` (see :func:`option`) returns."""
+    """Replaces each field of a frozen dataclass by the value that its ``check`` (see :func:`option`) returns.
+
+    Errors of a ``check`` are passed on.
+    """
     for each in fields(instance):
         if each.metadata.get("check"):
             object.__setattr__(instance, each.name, each.metadata["check"](getattr(instance, each.name)))
@@ -79,7 +83,7 @@ def takes_options_of(kind, without=(), **defaults):
 
     Args:
       kind: the dataclass.
-      without: names of options that the function does not take.
+      without: names of options that the function refuses with a TypeError.
       **defaults: defaults that differ from those of the dataclass.
     """
     own = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}

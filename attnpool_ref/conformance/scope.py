@@ -16,9 +16,9 @@ TIME_LIMIT = 60.0
 """Default limit in seconds for one call of an implementation, including its compilation."""
 
 SIMPLE = ("smallest", "fullest")
-"""Titles of the calls with the fewest and with the most arguments, which are judged in each dtype and with gradients.
+"""Titles of the calls that are judged in each dtype and with gradients even if ``Scope.options`` is False.
 
-Calls with other titles are judged so only if ``Scope.options`` is True.
+"smallest" has the required arguments and the masks, "fullest" also all other optional arguments but lengths.
 """
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
@@ -49,6 +49,9 @@ class Scope:
     """Scope of a judgment: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
 
     ``help(attnpool_ref.conformance.judge)`` explains each option.
+
+    Raises:
+      ValueError: no function, dtype or guarantee has a given name, or a waiver has no reason.
     """
 
     only: tuple[str, ...] = option(
@@ -82,8 +85,8 @@ class Scope:
     )
     laws: bool = option(
         True,
-        "compare the implementation with itself, in the first dtype: permuted tokens, deleted padding, other examples in the "
-        "batch, and so on.",
+        "compare the implementation with itself, in the first dtype: permuted tokens, deleted padding, other examples "
+        "in the batch, and so on.",
     )
     options: bool = option(
         True,
@@ -166,8 +169,8 @@ class Scope:
     )
     jobs: int = option(
         1,
-        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or more, "
-        "each child process judges one function at a time, and imports the implementation or receives a copy by "
+        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or "
+        "more, each child process judges one function at a time, and imports the implementation or receives a copy by "
         "``pickle``; an implementation that cannot be pickled, such as a function of a notebook or a script, is judged "
         "in this process. 0 judges in this thread, one function after another, without ``time_limit`` and without "
         "capturing output, for debuggers.",
@@ -190,7 +193,7 @@ class Scope:
         return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
 
     def is_first(self, dtype):
-        """Returns whether a dtype is the first one, in which most checks run."""
+        """Returns whether a dtype is the first one; many checks run only in this one."""
         return dtype == self.dtypes[0]
 
     def judges_whole(self, case):

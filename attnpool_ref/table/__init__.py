@@ -64,13 +64,17 @@ _OF_HEADS = {row.name: row for row in HEADS}
 
 
 def get(name):
-    """Returns the row called ``name``; the ValueError for an unknown name lists similar ones."""
+    """Returns the row called ``name``.
+
+    Raises:
+      ValueError: there is no such row; the message lists similar names.
+    """
     if name in BY_NAME or name in _OF_HEADS:
         return BY_NAME.get(name) or _OF_HEADS[name]
     raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME)}")
 
 
 def in_all_layouts(name):
-    """Returns the names of a dense row, of its packed function, and of the function that returns its chunk states."""
+    """Returns the name of a dense function, and those of its packed form and of its chunk states, if it has them."""
     states = [row.name for row in STATES if row.state == name]
     return [name, *([f"segment_{name}"] if f"segment_{name}" in BY_NAME else []), *states]

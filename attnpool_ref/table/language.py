@@ -12,9 +12,9 @@
 * ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
 * ``weights?[..., L]|[..., L, d]``: the rank tells which shape it is, given the batch axes of the other data. Only an
   array of the first shape may lack batch axes.
-* ``p[]|[d]``: a number, which has no influence on the dtype of the result, or an array of that shape, which has.
-* ``lengths:int[...]``: integers of any rank. With an argument ``scores``, their axes are the first axes of the scores
-  without ``axis``.
+* ``p[]|[d]``: a number, which has no influence on the dtype of the result, or an array [d], which has an influence.
+* ``lengths:int[...]``: integers of any rank. With an argument ``scores``, their axes are the first axes of the scores,
+  of which the one that the option ``axis`` names is left out.
 * ``x_lengths?:lengths[...]``: integers that may be given instead of ``x_mask``: the number of real tokens on its last
   axis, counted from the left. Their shape is () for all examples, the batch axes, or all axes shown, as in
   ``lengths?:lengths[..., n]``.
@@ -147,8 +147,8 @@ class Needs:
 class Shaped:
     """Rule: the shape of an argument depends on another argument or option, ``name``.
 
-    The shape is ``axes`` if ``name`` is given, or if it has ``value`` where that is not None; else the argument has its
-    other shapes. If ``present`` is False, the condition is reversed.
+    The condition is that ``name`` is given or, if ``value`` is not None, that ``name`` has this value. If the condition
+    holds, the shape is ``axes``; else the argument has its other shapes. If ``present`` is False, it is the reverse.
     """
 
     argument: str
@@ -188,7 +188,7 @@ def parse_shapes(text):
     """Parses a row's shapes into (arguments by name, results).
 
     Raises:
-      ValueError: if a piece is not understood.
+      ValueError: a piece is not understood, an argument occurs twice, or there is no result.
     """
     before, arrow, after = text.partition("->")
     if not arrow:
@@ -220,7 +220,11 @@ def _packed(arguments):
 
 
 def parse_results(text):
-    """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text."""
+    """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text.
+
+    Raises:
+      ValueError: the text is not understood.
+    """
     text = text.strip()
     if not text:
         return ()
@@ -300,7 +304,7 @@ def check_names(rules, arguments, options):
 
 
 def _pieces(text):
-    """Splits a text at blanks outside of brackets."""
+    """Splits a text at blanks outside of brackets; raises a ValueError if brackets do not match."""
     pieces, depth, piece = [], 0, ""
     for letter in text:
         depth += (letter == "[") - (letter == "]")
@@ -346,7 +350,7 @@ def _kind(name, stretch, shapes):
 
 
 def _axes(part):
-    """Splits ``[..., L, d]`` into ("...", "L", "d")."""
+    """Splits ``[..., L, d]`` into ("...", "L", "d"); raises a ValueError for an axis that is not understood."""
     axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
     for index, axis in enumerate(axes):
         if not (_AXIS.fullmatch(axis) or _LACKED.fullmatch(axis) or (axis == "..." and index == 0)):

@@ -53,6 +53,10 @@ class Variant:
       weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.
       relations: the rules as objects of :mod:`~attnpool_ref.table.language`.
       sizes: fixed sizes of axes, from a module's parameters or the row.
+
+    Raises:
+      ValueError: ``source`` is unknown, ``shapes``, ``weights`` or ``rules`` are not understood, or a rule has a name
+        that the row lacks.
     """
 
     name: str
@@ -98,15 +102,15 @@ class Variant:
         return any(argument.batched for argument in self.arguments.values())
 
     def weights_of_rank(self, rank):
-        """Returns the axes of the weights that have ``rank`` axes besides the batch axes."""
+        """Returns the axes of the alternative of ``weights`` with ``rank`` axes without batch axes, or of the first."""
         alternatives = [own for part in self.weights.split("|") for own in language.parse_results(part)]
         return next((own for own in alternatives if len(own) - ("..." in own) == rank), alternatives[0])
 
     def takes(self, option, value):
-        """Returns whether the function takes a value of an option."""
+        """Returns whether a value of an option is not among those in ``refused``."""
         return (option, value) not in [(key, unlike) for key, unlike, _ in self.refused]
 
     @property
     def packed(self):
-        """Whether the tokens are packed."""
+        """Whether the tokens are packed: those of all examples in one array, with segment ids."""
         return any(argument.kind == "segments" for argument in self.arguments.values())

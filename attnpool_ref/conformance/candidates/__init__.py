@@ -3,7 +3,7 @@
 ================  ==================================================================================
 candidate         ``Candidate``: an implementation with its calling convention
 calling           the function's arguments matched to the parameters of the implementation
-adapted_cases     cases reduced to what the implementation takes, masks in the form that it takes
+adapted_cases     cases with the implementation's own parameters, defaults and possible masks
 own_parameters    parameters that a module under test holds, found by the names of its attributes
 adapters          array families: NumPy, JAX, PyTorch, Keras
 chunks, meshes    chunked pooling and sharded sequences, each called like a function of whole sequences

@@ -1,4 +1,4 @@
-"""Adaptation of cases to an implementation: only arguments that it takes, and masks that it can be called with."""
+"""Adaptation of cases to an implementation: its own parameters and defaults, and masks that it can be called with."""
 
 from dataclasses import replace
 
@@ -12,7 +12,17 @@ from attnpool_ref.conformance.candidates.candidate import Candidate
 
 
 def fit(case, calling, parameters):
-    """Returns the case with only those arguments that the implementation takes.
+    """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
+
+    Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
+    function's own. So do omitted numbers and options that ``fixed`` names or the implementation requires. Masks become
+    prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made if
+    one is required.
+
+    Args:
+      case: the case.
+      calling: the :class:`~attnpool_ref.conformance.candidates.calling.Calling` of the implementation.
+      parameters: the arguments of the function that the implementation holds as parameters, by name.
 
     Raises:
       NotApplicable: the implementation cannot be called with the case; the message gives the reason.
@@ -50,7 +60,7 @@ def fit(case, calling, parameters):
 
 
 def _has_another(case, calling, key):
-    """Returns whether a numeric argument gets the implementation's own default in place of the case's value."""
+    """Returns whether a numeric argument gets the default of :meth:`Calling.default` in place of the case's value."""
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)
@@ -93,7 +103,10 @@ def check_some_real(case, calling):
 
 
 def check_rank(case, candidate, own=()):
-    """Raises :class:`NotApplicable` for a case with batch axes that the implementation does not take."""
+    """Raises :class:`NotApplicable` for a case with batch axes that the implementation does not take.
+
+    ``own`` has the names of the arguments that the implementation holds as parameters. Segment ids need a batch axis.
+    """
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
@@ -121,8 +134,11 @@ class Packed:
     def pack(self, key, value):
         """Returns an argument in the packed layout, in which N is the number of real tokens of all examples.
 
-        It becomes [N, ...] if it has the token axis, [num_segments, ...] if it has only batch axes, and else is
-        unchanged.
+        The argument becomes [N, ...] if it has the token axis, and [num_segments, ...] if it has batch axes but no
+        token axis. Any other argument is unchanged.
+
+        Raises:
+          NotApplicable: the token axis does not follow the batch axes.
         """
         own = self.case.axes[key]
         if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
@@ -145,7 +161,7 @@ class Packed:
         return whole.reshape(shape)
 
     def result(self, output):
-        """Returns a result [num_segments, ...] with the batch axes of the case as leading axes."""
+        """Returns a result [num_segments, ...] with the batch axes of the case; other results unchanged."""
         if output.shape[:1] != (self.examples,):
             return output
         return output.reshape(*self.batch, *output.shape[1:])

@@ -12,7 +12,10 @@ from attnpool_ref.table.suggestions import did_you_mean
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}
 ) | {"training", "deterministic", "indices_are_sorted", "preferred_element_type", "return_weights", "dropout_rng"}
-"""Arguments that select how a result is computed, or what else is returned: they stay at their defaults."""
+"""Names of parameters that select how a result is computed, or what else is returned.
+
+They are never matched by position, and the report does not list them as arguments that were never judged.
+"""
 
 EMPTY = inspect.Parameter.empty
 
@@ -38,7 +41,11 @@ class Calling:
     """
 
     def __init__(self, row, candidate, own=()):
-        """``own`` has the names of the function's arguments that the implementation holds as parameters."""
+        """``own`` has the names of the function's arguments that the implementation holds as parameters.
+
+        Raises:
+          ValueError: ``Candidate.fixed`` or ``Candidate.arguments`` has a name that does not exist.
+        """
         self.row, self.candidate, self.own = row, candidate, frozenset(own)
         self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
@@ -209,7 +216,10 @@ def _alike(ours, theirs):
 
 
 def arrange(oracle, values):
-    """Returns (args, kwargs) of a call of the oracle: positional arguments up to the last one that is given."""
+    """Returns (args, kwargs) of a call of the oracle.
+
+    ``args`` ends with the last positional argument that ``values`` has; those before it that ``values`` lacks are None.
+    """
     parameters = contract.signature_of(oracle).parameters
     positional = [k for k, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     given = [i for i, k in enumerate(positional) if k in values]

@@ -1,4 +1,4 @@
-"""``Candidate``: an implementation under test and its calling convention, as options in Python and on the command line."""
+"""``Candidate``: an implementation under test and its calling convention, the options of the judge for its calls."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -54,8 +54,12 @@ class Candidate:
         that the implementation does not take by design.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; None to detect the family.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
-        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold them in
-        these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
+        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold
+        them in these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
+
+    Raises:
+      ValueError: no form of masks is called ``mask_form``, or ``padding_true`` is given with "additive", "lengths" or
+        "segments".
     """
 
     target: Any
@@ -133,7 +137,8 @@ class Candidate:
         If there is one name, the target itself may be the function.
 
         Raises:
-          ValueError: the target is a class, or the function cannot be judged without others.
+          ValueError: there is one name, and the target is a class, or a single function that returns chunk states,
+            which are judged only together with ``merge_states`` and ``finalize_state``.
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}
@@ -172,11 +177,13 @@ def as_candidate(target, calls):
 
 
 def single(candidate, name):
-    """Returns the Candidate for the function ``name``: the attribute of that name, or the target itself if it is a callable.
+    """Returns the Candidate for the function ``name``, or None if the target lacks it.
+
+    The function is the target's attribute of that name, or else the target itself if it is a callable.
 
     Raises:
-      ValueError: no attnpool function has this name, the target is a class, or the function cannot be judged without
-        others.
+      ValueError: no attnpool function has this name, the target is a class, or it is a single function that returns
+        chunk states, which are judged only together with ``merge_states`` and ``finalize_state``.
     """
     row = table.get(name)
     found = candidate.for_row(row)

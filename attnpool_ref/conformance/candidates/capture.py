@@ -24,7 +24,7 @@ class Raised(Exception):
 
 
 def said(error):
-    """Returns the type and the text of an exception; only the type if reading the text raises.
+    """Returns the type and the text of an exception; if reading the text raises, the type and a note that it does.
 
     >>> said(KeyError("x"))
     "KeyError: 'x'"

@@ -31,9 +31,12 @@ def divisible(case):
 
 
 def place_of(axes, rank, names=AXIS):
-    """Returns the ``PartitionSpec`` that shards an array's token axes over the mesh axes ``names``.
+    """Returns the ``PartitionSpec`` that shards an array's token axes, L and T, over the mesh axes ``names``.
 
-    The axis "..." stands for all axes of the array that have no name.
+    Args:
+      axes: the names of the array's axes; "..." stands for all axes without a name.
+      rank: the number of the array's axes.
+      names: the name of a mesh axis, or a tuple of names.
     """
     from jax.sharding import PartitionSpec
 

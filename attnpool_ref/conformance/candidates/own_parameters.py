@@ -18,7 +18,9 @@ MOST = 8
 
 
 def held(target):
-    """Returns the dotted names of the arrays that a module holds; an empty list for a function.
+    """Returns the dotted names of the arrays that a module holds.
+
+    The list is empty for a function, a class or a Python module, and if reading an attribute raises an error.
 
     >>> import types, numpy as np
     >>> held(types.SimpleNamespace(query=np.ones(2), key=types.SimpleNamespace(kernel=np.ones((3, 2)))))
@@ -132,7 +134,9 @@ def reshaped(argument):
 
 
 def parameters_of(candidate, row, adapter):
-    """Returns the function's arguments that the implementation holds, as NumPy arrays; none without ``parameters``.
+    """Returns the function's arguments that the implementation holds, as a dict of NumPy arrays.
+
+    The dict is empty if ``Candidate.parameters`` is None.
 
     Raises:
       ValueError: the function has no such argument, needs another rank of it, or the target has no such attribute.

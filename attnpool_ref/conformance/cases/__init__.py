@@ -1,9 +1,9 @@
 """Cases: arguments of test calls, drawn from the shapes in a function's row of :mod:`attnpool_ref.table`.
 
 A new function in the table needs no code here. Most cases are a mixed batch of five examples: one each with a full
-mask, a prefix, a suffix, a scattered mask and an empty one. Axes have different sizes, so that a transposed array gives
-an error or a wrong result; one further shape has equal sizes on all axes. A case is plain data. Checks make further
-cases from it: they change values, or permute, delete or append positions along named axes.
+mask, a prefix, a suffix, a scattered mask and an empty one. Most axes have different sizes, so that a transposed array
+gives an error or a wrong result. One further shape has equal sizes on all axes. A case is plain data. Checks make
+further cases from it: they change values, or permute, delete or append positions along named axes.
 """
 
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, NUMBERS, SEED, SEQUENCES, SIZES, Case, narrow

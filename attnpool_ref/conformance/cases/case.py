@@ -33,7 +33,7 @@ SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "S", "k"})
 """Axes of tokens, which may be masked, permuted or empty."""
 
 FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num_segments"}
-"""Axes of vectors, of hidden layers and of heads, which are never empty."""
+"""Axes of features, hidden layers, heads and clusters, which are empty only where a rule of the table allows it."""
 
 ANY_RANK = ("...", "n", "m")
 """Axes of an array that may have any rank: batch axes and two others."""
@@ -47,8 +47,8 @@ NUMBER = 0.75
 NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
 """Values of numeric arguments by name.
 
-About half of the drawn vectors lie within the bandwidth and within the tolerance ``atol``; the quantile ``q`` is
-between two tokens.
+About half of the drawn vectors lie within the bandwidth and within the tolerance ``atol``. The quantile of order ``q``
+lies between two tokens.
 """
 
 
@@ -68,7 +68,7 @@ class Case:
       spread: for an array that has fewer axes or axes of 1, because it broadcasts, the axes of the full array.
       dtypes: by argument, the name of its dtype if that is not the judged one.
       result: the name of the result's dtype if ``dtypes`` is not empty, else "".
-      bits: the number of significant bits of its numbers in narrow dtypes (float16, bfloat16).
+      bits: the number of significant bits to which numbers are rounded in narrow dtypes (float16, bfloat16).
       terms_of_sum: the number of terms of the longest sum if the function only averages positive, equally weighted
         terms; else 0.
     """
@@ -128,7 +128,10 @@ def generator(name):
 
 
 def narrow(values, bits=8):
-    """Returns floating-point values rounded to ``bits`` significant bits; every judged dtype holds 8 bits exactly."""
+    """Returns a dict of arrays, in which floating-point arrays are rounded to ``bits`` significant bits.
+
+    Every judged dtype holds 8 bits exactly.
+    """
     rounded = {}
     for key, value in values.items():
         if value is not None and value.dtype.kind == "f":

@@ -13,7 +13,8 @@ FORMS = 4
 def broadcasting(main):
     """Yields cases in which masks, biases and multipliers have other shapes that broadcast; some masks are integers.
 
-    Over the cases each argument has each of its forms. Within one case the arguments have different forms.
+    ``main`` is a mixed batch (examples with different masks). Over the cases each argument has each of its forms.
+    Within one case the arguments have different forms.
     """
     keys = main.given("mask", "stretch")
     for turn in range(FORMS if keys else 0):
@@ -39,7 +40,7 @@ def _empty(values):
 
 
 def _form(main, key, form):
-    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; or None."""
+    """Returns (array, axes) of an argument without some axes or with axes of 1; None if it lacks the form ``form``."""
     value, axes = main.values[key], main.axes[key]
     named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # functions of all pairs have a named batch axis
     own = axes[1:] if axes[0] == "..." or named else axes
@@ -129,7 +130,7 @@ def _deciding(main):
 def _whole(main, key, first):
     """Returns an argument rounded to integers whose sums and products exceed 8 bits.
 
-    They are smaller if the function takes scores, and 0 and 1 for probabilities.
+    The numbers are smaller for scores and for parameters, and they are 0 and 1 for probabilities.
     """
     large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
     return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)

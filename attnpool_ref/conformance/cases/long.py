@@ -10,14 +10,14 @@ from attnpool_ref.conformance.cases.ways import defaults_of
 LONG = 10**6
 
 LONG_BY_DEFAULT = 70_000
-"""Number of tokens without the option ``contract``: 16-bit integers cannot count them; a loop takes seconds."""
+"""Number of tokens without the option ``contract``: too large for 16-bit integers, small enough for a Python loop."""
 
 LONG_NARROW = 4100
-"""Number of tokens in narrow dtypes: float16 counts only up to 2048, and bfloat16 up to 256."""
+"""Number of tokens in narrow dtypes: a count stops growing at 2048 in float16, and at 256 in bfloat16."""
 
 
 def long_rows(row, size=LONG):
-    """Yields (case, axis) for each masked axis that the function sums over, with ``size`` equal tokens along it."""
+    """Yields (case, axis) for each masked axis that the result does not have, with ``size`` equal tokens along it."""
     for axis in _summed(row):
         case = _equal(row, f"{size} equal tokens along {axis}", axis, size)
         values = {}

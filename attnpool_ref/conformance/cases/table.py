@@ -36,7 +36,7 @@ JAX compiles a program for each shape.
 * "axes of 0": axes that may have size 0 have it.
 * "shared": one data argument after another has no batch axes.
 * "broadcasting": masks and biases have a lower rank or axes of 1.
-* "alone": one optional argument after another is given by itself; and defaults are omitted.
+* "alone": one optional argument after another is given by itself; in other cases, arguments with defaults are omitted.
 """
 
 EMPTY = ("empty batch", "length 0")
@@ -97,7 +97,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
       partial: whether calls that omit some arguments, and ties and edges, are drawn as well.
 
     Yields:
-      (case, kind): one of :data:`KINDS`.
+      (case, kind): the kind is a key of :data:`KINDS`.
     """
     ways = list(ways_of(row, restrict))
     titles = [title for title, *_ in ways]
@@ -150,7 +150,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
 def cases_in(row, dtype, restrict=None, integers=False):
     """Yields (case, kind) of the cases that are drawn for one dtype only, in the call with the most arguments.
 
-    Cases of several dtypes and of integers are drawn for float64.
+    Cases of several dtypes are drawn for float64, and with ``integers`` also cases of integers only. ``row`` and
+    ``restrict`` are those of :func:`cases_of`.
     """
     fullest = fullest_way(row, restrict)
     for title, names, options in ways_of(row, restrict):

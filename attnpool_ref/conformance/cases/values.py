@@ -1,4 +1,8 @@
-"""Cases with other values in the same shapes: extremes, ties, edges, sums that cancel. JAX compiles nothing again."""
+"""Cases with other values in the same shapes: extremes, ties, edges, sums that cancel.
+
+They are made from ``main``, a case with ordinary numbers. Because their shapes are those of ``main``, JAX compiles
+again only if an option changes.
+"""
 
 from dataclasses import replace
 
@@ -13,9 +17,10 @@ SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), 
 
 
 def extremes(main):
-    """Yields cases with extreme scores: ±1e30, -inf, and finite ones below the numbers that are used in place of -inf.
+    """Yields cases with extreme scores: ±1e30, -inf, and finite ones below -1e9, a common substitute for -inf.
 
-    Functions that divide by a norm get vectors of 1e-30, 1e30 and 0.
+    Functions that divide by a norm get vectors of 1e-30, 1e30 and 0; most others without scores get data 64 times as
+    large. Functions with weights get weights of 1e-30, and weights of 0 at large tokens.
     """
     values = main.values
     if main.row.norms:
@@ -69,9 +74,9 @@ def idle(main):
 
 
 def at_right_angles(main):
-    """Yields a case of nearly orthogonal vectors, whose cosines are the weights of an average: all tiny and positive.
+    """Yields a case of nearly orthogonal vectors for ``semantic_match``, in which all cosines are tiny and positive.
 
-    Only the method "global" is drawn, in which the cosines select no token.
+    Only the method "global" is drawn: it averages tokens with the cosines as weights, and selects no token by them.
     """
     if main.row.name not in CHOOSING or main.options["method"] != "global":
         return
@@ -110,9 +115,9 @@ AVERAGES |= {
 
 
 def averaging(main):
-    """Returns a case with data between 1 and 2 and equal weights, or None if the function does not only average.
+    """Returns a case with data between 1 and 2 and equal softmax weights; None for functions not in :data:`AVERAGES`.
 
-    Apart from its equal weights, the result is a sum of a few terms of one sign.
+    The result is then an average, a sum or a selection of a few positive terms.
     """
     if main.row.name not in AVERAGES:
         return None
@@ -128,7 +133,8 @@ def averaging(main):
 def exact(main):
     """Returns a case with vectors of at most one nonzero component, a small integer: ties, zeros and edges are exact.
 
-    Numeric arguments are 1. A sum of products has at most one nonzero term, so it is exact in every dtype and order.
+    Numeric arguments are 1. An inner product of two such vectors has at most one nonzero term, so it is exact in every
+    dtype and order of summation.
     """
     rng, values = main.rng(" exact"), {}
     for key in main.given("data"):
@@ -143,7 +149,8 @@ def exact(main):
 def precise(main, dtype):
     """Yields cases whose numbers have so many bits that a conversion to a narrower dtype changes even copied numbers.
 
-    In all other cases numbers have at most the 8 bits of bfloat16 in narrow dtypes, and those of float32 in float64.
+    In all other cases numbers have at most the 8 bits of bfloat16 in narrow dtypes, and those of float32 in float64. So
+    there is a case for float16 and one for float64, and none for other dtypes.
     """
     title = f"numbers of all bits of {dtype}"
     if dtype == "float16":
@@ -167,7 +174,11 @@ def alternating(main):
 
 
 def of_tokens(main):
-    """Returns (argument, position of the sequence axis) of each argument with vectors along a sequence."""
+    """Returns (argument, index of a token axis) for each token axis of the data and parameters with vectors of tokens.
+
+    These are the arrays with at least two axes besides the batch axes. Scores [..., n, m] have two token axes, and so
+    two pairs; data [..., d] without a token axis have none.
+    """
     return [
         (key, place)
         for key in main.given("data", "parameter")
@@ -178,7 +189,7 @@ def of_tokens(main):
 
 
 def repeated(main):
-    """Returns a case whose tokens all equal the first, except the last, which is far away: residuals are 0.
+    """Returns a case whose tokens all equal the first, except the last: differences between the equal ones are 0.
 
     The tokens are marked as exact, so that the sensitivity of results is measured without changes that break the ties.
     """
@@ -198,7 +209,7 @@ CHOOSING = frozenset({"semantic_match"})
 
 
 def far_from_zero(main):
-    """Yields cases with data 1000 away from 0, for which a difference of squares loses all digits.
+    """Yields cases with data 1000 away from 0, for which a difference of squares loses nearly all digits.
 
     All data are shifted together, because distances between shifted and other data are rounded in any implementation. A
     query that is normalized first is also shifted by itself.

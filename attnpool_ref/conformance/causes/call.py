@@ -16,6 +16,8 @@ class Call:
     """One call: its arguments in float64, and the oracle's results if some of them are changed.
 
     Attributes:
+      values: the arguments, with the defaults of omitted numbers.
+      return_weights: whether the call returns the weights.
       got: the implementation's result as a list of arrays, or None.
       masks: names of the masks that are given.
     """
@@ -82,7 +84,7 @@ def _with_defaults(row, values):
 
 
 def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark the vectors that are 0 in both results, which belong to different data."""
+    """Returns boolean arrays that mark the vectors along ``axis`` that are 0 in the results for two sets of data."""
     return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 

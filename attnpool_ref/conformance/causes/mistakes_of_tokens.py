@@ -1,4 +1,4 @@
-"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and results in fully masked rows.
+"""Known mistakes of poolings without scores: means, maxima, last tokens, variances, and fully masked rows.
 
 A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
 to None if it is not possible in the call. Functions with a number as their argument return such a mistake.
@@ -33,7 +33,7 @@ def reading_all_where_empty(call):
 
 
 def _weights_of_means(call):
-    """Returns the weights of a mean's tokens before the mask, [..., L], or None for other functions."""
+    """Returns the weights of a mean's tokens before the mask, [..., L] for L tokens, or None for other functions."""
     if call.row.name not in MEANS or len(call.masks) != 1:
         return None
     weights = call.values.get("weights")
@@ -69,7 +69,7 @@ def counting_the_masked(call):
 
 
 def epsilon_beside_the_count(number):
-    """Returns the mistake of a mean whose divisor is too large by ``number``."""
+    """Returns the mistake of a mean that adds ``number`` to its divisor, the number or the weights of real tokens."""
 
     def answer(call):
         weights = _weights_of_means(call)

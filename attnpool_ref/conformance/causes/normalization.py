@@ -66,7 +66,17 @@ SCORES = {
 
 
 class Normalization:
-    """Normalization under a mask: scores, weights without the mask, mask, and the result for given weights."""
+    """Normalization under a mask in one call, from which results with other weights are computed.
+
+    Attributes:
+      scores: the scores before the softmax, or the logarithms of ``weights`` for functions that are not in
+        :data:`SCORES`.
+      weights: the weights without the mask.
+      real: the mask, broadcast to the shape of the scores.
+      axis: the axis over which weights are normalized.
+      key: the name of the mask.
+      absent: the mask and the lengths, each as None.
+    """
 
     def __init__(self, call):
         self.call, options = call, call.case.options

@@ -157,9 +157,11 @@ class WrongAnswer:
         return self._answers[key][1]
 
     def speaks_for(self, mistake, loose=False):
-        """Returns whether a mistake explains a wrong result outside of fully masked rows, is silent, or is contradicted.
+        """Returns :data:`EXPLAINED`, :data:`SILENT` or :data:`CONTRADICTED`, judged outside of fully masked rows.
 
-        Where the mistake masks all tokens, it agrees with any result, NaN included.
+        A mistake explains a wrong result that equals the result of the mistake, and is contradicted by any result that
+        differs from it; otherwise it is silent. Where the mistake masks all tokens, it agrees with any result, NaN
+        included.
         """
         answer = self.answer_of(mistake)
         if answer is None:

@@ -1,7 +1,7 @@
-"""Comparison of results with the oracle.
+"""Comparison of results with the oracle, and :class:`Finding`, the result of a check.
 
-A check gets one :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation of one function, in one
-dtype) and one case, and returns None or a :class:`Finding`.
+``subject`` is always a :class:`~attnpool_ref.conformance.checks.subject.Subject`: an implementation of one function, in
+one dtype.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,10 @@ from attnpool_ref.conformance.checks import tolerances
 
 @dataclass
 class Finding:
-    """Result of one check: its error in units of the dtype's epsilon, and a message if the check failed.
+    """Result of one check: the worst error, the allowed error, and a message if the check failed.
+
+    Errors are in units of the dtype's epsilon times the magnitude of the result; inf if the failure is no error of a
+    number, such as a wrong shape.
 
     Attributes:
       check: the check's name or the name of the guarantee that it tests.
@@ -75,8 +78,9 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
     """Compares results with exact ones, element by element, and returns the worst element as a finding.
 
-    Elements that are exactly 0 (they may lie on a threshold), residuals of projections and sums of bounded terms are
-    allowed the error of the largest element.
+    Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
+    all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments.
+    ``sensitive`` has the sensitivities of the outputs, measured if it is None. ``times`` multiplies the allowed error.
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):

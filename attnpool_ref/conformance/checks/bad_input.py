@@ -1,8 +1,8 @@
 """Bad input, derived from a function's row in the table: each call differs from a legal one in one respect.
 
-The call must raise an error: a TypeError for an argument that is not an array of numbers, a ValueError for any other
-bad argument (sections 1 and 18 of ``docs/contract.md``). Functions of JAX arrays check the values of masks and lengths
-only if these are NumPy arrays, so such bad values are given as NumPy arrays.
+The call must raise an error: a TypeError for an argument that is not an array of numbers or does not exist, a
+ValueError for any other bad argument (sections 1 and 18 of ``docs/contract.md``). Functions of JAX arrays check the
+values of masks and lengths only if these are NumPy arrays, so such bad values are given as NumPy arrays.
 """
 
 from dataclasses import dataclass

@@ -29,7 +29,11 @@ In cases of kinds that are not listed, the comparison tests several guarantees.
 
 
 def agreement_by_guarantee(subject, case, situation, return_weights):
-    """Checks the results against the definition; returns a finding for each guarantee that the comparison tests."""
+    """Checks the results against the definition; returns a finding for each guarantee that the comparison tests.
+
+    Raises:
+      NotApplicable: the case has several dtypes, which the arrays of the implementation cannot have in one operation.
+    """
     if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
         raise NotApplicable(f"{subject.adapter.name} arrays of several dtypes do not meet")
     if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
@@ -85,7 +89,7 @@ def _named(finding, promise):
 
 
 def in_the_right_dtype(subject, exact, got):
-    """Returns results of a wrong dtype, rounded to the right one; None if one is not numeric."""
+    """Returns the results, of which those of a wrong dtype are rounded to the right one; None if one is not numeric."""
     kept = []
     for output, want in zip(got, exact, strict=False):
         if want.dtype.kind == "f" and output.dtype.name != subject.dtype:

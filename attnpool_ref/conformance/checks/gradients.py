@@ -1,4 +1,9 @@
-"""Checks of gradients: in float64 against finite differences of the oracle, in other dtypes against float64."""
+"""Checks of gradients, against finite differences of the oracle or the implementation's own gradients in float64.
+
+If gradients are judged in float64, the implementation's gradients in float64 are the reference for those in other
+dtypes in three cases: the mixed batches (examples with different masks) with the fewest and with the most arguments,
+and sums that cancel. All other gradients are compared with finite differences of the oracle, in every dtype.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +22,8 @@ class Derivatives:
     Attributes:
       directions: for each floating-point argument a random direction, an array of its shape.
       along: for each such argument (derivative, uncertainty) along its direction.
-      moved: the sensitivity: the change of the derivative per relative change of the inputs.
+      moved: the sensitivity: the change of the derivative along all directions together, per relative change of the
+        inputs.
       total: the magnitude of the terms that may cancel in the derivative.
     """
 
@@ -28,7 +34,7 @@ class Derivatives:
 
 
 def derivatives(subject, case, return_weights):
-    """Returns the :class:`Derivatives` of a case; dtypes for which a case has the same numbers share them."""
+    """Returns the :class:`Derivatives` of a case, computed once for float32 and float64, and once for narrow dtypes."""
     key = (case.title, return_weights, "derivatives")
     if key not in subject.cache:
         subject.cache[key] = _differences(subject, case, return_weights)
@@ -70,9 +76,12 @@ def gradient(subject, case, return_weights=False, reference=None):
       subject: the implementation under test.
       case: the case.
       return_weights: whether the call returns the weights.
-      reference: the implementation in float64. Its own gradients are compared with finite differences of the oracle
-        along a random direction; in other dtypes each element is compared with its gradients. With None finite
-        differences are used in every dtype.
+      reference: the implementation in float64, with whose gradients each element is compared in other dtypes. In
+        float64, or if this is None, gradients are compared with finite differences of the oracle along a random
+        direction.
+
+    Returns:
+      A finding; None if an output is not of floats, or if an element of the gradient is too large for float16.
     """
     check = "gradient"
     if any(w.dtype.kind != "f" for w in subject.exact(case, return_weights)):
@@ -181,7 +190,7 @@ def cotangents_of(subject, case, return_weights):
 
 
 def gradients(subject, case, situation):
-    """Checks the gradients of a call, and those of the call that returns the weights."""
+    """Checks the gradients of a call, and of a mixed batch of ordinary numbers also those of the call with weights."""
     compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
     both = situation.is_main and situation.gradients_with_weights
     reference = situation.reference if compared else None
@@ -189,7 +198,7 @@ def gradients(subject, case, situation):
 
 
 def finite_gradients(subject, case, situation):
-    """Checks that no gradient is NaN or infinite where scores are extreme, vectors are 0 or numbers are far from 1."""
+    """Checks that no gradient is NaN or infinite in cases with extreme scores or numbers, ties, zeros and edges."""
     return_weights = situation.gradients_with_weights
     cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
     for key, g in subject.gradients(case, cotangents, return_weights).items():

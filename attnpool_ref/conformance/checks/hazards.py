@@ -17,7 +17,7 @@ POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 
 def empty_rows(subject, case, situation):
-    """Checks that results are exactly 0 wherever the definition is 0 for any data: fully masked rows, weights of padding."""
+    """Checks that results are exactly 0 where the oracle is for any data: fully masked rows, weights of padding."""
     if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
         return None  # no row can be fully masked
     zeros = always_zero(subject, case, situation.weights)
@@ -30,7 +30,10 @@ def empty_rows(subject, case, situation):
 
 
 def always_zero(subject, case, return_weights):
-    """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows."""
+    """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows.
+
+    These are the elements that are 0 in the oracle's results for the data of the case and for other random data.
+    """
     key = (case.title, return_weights, "zero")
     if key not in subject.cache:
         values, rng = subject.values(case), case.rng(" other data")
@@ -82,7 +85,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     Args:
       subject: the implementation under test.
       case: the case.
-      name: one of :data:`POISONS`.
+      name: a key of :data:`POISONS`.
       return_weights: whether the call returns the weights.
       gradients: whether the differentiated call returns the weights; None checks no gradients.
     """
@@ -131,7 +134,7 @@ def weights_change_nothing(subject, case, _situation=None):
 
 
 def not_finite_stays_in_its_example(subject, case, _situation=None):
-    """Checks that NaN at real tokens, or NaN or inf in a single element, reaches the results of its example and no others."""
+    """Checks that NaN at real tokens, and NaN or inf in one element, reach the results of their example only."""
     check = "NaN at a real token"
     if case.given("segments"):
         return _nan_stays_in_its_segment(subject, case, check)
@@ -222,7 +225,7 @@ def _without(changed, original, example):
 
 
 def batch_mates(subject, case, _situation=None):
-    """Checks that an example's result changes by rounding only if the data of the other examples change."""
+    """Checks that other data in the other examples of a batch change an example's result by no more than rounding."""
     check = "batch mates"
     if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
         return None
@@ -282,7 +285,11 @@ def _fitting(subject, case):
 
 
 def long_narrow_sums(subject):
-    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly."""
+    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly.
+
+    Raises:
+      NotApplicable: the arrays are NumPy's bfloat16, and the option ``contract`` is off.
+    """
     finding = None
     if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
         raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")

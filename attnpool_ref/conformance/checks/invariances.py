@@ -11,7 +11,13 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 @dataclass
 class Change:
-    """A changed case, and functions that select the parts of its outputs and of the original ones that must agree."""
+    """A changed case, and functions that select the parts of outputs that must agree.
+
+    Attributes:
+      case: the changed case.
+      of_changed: a function from (an output for the changed case, the names of its axes) to the compared part.
+      of_original: the same function for an output for the original case.
+    """
 
     case: object
     of_changed: object
@@ -35,7 +41,7 @@ def _along(axis, positions):
 
 
 def appending(subject, case, situation):
-    """Checks that more padding changes nothing."""
+    """Checks that more padding changes nothing beyond rounding."""
     return _each_axis(subject, case, "padding amount", situation.weights, _append)
 
 
@@ -96,7 +102,7 @@ def _reorder(case, axis, order, title):
 
 
 def _real_along(case, axis):
-    """Returns the positions of an axis that are real in any mask of a case without batch axes."""
+    """Returns a boolean array that marks the positions of an axis that are real in any mask of a single example."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
         own = case.axes[name]

@@ -144,7 +144,7 @@ def of_foreign_dtype(subject):
 
 
 def _is_nan(subject, case, finding):
-    """Returns whether the only error is NaN where a row must be 0: without any score most libraries compute 0 / 0."""
+    """Returns whether the only error is NaN in rows that must be 0: without any score, most libraries compute 0 / 0."""
     try:
         got = subject.outputs(case, finding.with_weights)
     except Exception:  # any error of the implementation

@@ -62,7 +62,7 @@ def answers(subject, case, with_weights):
 
 
 def silence(subject, case, return_weights):
-    """Checks only that NumPy gives no warning; returns None if the call raises or its results are not finite."""
+    """Checks only that NumPy gives no warning; returns None if the call raises an error or a result is not finite."""
     try:
         seen = _watched(subject, case, return_weights)
     except Exception:  # any error of the implementation

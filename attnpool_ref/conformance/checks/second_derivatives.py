@@ -1,7 +1,7 @@
-"""Checks of second derivatives: Hessian-vector products, against finite differences of gradients in float64.
+"""Checks of second derivatives: Hessian-vector products, against finite differences of the implementation's gradients.
 
 The Hessian is that of the sum of c (o + o² / 2) over the outputs o with random cotangents c. The square gives linear
-functions a nonzero Hessian.
+functions a nonzero Hessian. All is computed in float64.
 """
 
 import functools
@@ -24,7 +24,11 @@ INSTEAD = 'implementation="einsum"'
 
 
 def reverse_over_reverse(subject, case, situation):
-    """Checks the gradient of the gradient along a direction (reverse over reverse), also with NaN in the padding."""
+    """Checks the gradient of the gradient along a direction (reverse over reverse), also with NaN in the padding.
+
+    Raises:
+      NotApplicable: the array family or the implementation cannot be differentiated twice.
+    """
     if subject.adapter.second is None:
         raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
     products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
@@ -37,6 +41,9 @@ def forward_over_reverse(subject, case, situation):
     A function that takes ``implementation`` must have forward mode in a direct call, and with "einsum" also around
     ``jit``. If it raises an error for forward mode around ``jit`` without "einsum", the error must be a TypeError that
     names ``implementation="einsum"``.
+
+    Raises:
+      NotApplicable: forward mode of the array family is not judged, or a function without ``implementation`` has none.
     """
     if subject.adapter.refusal is None:
         raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
@@ -94,7 +101,7 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """Compares Hessian-vector products with finite differences; NaN in the padding must not change a bit of them."""
+    """Compares Hessian-vector products with finite differences, and bit for bit with those for NaN in the padding."""
     known = _differences(subject, case, return_weights)
     if known is None:
         return None  # the gradient is not finite, which another check reports

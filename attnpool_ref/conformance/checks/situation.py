@@ -23,9 +23,9 @@ class Situation:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's title.
       most: the title of the configuration with the most arguments that the implementation takes.
-      first: whether the dtype is the first one of the scope, in which most checks run.
-      measure: whether the dtype is float64: gradients are then compared with finite differences, and are the reference
-        for other dtypes.
+      first: whether the dtype is the first one of the scope; many checks run only in this one.
+      measure: whether the dtype is float64, in which gradients are always compared with finite differences, and second
+        derivatives are checked.
       weights: whether the implementation can return the weights.
       gradients: whether gradients are checked.
       laws: whether results are compared with other results of the implementation, as in checks of invariances.
@@ -34,7 +34,7 @@ class Situation:
       surrogate: whether the gradient is by design not the derivative of the values.
       degenerate: whether the function normalizes vectors and they have width 1: normalized they are ±1, without a
         gradient.
-      reference: the implementation in float64, where its gradients are checked; or None.
+      reference: the implementation in float64, if its gradients are judged in float64; else None.
       family: the name of the array family of the implementation.
     """
 
@@ -111,7 +111,11 @@ class Situation:
 
     @property
     def differentiable(self):
-        """Whether gradients are computed: in most dtypes only for the call with the most arguments, to compile less."""
+        """Whether gradients are computed.
+
+        To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for
+        the call with the most arguments, and in float64 also for the one with the fewest.
+        """
         configurations = self.first or self.is_fullest or (self.measure and self.title.startswith("smallest"))
         return self.gradients and self.floating and configurations
 

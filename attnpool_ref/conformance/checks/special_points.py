@@ -107,7 +107,7 @@ STATED = {
 
 
 def stated_gradients(subject):
-    """Checks the gradients that the contract states, if it states any for the function."""
+    """Checks the gradients that the contract states for the function; returns None if there are none to check."""
     finding = None
     for title, values, options, expected in STATED.get(subject.row.name, ()):
         names = [k for k in values if subject.row.arguments[k].optional]

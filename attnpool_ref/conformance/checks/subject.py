@@ -18,15 +18,25 @@ class Subject:
 
     Attributes:
       row: the function's row in the table, with the axis sizes that the implementation fixes.
+      candidate, adapter, dtype: the implementation with its calling convention, its array family, and the dtype.
+      function: the callable that is judged.
+      oracle: the definition with which it is compared.
       calling: the mapping of the function's arguments to those of the implementation.
       parameters: values of the function's arguments that the implementation holds as parameters.
       demands: the requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
       tolerated: the deviations that a second run of a failing check tolerates.
       skipped: for each gradient that was skipped the reason.
+      is_narrow: whether the dtype is float16 or bfloat16.
+      cache: results of the oracle; subjects of one function may share one cache for float32 and float64, and one for
+        narrow dtypes.
     """
 
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
-        """``exact`` is a cache of the oracle's results, which the subjects of one function may share."""
+        """``exact`` is a cache of the oracle's results, which the subjects of one function may share.
+
+        Raises:
+          ValueError: the calling convention has names, parameters or sizes that do not fit the function.
+        """
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
@@ -46,7 +56,11 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case reduced to what the implementation takes; raises NotApplicable if that is not possible."""
+        """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
+
+        Raises:
+          NotApplicable: the implementation cannot be called with the case.
+        """
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
@@ -96,7 +110,7 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments, rounded to the dtype."""
+        """Returns the case's arguments, rounded to ``case.bits`` bits if the dtype is narrow, or one of several."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -176,7 +190,11 @@ class Subject:
         return answer
 
     def read(self, case, result):
-        """Converts the result for a case to a list of NumPy arrays."""
+        """Converts the result for a case to a list of NumPy arrays.
+
+        Raises:
+          TypeError: a part of the result is not an array of numbers.
+        """
         packed = self._packed(case)
         with self.adapter.context(self.dtype):
             found = [self._read(part) for part in self.adapter.parts(result)]

@@ -28,7 +28,10 @@ NARROW_STEPS = 4
 
 
 def computing_epsilon(dtype, reduced_products=False):
-    """Returns the epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.
+    """Returns the epsilon of the dtype in which inputs are computed; for narrow inputs it depends on the device.
+
+    It is that of float64 for float64, and that of float32 for other dtypes; but that of the narrow dtype itself with
+    ``reduced_products``.
 
     Args:
       dtype: name of the inputs' dtype.
@@ -87,12 +90,13 @@ def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
 def average_error(size, terms, dtype, reduced_products=False):
     """Returns the largest possible error of an average of positive numbers, equally weighted, summed in any order.
 
-    Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and the
-    division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded once.
+    Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and
+    the division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded
+    once.
 
     Args:
       size: magnitude of the exact result, which is that of the average of the terms' magnitudes.
-      terms: how many terms the largest sum has.
+      terms: the number n of terms of the longest sum.
       dtype: name of the result's dtype.
       reduced_products: see :func:`computing_epsilon`.
     """
@@ -104,7 +108,7 @@ STEP = 2.0**-10
 
 
 def difference(function, arrays, directions, step=STEP):
-    """Returns the function's values for arguments moved by ``step`` and by ``-step`` along the directions."""
+    """Returns the function's values for ``arrays`` plus, and for ``arrays`` minus, ``step`` times ``directions``."""
     return tuple(
         function(arrays | {key: arrays[key] + side * moves for key, moves in directions.items()})
         for side in (step, -step)
@@ -153,7 +157,7 @@ FINER = (1, 2**-3, 2**-6, 2**-9)
 
 
 def derivative_of_arrays(function, arrays, directions, rounding):
-    """Returns central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
+    """Returns central differences of arrays along a direction of all arguments, each element Richardson-extrapolated.
 
     If a kink (a point without a derivative) lies within the step, the differences of some element do not converge. The
     step is then made smaller.

@@ -1,4 +1,4 @@
-"""Checks for functions of JAX arrays only: one compilation for all values, and the same results under jit and vmap."""
+"""Checks for functions of JAX arrays only: one compilation for all values; results under jit, vmap and shard_map."""
 
 import contextlib
 import threading
@@ -17,7 +17,7 @@ from attnpool_ref.conformance.report import promises
 
 
 def traced(subject, case, situation):
-    """Checks that results under jit, and under vmap within jit for a batch, equal the eager ones up to rounding."""
+    """Checks that results under jit, and under vmap within jit for a batch, are those of the oracle, up to rounding."""
     import jax
 
     check, return_weights = "jit and vmap", situation.weights
@@ -56,7 +56,11 @@ def compiles_once(subject, case, _situation=None):
 
 
 def over_devices(subject, case, situation):
-    """Checks results, gradients and NaN in padding under ``jax.shard_map``, with tokens sharded over all devices."""
+    """Checks results, gradients and NaN in padding under ``jax.shard_map``, with tokens sharded over all devices.
+
+    Raises:
+      NotApplicable: the implementation does not take ``axis_name``.
+    """
     if "mesh" not in case.row.layouts:
         return None
     if not meshes.takes_axis_name(subject.function):

@@ -1,4 +1,4 @@
-"""Table of guarantees: the name of each, a sentence that states it, and guarantees that explain its failure."""
+"""Table of guarantees: the name of each, a sentence that states it, its check, and what explains its failure."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,11 @@ class Promise:
     Attributes:
       name: the guarantee's name in the report.
       says: the guarantee in one sentence.
-      line: the number of its section in ``docs/contract.md``; 0 for the definition itself.
+      line: the number of its section in ``docs/contract.md``; 0 if no section states it.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
-      judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
-        or "agreement", "long sums" or "refusals".
+      judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS` or
+        :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, "agreement" (the comparison with the definition) or
+        "refusals" (the calls with bad input).
       asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 
@@ -242,7 +243,7 @@ BY_NAME = {promise.name: promise for promise in PROMISES}
 
 
 def explained_by(name, broken):
-    """Returns the guarantee that explains why ``name`` is broken, or "".
+    """Returns the guarantee at the start of the chain of those that explain why ``name`` is broken, or "".
 
     Args:
       name: a broken guarantee.

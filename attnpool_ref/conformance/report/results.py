@@ -10,7 +10,7 @@ SCHEMA_VERSION = 2
 HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
 PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
 EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
-"""Exit status of the command for each verdict; 2 means that the command was used wrongly."""
+"""Exit status of the command for each verdict; 2 means that the command was used wrongly, 130 that Ctrl-C ended it."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Failure:
       dtype: the dtype in which the guarantee failed.
       message: the actual and the needed result.
       snippet: Python code that shows the failure at a prompt.
-      size: the number of elements of all arguments.
+      size: the number of elements of all arguments; a very large number if the arguments are not known.
       arrays: the expected and the actual result, if the result itself is wrong and small enough to show.
     """
 
@@ -206,7 +206,7 @@ class Report:
       rows: the reports of the functions.
       calls: the implementation's calling convention, where it differs from the functions'.
       seed: the seed of the drawn cases, in addition to their names.
-      interrupted: whether the judging was stopped.
+      interrupted: whether the judging was stopped by Ctrl-C.
       waivers: the guarantees that were waived, each with its reason.
       idle_waivers: the waivers that waived nothing, each with the reason.
     """
@@ -225,8 +225,9 @@ class Report:
     def verdict(self):
         """Verdict of all functions: "fail", "partial" or "pass".
 
-        It is "fail" if a function failed, none could be judged or a waiver waived nothing. Otherwise it is "partial" if
-        a function is "partial" or the judging was interrupted, else "pass".
+        It is "fail" if a function failed or a waiver waived nothing. Otherwise it is "partial" if a function is
+        "partial" or the judging was interrupted. Otherwise it is "pass" if a function passed, and "fail" if none could
+        be judged.
         """
         statuses = {row.status for row in self.rows}
         if FAIL in statuses or self.idle_waivers:
@@ -237,7 +238,7 @@ class Report:
 
     @property
     def passed(self):
-        """Whether every function that could be judged passed, and at least one could be judged."""
+        """Whether the verdict is "pass"."""
         return self.verdict == PASS
 
     @property

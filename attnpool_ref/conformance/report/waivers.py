@@ -53,7 +53,7 @@ def _parts(name):
 
 
 def _excuse(row):
-    """Computes again which guarantees explain others, without waived ones, and the verdict of the function."""
+    """Updates which guarantees explain others, so that no waived one does, and the verdict of the function."""
     if not any(kept.waived for kept in row.promises.values()):
         return
     dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}

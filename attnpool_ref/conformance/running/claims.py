@@ -32,7 +32,7 @@ def each_promise(candidate, *rows, **asked: Any):
       A list; nothing is judged yet.
 
     Raises:
-      TypeError: the judge has no such argument.
+      TypeError: the judge has no such argument, or ``candidate`` is a Candidate and ``asked`` has a calling convention.
       ValueError: no attnpool function has such a name, or the implementation has no function.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
@@ -65,7 +65,7 @@ class Judgement:
     Attributes:
       row: the function's name.
       judge_row: a function from the name to the judge's report.
-      alone: whether no other function is tested.
+      alone: whether no other function is tested; the names of tests then lack the function's name.
     """
 
     def __init__(self, row, judge_row, alone):

@@ -1,4 +1,7 @@
-"""Hypothesis strategies for the calls of a function; in each list of choices the simplest one comes first."""
+"""Hypothesis strategies for the calls of a function.
+
+In each list of choices the simplest one comes first, because hypothesis shrinks a failing example towards it.
+"""
 
 from dataclasses import replace
 

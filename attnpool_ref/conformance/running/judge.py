@@ -38,6 +38,7 @@ def judge(candidate, *, name="", progress=None, **options: Any):
       A :class:`~attnpool_ref.conformance.Report`.
 
     Raises:
+      TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
       ValueError: no function, dtype, argument, guarantee or form of masks has such a name.
       ModuleNotFoundError: ``examples`` needs hypothesis, which is not installed.
     """
@@ -76,7 +77,7 @@ def judge(candidate, *, name="", progress=None, **options: Any):
 
 
 def _run(whole, rows, scope, steps):
-    """Judges the functions in the implementation's process or in new ones; returns whether the user has interrupted it."""
+    """Judges the functions in this process or in child processes; returns whether the user has interrupted it."""
     if isinstance(whole, ProcessPool):
         return whole.judge(rows, scope, steps)
     if scope.jobs == 0:
@@ -134,8 +135,9 @@ def check(candidate, name, **options: Any):
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Raises:
-      AssertionError: a guarantee is broken, or something was never judged. The message has the cause, if it is known, and
-        the smallest failing case as code.
+      AssertionError: a guarantee is broken, or something was never judged. The message has the cause, if it is known,
+        and the smallest failing case as code.
+      TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
       ValueError: no function, argument, guarantee or form of masks has such a name.
     """
     __tracebackhide__ = True  # pytest shows the message, and no source of the judge under it

@@ -31,10 +31,12 @@ def judge(report, subject):
 
 
 def outcome(subject, refusal):
-    """Describes what the implementation did instead of raising the expected error; "" if it raised this error.
+    """Describes what the implementation did instead of raising the expected error.
+
+    The text is "" if it raised this error and did not change its inputs before.
 
     Raises:
-      NotApplicable: the framework has no such array.
+      NotApplicable: the framework cannot make the arrays of the call.
     """
     with subject.adapter.context(subject.dtype), np.errstate(all="ignore"):
         try:

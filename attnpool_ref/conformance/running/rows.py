@@ -109,7 +109,11 @@ class RowJudge:
     # The implementation
 
     def _find_adapter(self):
-        """Returns the adapter that ``Candidate.arrays`` names, or the detected one; also sets ``subject``."""
+        """Returns the adapter that ``Candidate.arrays`` names, or the detected one; also sets ``subject``.
+
+        Raises:
+          NotApplicable: the function cannot be judged with this calling convention.
+        """
         asked = self.candidate.arrays
         if asked is not None:
             adapter = adapters.family(asked) if isinstance(asked, str) else asked
@@ -125,7 +129,7 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
+        """Returns a sentence about parameters that the implementation holds; "" if ``parameters`` is given."""
         own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""
@@ -142,7 +146,11 @@ class RowJudge:
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
-        """Returns the first array of the implementation's result for a small case in float32."""
+        """Returns the first array of the implementation's result for a small case in float32.
+
+        Raises:
+          NotApplicable: the implementation takes no case of the function.
+        """
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
@@ -219,7 +227,7 @@ class RowJudge:
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 
     def _find_reference(self):
-        """Returns the subject in float64 if its gradients are judged: the reference for gradients of other dtypes."""
+        """Returns the subject in float64, the reference for other gradients; None if its gradients are not judged."""
         scope = self.scope
         if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
             return None

@@ -26,7 +26,7 @@ def need_hypothesis():
 
 
 def search(report, subject, count, traced):
-    """Judges ``count`` examples of a function, and reports the guarantees that held, or the smallest failing example.
+    """Judges up to ``count`` examples of a function; reports the guarantees that held, or the smallest failing example.
 
     If the function is already known to be wrong, there is no search, because the known failing cases are smaller.
 

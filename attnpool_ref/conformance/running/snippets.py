@@ -51,7 +51,10 @@ def reproduce(subject, finding, got=None):
 
 
 def without_name(target, answer):
-    """Returns a line of code that uses a ``candidate`` the reader has assigned, or else repeats the judged result."""
+    """Returns a line of code for an implementation that cannot be imported by a name.
+
+    The line uses the variable ``candidate`` if the reader has assigned it; otherwise it repeats the judged result.
+    """
     return (
         f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "
         "to import it by: call yours `candidate` before this line; without it, its answer is repeated"

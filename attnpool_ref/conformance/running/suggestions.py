@@ -12,7 +12,7 @@ def suggestion(error, subject, case):
 
     Args:
       error: the exception.
-      subject: the :class:`~attnpool_ref.conformance.checks.subject.Subject`.
+      subject: the implementation under test, a :class:`~attnpool_ref.conformance.checks.subject.Subject`.
       case: the case of the call.
     """
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))

@@ -31,7 +31,12 @@ class Threads:
     def __init__(self, limit, seed, rows=(), *, look=lambda: None, done=lambda judged: None):
         """Prepares to judge ``rows``.
 
-        ``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done`` gets each judged function.
+        Args:
+          limit: the time limit of one call in seconds.
+          seed: the text that seeds the cases in addition to their names.
+          rows: the functions, each a :class:`~attnpool_ref.conformance.running.rows.RowJudge`.
+          look: is called about every 20 milliseconds, and may raise a KeyboardInterrupt to stop the judging.
+          done: is called with each judged function.
         """
         self.waiting, self.limit, self.look, self.done = list(rows), limit, look, done
         self._running, self._batch, self._failed = [], [], []
@@ -122,7 +127,7 @@ def _stop(waiting):
 
 
 def debugged(rows, seed):
-    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C stopped it."""
+    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C ended this."""
     context, waiting = contextvars.copy_context(), list(rows)
     context.run(drawing.SEED.set, seed)
     while waiting:

@@ -105,7 +105,7 @@ def _partial(subject, scope, coverage, ended):
 
 
 def _can_hide(calling, key, argument):
-    """Returns whether the implementation takes a mask or lengths, or is declared to have neither."""
+    """Returns whether the implementation takes this mask or lengths in its place, or ``leave`` names the mask."""
     return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
 
 

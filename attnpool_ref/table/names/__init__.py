@@ -1,6 +1,6 @@
 """Index of names that papers and other libraries use, for ``attnpool find`` and ``docs/which.md``.
 
-An entry (``entry.py``) is left out if this version does not have the functions that its call uses.
+An entry (``entry.py``) is left out if this version does not have the functions, shapes or options that its call uses.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from attnpool_ref.table.names.entry import Entry
 
 @dataclass(frozen=True)
 class Group:
-    """Entries under one heading of the page."""
+    """Entries under one heading of ``docs/which.md``."""
 
     title: str
     entries: tuple[Entry, ...]
 
     @property
     def shown(self):
-        """The entries whose calls this version has."""
+        """The entries of which this version has all that their calls use."""
         return tuple(entry for entry in self.entries if not entry.missing)
 
 
@@ -39,6 +39,6 @@ GROUPS = (
     Group("Attention and its scores", attention.ATTENTION),
     Group("Normalizers", attention.NORMALIZERS),
 )
-"""The groups, in the order of the page."""
+"""The groups, in the order of ``docs/which.md``."""
 
 ENTRIES = tuple(entry for group in GROUPS for entry in group.entries)

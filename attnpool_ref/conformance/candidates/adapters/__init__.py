@@ -1,4 +1,4 @@
-"""Adapters for array families: they make arrays, call and differentiate functions, and read results back.
+"""Adapters for array families: they make arrays, differentiate functions of them, and read results back.
 
 There is one class per family. For your own family, write a subclass of :class:`NumpyArrays` that makes an array and
 reads it back. Here is one for a "framework" whose arrays are lists of lists and whose only dtype is float64:
@@ -62,7 +62,7 @@ def family(name):
 
 
 def family_of(target):
-    """Returns the adapter for the type of a module or an array, or None if the type is not known; imports no framework."""
+    """Returns the adapter for the type of a module or an array, or None for other types; imports no framework."""
     kinds = {
         "keras": ("keras", ("Layer", "KerasTensor", "Variable")),
         "torch": ("torch", ("nn.Module", "Tensor")),
@@ -92,7 +92,7 @@ def find(target, attempt):
 
     NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first if the
     function's module uses PyTorch and its body uses neither NumPy nor JAX, because methods that both libraries have
-    would work for NumPy's arrays as well. If no call returns a result, the first adapter is used.
+    would work for NumPy's arrays as well. If no call returns an array of a known type, the first adapter is used.
 
     Args:
       target: the implementation.

@@ -99,7 +99,11 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in gradients.items()}
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns Hessian-vector products, by argument, of the sum of c (o + o² / 2) over outputs o, cotangents c."""
+        """Returns Hessian-vector products along ``directions``, by argument.
+
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
+        gradient is differentiated in forward mode, else in reverse mode.
+        """
         found = _second(function, forward)(arrays, fixed, cotangents, directions)
         return {key: np.asarray(value) for key, value in found.items()}
 

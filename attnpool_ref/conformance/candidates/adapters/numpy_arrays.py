@@ -29,6 +29,8 @@ class NumpyArrays:
 
     name = "numpy"
     gradient = None
+    """Method that returns gradients, as that of the JAX adapter; None if the family has none."""
+
     second = None
     """Method that returns Hessian-vector products; None if second derivatives are not judged."""
 
@@ -76,7 +78,7 @@ class NumpyArrays:
         return np.asarray(value)
 
     def parts(self, result):
-        """Returns the arrays of a result, in order: tuples and lists of arrays, nested ones too."""
+        """Returns the arrays of a result as a flat list; the result may be an array, or nested tuples and lists."""
         if isinstance(result, (tuple, list)):
             return [leaf for part in result for leaf in self.parts(part)]
         return [result]

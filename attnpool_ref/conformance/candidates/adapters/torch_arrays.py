@@ -47,7 +47,11 @@ class TorchArrays(NumpyArrays):
         return self._torch.from_numpy(value).to(self._device)
 
     def read(self, value):
-        """Returns a tensor as a NumPy array."""
+        """Returns a tensor as a NumPy array.
+
+        Raises:
+          TypeError: the tensor is bfloat16, and ml_dtypes is not installed.
+        """
         if not isinstance(value, self._torch.Tensor):
             return super().read(value)
         value = value.detach().cpu().contiguous()
@@ -81,7 +85,16 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns Hessian-vector products, by argument, of the sum of c (o + o² / 2) over outputs o, cotangents c."""
+        """Returns Hessian-vector products along ``directions``, by argument.
+
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
+        gradient is differentiated in forward mode, else in reverse mode.
+
+        Raises:
+          NotImplementedError: ``forward`` is True.
+          RuntimeError: the implementation forbids a second differentiation.
+          Untraceable: no result has a gradient function.
+        """
         if forward:
             raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
