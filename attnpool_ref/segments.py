@@ -1,8 +1,9 @@
 """Packed sequences: all tokens in one array [N, d], with the number of each token's segment.
 
-Each function applies a dense function to one segment after another. It is derived from the dense function, for the rows
-of the table whose ``layouts`` contain "segments". Only :func:`segment_cross_attention_pooling`, of two packed
-sequences, is written by hand, because it does not support the reduction "max".
+:func:`pack` and :func:`unpack` convert between a list of sequences and packed tokens. Each other function applies a
+dense function to one segment after another. :func:`each_segment` derives them, one for each row of the table whose
+``layouts`` contain "segments". Only :func:`segment_cross_attention_pooling` is written by hand, because it takes two
+packed sequences; it also lacks the reduction "max".
 """
 
 from importlib import import_module

@@ -31,9 +31,10 @@ class Call:
     Attributes:
       batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the dtype of the result, or None if no argument that decides it has a floating dtype.
-      targets: the shapes after broadcasting, for each data array with batch axes, mask, and other argument that
-        broadcasts.
+      dtype: the dtype of the result, or None if no argument that decides it has a floating dtype; callers then use the
+        default floating dtype.
+      targets: shapes after broadcasting, by argument: data and index arrays with batch axes, masks, lengths (and the
+        mask that they replace), and other arguments that broadcast.
       limits: the largest allowed length, for each argument that holds lengths.
       arguments: the function's arguments, with the shapes that they may have in this call.
     """

@@ -90,15 +90,17 @@ class Format:
       width: the letter of the total width of all heads, if no shape contains their number.
       epsilon: the epsilon of the layer normalizations: a number, GIVEN, or None for a format without any.
       activation: the activation of the MLP: a name, GIVEN, or None for a format without one.
-      config: the keys in a ``config.json`` of ``num_heads``, ``epsilon`` and ``activation``; without an entry the
-        default of the format counts.
+      config: for ``num_heads``, ``epsilon`` and ``activation``, the key in a ``config.json``. If this mapping or the
+        file lacks it, the format's default counts; for ``num_heads``, ``config_heads`` comes first.
       config_heads: the default number of heads in the configurations of the source, by ``model_type``.
       config_needs: values that keys of a ``config.json`` must have, if they are there.
-      refused: features that attnpool does not have, by the beginning of their keys.
-      absent: by required key, the feature of those heads of the source that lack the key; attnpool does not have it.
+      refused: features that attnpool lacks, by the beginning of their keys; such a key is an error.
+      absent: for a required key, the feature that a head without this key may have and that attnpool lacks; the error
+        names it if this key is all that is missing.
       derive: a function (parameters, extras) -> parameters that computes parameters from extras.
       restore: its inverse, a function (parameters, extras) -> extras.
-      beside: beginnings of keys, under the same prefix, of other parts of the source's model, which are ignored.
+      beside: beginnings of keys, under the same prefix, of other parts of the source's model; such keys are ignored,
+        while other unknown keys are errors.
       separator: the text between the pieces of a key.
       framework: the entry ``format`` of a ``.safetensors`` file, which transformers requires.
       usual: the usual prefix in files of the source, for the documentation.
