@@ -108,7 +108,7 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Returns the support as bool: scores above the threshold t at which the sum of max(0, s - t)^degree is 1, and NaN.
+    """Returns the support as bool: NaN, and scores s above the t at which the sum of max(0, s - t)^degree is 1.
 
     Newton's method starts below the solution. The sum is convex in t, so t never passes the solution, and increases
     until rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds of passes.

@@ -357,8 +357,9 @@ def bidaf_attention(
 ):
     """Twin of :func:`attnpool_ref.bidaf_attention`: context comes in blocks; [T, J] exists only as returned weights.
 
-    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
-    so it is added only to the maxima.
+    For context H [T, d], query U [J, d] and a kernel of the parts w1, w2 and w3 [d], the scores are
+    H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row, so it is added
+    only to the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
     Array([[1. , 0.5, 0.5, 1.5],

@@ -186,7 +186,10 @@ def _zero_scores(of_unit, query, key, weights):
 
 
 def _tangent_of_sum(of_unit, primals, tangents):
-    """Computes the tangent of the sum over units from their primals only: its transpose saves no array over pairs."""
+    """Computes the tangent of the sum over units.
+
+    Its transpose, the backward pass, saves only the primals, and recomputes the units: no array over pairs is saved.
+    """
     by_loop = functools.partial(_tangent_by_loop, of_unit)
 
     def at_once(primals, tangents):

@@ -346,13 +346,13 @@ class CompiledFunction:
         return result
 
     def check_kernel(self, values, call):
-        """Traces a call, which raises an error if no kernel supports it."""
+        """Traces a call; raises a ValueError if the requested kernel does not support it."""
         static = {name: values[name] for name in self.static}
         given = {name: values[name] for name in self.row.arguments if values[name] is not None}
         jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
 
     def _convert_host_values(self, arrays, specialization):
-        """Converts host arrays and Python numbers for JAX, in place."""
+        """Replaces NumPy arrays and Python numbers in the list ``arrays`` by converted copies for JAX."""
         for i, name in enumerate(specialization.names):
             argument = self.row.arguments[name]
             if type(arrays[i]) is np.ndarray:
@@ -366,7 +366,7 @@ _JAX_TYPES, _TRACERS = set(), set()
 
 
 def _place_defaults(arrays, specialization):
-    """Fills in the default numbers, as arrays on the devices of the other arguments."""
+    """Writes the default numbers into the list ``arrays``, as arrays on the devices of the other arguments."""
     sharding = _sharding_of(arrays)
     placed = specialization.placed.get(sharding)
     if placed is None:

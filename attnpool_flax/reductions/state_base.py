@@ -94,7 +94,7 @@ def without_host_options(state):
 
 
 def common_host_options(a, b):
-    """Returns the host options of two merged states of one class; None for an option unless both have the same numbers."""
+    """Returns the host options of two merged states of one class; None for an option whose numbers are not equal."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
 

@@ -67,7 +67,7 @@ def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def first_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions have JAX's default integer dtype.
+    """Twin of :func:`attnpool_ref.first_state`; a new ``start`` compiles nothing; positions have JAX's integer dtype.
 
     >>> later = first_state(jnp.array([[1.0], [2.0]]), start=2)
     >>> earlier = first_state(jnp.array([[8.0], [9.0]]), jnp.array([False, True]), start=0)
@@ -80,7 +80,7 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @compiled(as_they_come=("x",))
 def last_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions have JAX's default integer dtype.
+    """Twin of :func:`attnpool_ref.last_state`; a new ``start`` compiles nothing; positions have JAX's integer dtype.
 
     >>> later = last_state(jnp.array([[1.0], [2.0]]), jnp.array([True, False]), start=2)
     >>> earlier = last_state(jnp.array([[8.0], [9.0]]), start=0)
