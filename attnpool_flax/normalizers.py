@@ -256,6 +256,10 @@ def normalize(scores, mask, normalizer):
       mask: bool with as many axes, of size 1 where it is shared; None if all are real.
       normalizer: a name, or a function of the user. It is called with scores and mask, broadcast to one shape; scores
         at padding are 0.
+
+    Raises:
+      TypeError: the function does not return an array of numbers.
+      ValueError: its array is complex, or does not have the shape of the scores.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)

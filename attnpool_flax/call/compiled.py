@@ -242,7 +242,7 @@ class CompiledFunction:
         return specialization, arrays, values
 
     def _key(self, values):
-        """Returns (the specialization's key, whether an array is on the host); writes converted arrays into ``values``."""
+        """Returns (the specialization's key, whether an array is on the host); writes arrays into ``values``."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -304,7 +304,7 @@ class CompiledFunction:
         return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """Returns the jitted function from the cache ``programs``; one serves all values of a number, also its default."""
+        """Returns the jitted function from the cache ``programs``; one serves all values of its numbers."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]

@@ -178,6 +178,7 @@ class SoftmaxPool(PoolingModule):
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L, d].
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

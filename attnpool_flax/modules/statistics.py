@@ -33,7 +33,7 @@ class AttentiveStatisticsPool(PoolingModule):
       epsilon: the minimum of the variances of the result and of the context.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32, or JAX's ``jax_default_matmul_precision``.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
@@ -75,6 +75,7 @@ class AttentiveStatisticsPool(PoolingModule):
 
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

@@ -53,7 +53,7 @@ _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("a
 def resolve(implementation, *arrays):
     """Returns and logs the implementation for these arrays, "einsum" or "tiles": the requested one, or the default.
 
-    If a kernel is requested ("pallas", "cudnn"), returns the default, for what that kernel does not compute, unlogged.
+    If a kernel is requested ("pallas", "cudnn"), returns the default for what that kernel does not compute, not logged.
     """
     if implementation in KERNELS:
         return default_implementation(*arrays)
