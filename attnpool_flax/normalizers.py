@@ -55,7 +55,9 @@ def divide(unnormalized, denominator, mask):
 
 @compiled
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support; the gradient is of a mean over it.
+    """Twin of :func:`attnpool_ref.sparsemax`; computed by Newton's method in place of a sort.
+
+    It finds the support, the scores with nonzero weights; their mean gives the threshold and the gradient.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -74,7 +76,9 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @compiled
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support; the gradient is of two moments over it.
+    """Twin of :func:`attnpool_ref.entmax15`; computed by Newton's method in place of a sort.
+
+    It finds the support, the scores with nonzero weights; their first two moments give the threshold and the gradient.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
@@ -189,7 +193,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
 
 @compiled
 def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
-    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` a softmax of the sigmoid's logarithm.
+    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` computed as softmax of the sigmoid's logarithm.
 
     >>> masked_sigmoid(jnp.array([0.0, 0.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)

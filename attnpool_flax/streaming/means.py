@@ -325,7 +325,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; tokens that tie, in whichever chunks, share the gradient evenly.
+    """Twin of :func:`attnpool_ref.min_state`; tied tokens of all chunks share the gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
