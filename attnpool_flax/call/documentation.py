@@ -12,8 +12,9 @@ NOTES = {
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. If forward mode '
     '(``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks depends on '
     'the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, '
-    'on request only, for dense tokens whose weights are a softmax under queries (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s '
-    "flash attention, on request only, in dot_product_attention and multi_head_attention of bfloat16 or float16 "
+    "on request only, for dense tokens whose weights are a softmax under queries "
+    '(docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
+    "dot_product_attention and multi_head_attention of bfloat16 or float16 "
     "(docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``.",
