@@ -165,14 +165,14 @@ class Specialization:
 
     Attributes:
       call: the resolved signature.
-      names: the arrays that are given, in the order in which the programs take them.
+      names: the names of the given arrays, in the order in which the programs take them.
       programs: the jitted function, and with ``weights_apart`` that of the weights.
       wants_weights: whether the caller asked for the weights.
       numbers: for numbers at their defaults, (index in ``names``, value).
       dtype: the computing dtype.
       without_weights: whether the program leaves the weights out, because a kernel computes them separately, to the
         same bits.
-      placed: the default numbers, as arrays on the devices that were used.
+      placed: by the sharding of the other arrays, the default numbers as arrays on their device.
     """
 
     call: contract.Call
@@ -186,7 +186,7 @@ class Specialization:
 
 
 class CompiledFunction:
-    """A public function: its row, its body, its signature and two caches.
+    """A public function: its row in :mod:`attnpool_ref.table`, its body, its signature and two caches.
 
     ``specializations`` has an entry for each kind of call; ``programs`` has the jitted functions, which entries share.
     """
