@@ -44,9 +44,9 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries.
+    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries, unless "einsum" or the weights are requested.
 
-    All weights [n, m] exist at once only if they are returned, or if the normalizer is a function.
+    A normalizer that is a function gets all scores at once.
 
     >>> scores, value = jnp.array([[0.0, 0.0, 9.0]]), jnp.array([[1.0], [3.0], [99.0]])
     >>> attend(scores, value, jnp.array([True, True, False]), return_weights=True)
@@ -124,7 +124,7 @@ def dot_product_attention(
 ):
     """Twin of :func:`attnpool_ref.dot_product_attention`.
 
-    It is computed in blocks of queries. An array [n, m] exists only if the weights are returned.
+    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [n, m] exists.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -268,7 +268,7 @@ def multi_head_attention(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention`.
 
-    It is computed in blocks of queries. An array [H, n, m] exists only if the weights are returned.
+    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [H, n, m] exists.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -335,7 +335,8 @@ def kernel_regression(
 ):
     """Twin of :func:`attnpool_ref.kernel_regression`.
 
-    It is computed in blocks of queries, without an array [..., n, m, d] of differences.
+    It is computed in blocks of queries, unless "einsum" or the weights are requested, and always without an array
+    [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")

@@ -292,7 +292,7 @@ def code_wise_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: by blocks of context tokens, without an array [n, k].
+    """Twin of :func:`attnpool_ref.code_wise_attention`: by blocks of context tokens, unless "einsum" is requested.
 
     >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
     >>> code_wise_attention(labels, context)
@@ -325,7 +325,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: by blocks of context; [n, k] exists only if weights are returned.
+    """Twin of :func:`attnpool_ref.mask_attention`: by blocks of context, unless "einsum" or the weights are requested.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -355,7 +355,7 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: by blocks of context; [T, J] exists only if weights are returned.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: by blocks of context, unless "einsum" or the weights are requested.
 
     For context H [T, d], query U [J, d] and a kernel of the parts w1, w2 and w3 [d], the scores are
     H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row, so it is added

@@ -143,7 +143,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: by blocks of labels; [M, M] exists only if weights are returned.
+    """Twin of :func:`attnpool_ref.label_attention`: by blocks of labels, unless "einsum" or the weights are requested.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)
