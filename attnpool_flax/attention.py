@@ -9,11 +9,15 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
+from attnpool_flax.numerics.kernel_functions import KERNELS
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
 from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
+from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
+from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
@@ -31,7 +35,7 @@ def _for_heads(values, call):
     return for_queries(values, call, "query", "value", call.sizes["H"])
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_scores)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_scores)
 def attend(
     scores,
     value,
@@ -55,7 +59,8 @@ def attend(
     value = keep_real(value, seen_keys(mask))
     if not isinstance(normalizer, str):
         implementation = "einsum"  # a normalizer function sees all scores at once
-    normalize = functools.partial(unnormalized_weights, normalizer=normalizer)
+    is_softmax = isinstance(normalizer, str) and normalizer == "softmax"
+    normalize = exp_scores if is_softmax else functools.partial(unnormalized_weights, normalizer=normalizer)
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -69,7 +74,8 @@ class Rows(NamedTuple):
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
-        :func:`~attnpool_flax.normalizers.unnormalized_weights`.
+        :func:`~attnpool_flax.normalizers.unnormalized_weights`. If it is
+        :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
     """
 
     parts: tuple[Any, ...]
@@ -90,8 +96,15 @@ class Rows(NamedTuple):
             heights, total = self.normalize(self.scores(*self.parts), self.mask)
             return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
-        parts = *self.parts, self.multiplier
-        return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
+        parts, options = (*self.parts, self.multiplier), {"keys": keys, "implementation": implementation}
+        if self.normalize is exp_scores and self.multiplier is None:
+
+            def at_once(*block):
+                *parts, _, mask = block
+                return softmax_average(self.scores(*parts), mask, value, precision)
+
+            options["on_gpus"] = at_once
+        return over_queries(pooled, parts, (self.mask,), **options)
 
 
 def average(unnormalized, denominator, value, precision):
@@ -107,7 +120,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
 def dot_product_attention(
     query,
     key,
@@ -153,7 +166,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("mask",), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
 def additive_attention(
     query,
     key,
@@ -177,19 +190,32 @@ def additive_attention(
     >>> additive_attention(query, key, value, one, one, jnp.ones(1), mask)
     Array([[3.]], dtype=float32)
     """
-    query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
+    arrays = query, key, query_kernel, key_kernel, out_kernel, bias
+    scores = _additive_of_seen(*arrays, mask, precision, implementation)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
 
 
+def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, mask, precision, implementation):
+    """Returns additive scores, arbitrary at keys that no query sees; the keys may be narrow."""
+
+    def scores(key, query, *parameters):
+        key = key.astype(query.dtype)
+        return additive(query, key, *parameters, precision=precision, implementation=implementation)
+
+    query = keep_real(query, seeing_queries(mask))
+    others = query, query_kernel, key_kernel, out_kernel, bias
+    return scores(key, *others) if mask is None else of_seen(scores, key, seen_keys(mask), *others)
+
+
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout to scores, and averages the values."""
+    """Applies softmax and dropout to scores, and averages the values, which may be narrow."""
+    value = (value if mask is None else zero_unseen(value, seen_keys(mask))).astype(scores.dtype)
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("mask",), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
 def tanh_sum_attention(
     query,
     key,
@@ -209,8 +235,7 @@ def tanh_sum_attention(
     >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
     Array([[3.]], dtype=float32)
     """
-    query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, *split(kernel, query), None, bias, precision, implementation)
+    scores = _additive_of_seen(query, key, *split(kernel, query), None, bias, mask, precision, implementation)
     return _attend(scores, value, mask, None, return_weights, precision)
 
 
@@ -245,7 +270,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_heads)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_heads)
 def multi_head_attention(
     query,
     key,
@@ -303,7 +328,7 @@ def multi_head_attention(
 
 def to_heads(x, kernel, bias, precision):
     """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
-    heads = jnp.einsum("...ld,dhc->...hlc", x, kernel, precision=precision)
+    heads = einsum("...ld,dhc->...hlc", x, kernel, precision)
     return heads if bias is None else heads + jnp.broadcast_to(bias[:, None, :], heads.shape)
 
 
@@ -315,11 +340,11 @@ def from_heads(heads, kernel, bias, precision):
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)
         return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))
-    result = jnp.einsum("...hnc,hco->...no", heads, kernel, precision=precision)
+    result = einsum("...hnc,hco->...no", heads, kernel, precision)
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
 def kernel_regression(
     query,
     key,
@@ -359,26 +384,3 @@ def _with_total(unnormalized, mask):
     if mask is not None:
         unnormalized = jnp.where(mask, unnormalized, 0)
     return unnormalized, jnp.sum(unnormalized, -1, keepdims=True)
-
-
-def _boxcar(squared, bandwidth):
-    inside = squared <= bandwidth * bandwidth
-    return jnp.where(jnp.isnan(squared), jnp.nan, inside.astype(squared.dtype))
-
-
-def _triangular(squared, bandwidth):
-    # at distance 0 the slope of the root is infinite: the gradient is set to 0
-    distance = jnp.where(squared == 0, 0, jnp.sqrt(jnp.where(squared == 0, 1, squared)))
-    return jnp.maximum(1 - distance / bandwidth, 0)
-
-
-def _epanechnikov(squared, bandwidth):
-    return 0.75 * jnp.maximum(1 - squared / (bandwidth * bandwidth), 0)
-
-
-def _constant(squared, bandwidth):
-    return jnp.ones_like(squared)
-
-
-KERNELS = {"boxcar": _boxcar, "triangular": _triangular, "epanechnikov": _epanechnikov, "constant": _constant}
-"""Values of a kernel from the squared distance and the bandwidth; the Gaussian kernel is a softmax instead."""

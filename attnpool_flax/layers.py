@@ -5,6 +5,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import geglu, gelu, gelu_tanh, relu
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
@@ -70,5 +71,5 @@ def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
 
 def mapped(x, kernel, bias, precision):
     """Multiplies [..., d] by a kernel [d, f] and adds the bias: [..., f]; the bias [f] may be None."""
-    x = jnp.einsum("...d,df->...f", x, kernel, precision=precision)
+    x = einsum("...d,df->...f", x, kernel, precision)
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)

@@ -1,7 +1,4 @@
-"""Attention between two sequences (sides). Twin of :mod:`attnpool_ref.pairs`.
-
-Where possible, the tokens of the other side are summed before the product.
-"""
+"""Attention between two sequences (sides), one of them summed first if possible. Twin of :mod:`attnpool_ref.pairs`."""
 
 import functools
 
@@ -11,6 +8,7 @@ from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of, wide_gradients
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.reductions import (
@@ -24,6 +22,7 @@ from attnpool_flax.reductions import (
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
 
@@ -91,7 +90,7 @@ def _seen_from(total, own_kernel, others_kernel, precision):
 
 def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
     """Pools each side under its largest scores, [..., L] and [..., T]; they are 0 if the other side is fully masked."""
-    precision = xs.precision
+    precision = one_pass_of(xs.precision, jnp.promote_types(xs.x.dtype, ys.x.dtype))
 
     def pooled(x, y, x_mask, y_mask, products):
         x, y = keep_real(x.astype(xs.dtype), x_mask), keep_real(y.astype(xs.dtype), y_mask)
@@ -124,7 +123,7 @@ def _over_real(scores, y, y_mask):
 
 
 def _project(x, kernel, precision):
-    return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
+    return x if kernel is None else einsum("...d,dc->...c", x, kernel, precision)
 
 
 @compiled(as_they_come=("x", "y"))
@@ -201,8 +200,7 @@ def _pooled_by_scores(precision, own, shared):
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
     """Computes each token's max score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
 
-    A block has some of the candidates y with all x; if even one candidate exceeds a block, it has some of the x with
-    one candidate.
+    A block has some of the candidates y with all x, or some of the x with one y if one candidate exceeds a block.
     """
     x = scale * _project(keep_real(x.astype(scale.dtype), x_mask), x_kernel, precision)
     products = x.shape[1] * y.shape[1]
@@ -219,7 +217,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
     return over_first(with_candidate, (y, y_mask), x.shape[0] * products)
 
 
-@compiled
+@compiled(one_pass=True)
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
     """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the query's tokens, without an array [L, T].
 
@@ -237,7 +235,7 @@ def _best_of(y, y_mask, precision, scale=None):
     real = None if y_mask is None else y_mask[..., None, :]
 
     def best(rows):
-        scores = dot(rows if scale is None else scale * rows, y, precision)
+        scores = dot(rows if scale is None else scale * rows, y, wide_gradients(precision))
         size = norm(rows)[..., 0] if scale is None else jnp.abs(scale) * norm(rows)[..., 0]
         return largest_product(scores, real, size * longest, rows.shape[-1])[..., None]
 
@@ -253,7 +251,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
     return total / jnp.maximum(jnp.sum(x_mask, -1, dtype=total.dtype), 1) if mean else total
 
 
-@compiled(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"), one_pass=True)
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
@@ -278,7 +276,7 @@ def maxsim_score_all_pairs(
 _for_context = functools.partial(for_queries, queries="context", keys="query")
 
 
-@compiled(kernel=_for_context)
+@compiled(one_pass=True, kernel=_for_context)
 def code_wise_attention(
     query,
     context,
@@ -311,7 +309,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
 def mask_attention(
     query,
     context,
@@ -341,7 +339,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
 def bidaf_attention(
     context,
     query,
@@ -357,9 +355,8 @@ def bidaf_attention(
 ):
     """Twin of :func:`attnpool_ref.bidaf_attention`: by blocks of context, unless "einsum" or the weights are requested.
 
-    For context H [T, d], query U [J, d] and a kernel of the parts w1, w2 and w3 [d], the scores are
-    H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row, so it is added
-    only to the maxima.
+    For context H [T, d], query U [J, d] and kernel [w1; w2; w3], the scores are H w1 + U w2 + (H * w3) U^T, without an
+    array [T, J, 3d]. The first term is the same for a whole row, so it is added only to the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
     Array([[1. , 0.5, 0.5, 1.5],
@@ -367,7 +364,7 @@ def bidaf_attention(
     """
     context, query = keep_real(context, context_mask), keep_real(query, query_mask)
     of_context, of_query, of_both = jnp.split(kernel, 3)
-    query_part = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)[..., None, :]
+    query_part = einsum("...jd,d->...j", query, of_query, precision)[..., None, :]
     longest = jnp.max(norm(query), -2, initial=0)
     real = None if query_mask is None else query_mask[..., None, :]
 
@@ -381,13 +378,17 @@ def bidaf_attention(
         scores, best = scores_of(rows)
         return average(*exp_scores(scores, real), query, precision), best
 
+    def at_once(rows):
+        scores, best = scores_of(rows)
+        return softmax_average(scores, real, query, precision), best
+
     if return_weights:
         scores, best = scores_of(context)
         to_query = softmax(scores, real)
     else:
-        keys = _keys(query, context)
-        chosen, best = over_queries(chosen_and_best, (context,), keys=keys, implementation=implementation)
-    best = best[..., 0] + jnp.einsum("...td,d->...t", context, of_context, precision=precision)
+        options = {"keys": _keys(query, context), "implementation": implementation, "on_gpus": at_once}
+        chosen, best = over_queries(chosen_and_best, (context,), **options)
+    best = best[..., 0] + einsum("...td,d->...t", context, of_context, precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds
     to_context = softmax(best, context_mask)

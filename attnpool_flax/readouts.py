@@ -12,6 +12,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_queries
 
@@ -19,7 +20,7 @@ ROWS = 256
 """The smallest number of tokens in a block, because each block reads the kernels from memory once."""
 
 
-@compiled(tokens=("x",))
+@compiled(tokens=("x",), one_pass=True)
 def latent_attention_pooling(
     x,
     mask=None,
@@ -145,8 +146,8 @@ def asked_of_latents(
 
     def of_tokens(x):
         queries = to_heads(normalized(x, norm_scale, norm_bias, epsilon), query_kernel, None, precision)
-        weights = softmax(jnp.einsum("...hlc,hrc->...hlr", queries, keys, precision=precision), None)
-        attended = jnp.einsum("...hlr,hrc->...hlc", weights, values, precision=precision)
+        weights = softmax(einsum("...hlc,hrc->...hlr", queries, keys, precision), None)
+        attended = einsum("...hlr,hrc->...hlc", weights, values, precision)
         x = x + from_heads(attended, out_kernel, None, precision)
         hidden = geglu(mapped(normalized(x, mlp_norm_scale, mlp_norm_bias, epsilon), mlp_kernel, mlp_bias, precision))
         return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
@@ -210,7 +211,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     return jnp.where(weight_sums == 0, 0, read), weights[..., 0, :]
 
 
-@compiled(tokens=("x",))
+@compiled(tokens=("x",), one_pass=True)
 def vlad_pooling(
     x,
     mask=None,
@@ -242,12 +243,12 @@ def vlad_pooling(
     <BLANKLINE>
            [[3.]]], dtype=float32)
     """
-    top, residuals, weights = residuals_of(x, assign_kernel, centers, assign_bias)
+    top, residuals, weights = residuals_of(x, assign_kernel, centers, assign_bias, precision)
     result = vlad_of(top, residuals, normalize)
     return (result, weights) if return_weights else result
 
 
-def residuals_of(tokens, assign_kernel, centers, assign_bias):
+def residuals_of(tokens, assign_kernel, centers, assign_bias, precision):
     """Sums the residuals of tokens in any layout to the cluster centers, over all devices.
 
     Returns:
@@ -256,7 +257,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
     """
     # parameters that all devices share are cast to varying once, not in every step of the loop
     _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
-    scores = jnp.einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision=tokens.precision)
+    scores = einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision)
     if assign_bias is not None:
         scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
     logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)

@@ -9,10 +9,11 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
-from attnpool_flax.reductions.dispatch import for_units
+from attnpool_flax.reductions.dispatch import for_units, unify_varying
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
 
 
@@ -28,7 +29,7 @@ def dot_score(query, key, *, precision=None):
 
 def dot(query, key, precision):
     """Computes dot products of [..., n, d] and [..., m, d]: [..., n, m]. The batch axes broadcast."""
-    return jnp.einsum("...nd,...md->...nm", query, key, precision=precision)
+    return einsum("...nd,...md->...nm", query, key, precision)
 
 
 @compiled
@@ -93,7 +94,7 @@ def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, 
         return _sum_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
     weights = jnp.ones(query.shape[0], query.dtype) if out_kernel is None else out_kernel
-    return _sum_of_tanh(query, key, weights)
+    return _sum_of_tanh(*unify_varying(query, key, weights))
 
 
 UNROLL = 16
@@ -328,4 +329,5 @@ def squared_distances(query, key, part, implementation=None):
     if resolve_for_units(implementation) == "einsum":
         return _sum_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
-    return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))
+    parts = jnp.broadcast_to(part, query.shape[:1])
+    return sum_of_units(squared, *unify_varying(query, key, parts))

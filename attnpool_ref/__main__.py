@@ -57,7 +57,7 @@ def _unwritten(error):
 
 
 def _is_kept_alive():
-    """Returns whether something that an implementation has started here would keep the process alive."""
+    """Returns whether a thread or process that an implementation has started would keep this process alive."""
     multiprocessing = sys.modules.get("multiprocessing")
     own = threading.main_thread(), threading.current_thread()
     threads = [thread for thread in threading.enumerate() if thread not in own and not thread.daemon]
@@ -65,7 +65,7 @@ def _is_kept_alive():
 
 
 def _stop(status):
-    """Ends at once, without the second that JAX takes to leave."""
+    """Ends the process at once, without the second that JAX needs to exit."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -32,8 +32,8 @@ def additive_attention_pooling(
     A bag is a sequence of L tokens (instances) :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0
     if it is padding; :math:`l : k_l` are the real tokens.
 
-    A hop :math:`i` is one set of weights :math:`w_i` over the tokens; :math:`K_i` is its column of ``out_kernel``.
-    :math:`\phi` is the activation and :math:`\sigma` the sigmoid; without ``gate_kernel`` the factor
+    A hop :math:`i` is one set of weights :math:`w_i` over the tokens; :math:`K_i` is column :math:`i` of
+    ``out_kernel``. :math:`\phi` is the activation and :math:`\sigma` the sigmoid; without ``gate_kernel`` the factor
     :math:`\sigma(\cdot)` is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``. In a
     softmax the constant :math:`c_i` cancels. Without a gate, and with the default activation and normalizer, the result
     equals that of :func:`additive_attention` with a query of 0.

@@ -26,10 +26,10 @@ def attend(
       mask: bool, broadcastable to [..., n, m]: True where the query sees the value; None if every query sees all.
       lengths: number of values that each query sees, counted from the left: int [..., n], [...] or (). Give this or
         ``mask``.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
-        (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a boolean array
-        of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0. JAX compiles anew
-        for each new function object, so create it once.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
+        function (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a
+        boolean array of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0.
+        JAX compiles anew for each new function object, so create it once.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 
@@ -122,7 +122,7 @@ def additive_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Computes additive attention (Bahdanau): each score is computed from query and key by an MLP with one hidden layer.
+    r"""Computes additive attention (Bahdanau): an MLP with one hidden layer computes each score from query and key.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 
@@ -213,7 +213,7 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
       value: [..., m, v] the contents of the slots.
       kernel: [d+e, m], :math:`W` transposed: the query's rows first, and a column for each slot.
       bias: [m], :math:`b`.
-      out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
+      out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first, for o features of the result.
       out_bias: [o], :math:`b_o`.
       mask: bool, broadcastable to [..., m]: True at real slots, False at padding; None if all slots are real.
       return_weights: also return the weights.
@@ -274,8 +274,8 @@ def multi_head_attention(
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
-      value_kernel: [v, H, c'], :math:`W_v`.
-      out_kernel: [H, c', o], :math:`W_o`.
+      value_kernel: [v, H, c'], :math:`W_v`, for projected values of width c'.
+      out_kernel: [H, c', o], :math:`W_o`, for o features of the result.
       query_bias: [H, c], :math:`b_q`, or None.
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
@@ -334,11 +334,11 @@ def kernel_regression(
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 
     :math:`i` counts queries, and :math:`j` the keys that the query sees. The kernels :math:`K` are gaussian
-    :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`, epanechnikov
+    :math:`e^{-u^2/2}`, boxcar (1 if :math:`u \le 1`, else 0), triangular :math:`\max(0, 1 - u)`, epanechnikov
     :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. A query for which all kernel values are 0 has result 0. The
     Gaussian kernel is computed as a softmax, so that its values cannot all underflow to 0.
 
-    Gradients: boxcar weights have none. That of the triangular kernel is 0 at distance 0. At :math:`u = 1` the
+    The gradient of the boxcar kernel is 0, and so is that of the triangular kernel at distance 0. At :math:`u = 1` the
     triangular and the epanechnikov kernel have half of their gradient just below 1.
 
     Args:

@@ -52,7 +52,7 @@ def linear_decomposition(x, reference):
     .. math:: s^+ = \alpha s, \qquad s^- = (1 - \alpha) s, \qquad
               \alpha = \frac{s \cdot \hat s}{\lVert s \rVert \lVert \hat s \rVert}
 
-    A zero vector has cosine 0. The cosine may be negative.
+    A zero vector has cosine 0. If the cosine is negative, the similar part points away from :math:`s`.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -82,8 +82,8 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     .. math:: (s^+, s^-) = (s, 0) \text{ if } |s_c - \hat s_c| \le \mathrm{atol} \text{ for all } c,
               \text{ else } (0, s)
 
-    The components of :math:`s` are :math:`s_c`. The reference has no gradient. If a vector holds NaN, both parts are
-    NaN.
+    The components of :math:`s` are :math:`s_c`. The gradient for the reference is 0. If the vector or its reference
+    holds NaN, both parts are NaN.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -149,12 +149,12 @@ def semantic_match(
       real.
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if the method is unknown, or if the window is
+      ValueError: if shapes disagree, if a mask has a float dtype, if the method is unknown, or if the window is
         negative.
 
     Source:
-      Wang et al. 2016, semantic matching. The denominators were not checked in the paper; two public implementations leave
-      them out, as ``normalize=False`` does.
+      Wang et al. 2016, semantic matching. The denominators were not compared with the paper; two public implementations
+      leave them out, as ``normalize=False`` does.
 
     >>> x, y = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
     >>> semantic_match(x, y)
@@ -201,7 +201,8 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
 
     Args:
       labels: [k, d] vectors of k labels, :math:`\ell`.
-      adjacency: bool [k, k]: row i marks the neighbors :math:`N(i)`; if the diagonal is True, a label is its own neighbor.
+      adjacency: bool [k, k]: row i marks the neighbors :math:`N(i)`; if the diagonal is True, a label is its own
+        neighbor.
       num_layers: the number of layers, a Python integer; 0 returns the labels.
 
     Returns:

@@ -66,7 +66,7 @@ def residual_feed_forward(
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 
-    LN is :func:`layer_norm`, or nothing without ``normalize``. Without ``out_kernel`` the result is
+    LN is :func:`layer_norm`, or the identity without ``normalize``. Without ``out_kernel`` the result is
     :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu :math:`h \Phi(h)`, with :math:`\Phi` the
     standard normal distribution function; gelu_tanh, its approximation by tanh; relu, whose derivative at 0 is 1/2; and
     geglu :math:`u \circ \mathrm{gelu}(g)`, where :math:`[u; g]` are the two halves of a hidden layer that is twice as
@@ -88,8 +88,8 @@ def residual_feed_forward(
       [..., d] vectors, :math:`y`.
 
     Raises:
-      ValueError: if shapes disagree, if the activation is unknown, if ``out_bias`` is given without ``out_kernel``, or
-        if norm parameters are given without ``normalize``.
+      ValueError: if shapes disagree, if the activation is unknown, if ``out_bias`` is given without ``out_kernel``, if
+        ``norm_bias`` is given without ``norm_scale``, or if either is given without ``normalize``.
 
     Source:
       Vaswani et al. 2017, section 3.3, with the layer normalization first; geglu: Shazeer 2020, equation 6.

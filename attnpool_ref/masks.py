@@ -107,7 +107,7 @@ def pad(sequences, *, length=None, side="right"):
 
     Args:
       sequences: a list of B arrays [L_i, d]: sequence i has L_i tokens of width d.
-      length: the common length L; None is the length of the longest sequence.
+      length: the common length L, an integer; None is the length of the longest sequence.
       side: "right" or "left": the side of the padding, whose values are 0.
 
     Returns:
@@ -115,8 +115,9 @@ def pad(sequences, *, length=None, side="right"):
       sequences, or float64 if all hold integers.
 
     Raises:
-      ValueError: if the list is empty, if two sequences differ in width, or if one is longer than ``length``.
-      TypeError: if an element of the list is not an array of numbers.
+      ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, if one is
+        longer than ``length``, or if the side is unknown.
+      TypeError: if ``sequences`` is not a list, or if an element is not an array of numbers.
 
     >>> pad([[[1.0], [2.0]], [[3.0]]])
     (array([[[1.],

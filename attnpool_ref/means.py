@@ -58,7 +58,7 @@ def min_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d] pooled vectors; 0 in a fully masked row. +inf at a real token is a value like any other.
+      [..., d] pooled vectors; 0 in a fully masked row, but +inf if all real values are +inf.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -86,7 +86,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the :math:`N` real values of feature :math:`c` in order. The gradient
     goes to the two values of the formula; if several tokens have such a value, any one of them may receive it. There is
-    no packed or chunked version, because a quantile cannot be merged from those of parts.
+    no packed or chunked version, because a quantile needs all tokens at once.
 
     Args:
       x: [..., L, d] tokens.
@@ -150,7 +150,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
 
     Source:
-      Durand, Thome and Cord 2016, equation 4, of which only the k largest values.
+      Durand, Thome and Cord 2016, equation 4, only its part for the k largest values.
 
     >>> top_k_pooling([[3.0], [1.0], [4.0], [99.0]], [True, True, True, False], k=2)
     array([3.5])
@@ -221,10 +221,10 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     p = 1 is the mean, 0 the geometric mean, -1 the harmonic mean, :math:`\infty` the largest value and :math:`-\infty`
     the smallest. The mean is computed from logarithms, so that powers do not overflow. Values below :math:`\epsilon`
-    are raised to :math:`\epsilon`, as in the sources; for features with negative values take :func:`softmax_pooling` or
-    :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x > \epsilon`. With ``epsilon=0``
-    a value of 0 has gradient 0 unless p = 1, and the result is 0 if :math:`p \le 0`. The derivative with respect to p
-    at p = 0 is not guaranteed.
+    are replaced by :math:`\epsilon`, as in the source; for features with negative values take :func:`softmax_pooling`
+    or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of :math:`x > \epsilon`. With
+    ``epsilon=0`` a value of 0 makes the result 0 if :math:`p \le 0`, and has gradient 0 unless p = 1. The derivative
+    with respect to p is unspecified at p = 0.
 
     Args:
       x: [..., L, d] tokens.
@@ -268,15 +268,15 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the :math:`N` real tokens.
 
     Without ``mean`` the factor :math:`1/N` is left out. With a large scale :math:`r` the result approaches the maximum,
-    and at scale 0 it is the mean; without ``mean`` a scale of 0 is an error, because there is no limit. The derivative
-    with respect to the scale at 0 is not guaranteed.
+    and at scale 0 it is the mean; without ``mean`` a scale of 0 is an error (infinity from a JAX array), because there
+    is no finite limit. The derivative with respect to the scale is unspecified at scale 0.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      mean: divide by the number of real tokens.
+      mean: divide the sum of the exponentials by the number of real tokens.
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
@@ -357,9 +357,10 @@ def in_range(x, real, scale):
 
 
 def below_maximum(values, top, scale):
-    """Returns ``values - top``, where ``top`` is their maximum, with 0 for inf - inf.
+    """Returns ``values - top``, with 0 at equal infinities; ``top`` is at least the maximum of ``values``.
 
-    Under a scale of 0, which ignores differences, finite values below a top of inf give 0 too.
+    Under a scale of 0 a log-sum-exp is the mean, computed as ``top`` plus the mean of these differences. So finite
+    values below a ``top`` of inf give 0 too: the mean is then inf, not NaN. A value of -inf keeps the difference -inf.
     """
     level = (values == top) | ((top == np.inf) & (scale == 0) & (values > -np.inf))
     with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
@@ -369,8 +370,8 @@ def below_maximum(values, top, scale):
 def _below_the_top(x, real, scale):
     """Returns (depth, abs(scale) * depth, extreme) of each feature.
 
-    The extreme [..., d] is the largest real x, or the smallest for a negative scale. The depth is minus the distance of
-    x from it, and 0 at padding.
+    The extreme [..., d] is the largest real x, or the smallest for a negative scale. The depth [..., L, d] is minus the
+    distance of x from the extreme, and 0 at padding.
     """
     signed = np.where(scale < 0, -x, x)
     top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)

@@ -66,7 +66,7 @@ def sparsemax(scores, mask=None, *, axis=-1):
     :math:`\Delta` is the simplex: weights of at least 0 that sum to 1. :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the
     real scores in order; the maximum over :math:`k` equals the threshold of the paper. In a fully masked row, or if
     every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of
-    its row NaN. The gradient at a score that equals :math:`\tau` is that of weight 0.
+    its row NaN. A score that equals :math:`\tau` has gradient 0, as the scores below it.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
@@ -157,8 +157,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
 
     :math:`k_j` is 1 at real positions :math:`j`, else 0; :math:`[x]_+` is :math:`\max(0, x)`. In a fully masked row, or
     if every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty` makes all real weights of
-    its row NaN, and so does an :math:`\alpha` that is not finite. A score whose bracket is exactly 0 has the gradient
-    of weight 0.
+    its row NaN, and so does an :math:`\alpha` that is not finite. A score whose bracket is exactly 0 has gradient 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
@@ -173,7 +172,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
       ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
-      Peters, Niculae and Martins 2019, section 3; the threshold by bisection, as in their algorithm 1.
+      Peters, Niculae and Martins 2019, section 3, computed by bisection, like their algorithm 1.
 
     >>> entmax([1.0, 2.0, 0.5, 9.0], [True, True, True, False], alpha=1.25).round(6)
     array([0.200027, 0.712547, 0.087426, 0.      ])
@@ -243,7 +242,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
       noise: broadcastable to ``scores``, :math:`g`: ``rng.gumbel(size=shape)``, ``jax.random.gumbel(key, shape)``; None
         is 0. The noise does not affect the result's dtype, and its values at padding are never read.
       temperature: :math:`T`, a number.
-      hard: give the first of the largest scores weight 1, the others 0.
+      hard: give weight 1 to the first of the largest sums :math:`s + g`, and 0 to the others.
       axis: the axis that is normalized.
 
     Returns:
@@ -275,13 +274,14 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
 
     :math:`k_i` is 1 at real positions :math:`i`, else 0. The weights need not sum to 1, and a constant added to every
     score changes them. With ``normalize`` they sum to 1, even where every :math:`\sigma(s_j)` rounds to 0; in a fully
-    masked row, or if every real score is :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN.
+    masked row, or if every real score is :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN;
+    with ``normalize`` all real weights of its row are NaN.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       normalize: divide by the sum over the real positions.
-      axis: the axis that is normalized.
+      axis: the axis of the sum; without ``normalize`` it has no effect.
 
     Returns:
       Weights of the shape of ``scores``.
@@ -312,8 +312,8 @@ def hardmax(scores, mask=None, *, axis=-1):
     .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
 
     :math:`k_i` is 1 at real positions :math:`i`, else 0. In a fully masked row, or if every real score is
-    :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position makes all real weights NaN. The
-    gradient is 0.
+    :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position makes all real weights of its row
+    NaN. The gradient is 0.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.

@@ -39,8 +39,8 @@ def cross_attention_pooling(
       y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
-      x_kernel: [d, c], :math:`W_x`, only for the scores.
-      y_kernel: [e, c], :math:`W_y`, only for the scores.
+      x_kernel: [d, c], :math:`W_x`, projects x to width c, only for the scores; or None.
+      y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
       return_weights: also return both weights.
@@ -108,8 +108,8 @@ def cross_attention_pooling_all_pairs(
       y_mask: bool, broadcastable to [C, T]: True at real tokens, False at padding; None if all are real.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
-      x_kernel: [d, c], projects x, only for the scores; or None.
-      y_kernel: [e, c], projects y, only for the scores; or None.
+      x_kernel: [d, c], projects x to width c, only for the scores; or None.
+      y_kernel: [e, c], projects y to width c, only for the scores; or None.
       reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
       scale: a number that multiplies the scores.
       return_weights: also return both weights.
@@ -151,7 +151,7 @@ def cross_attention_pooling_all_pairs(
 
 @definition
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
-    r"""Scores a document by the best product of each query token (MaxSim, ColBERT's late interaction).
+    r"""Scores a document by the sum of each query token's largest product with its tokens (MaxSim, late interaction).
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
 
@@ -235,7 +235,7 @@ def code_wise_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools the context, with the softmax of each token's best score with any label as weights (code-wise attention).
+    r"""Pools a context, weighting each token by the softmax of its largest score with a label (code-wise attention).
 
     .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
               o = \sum_i w_i d_i
@@ -245,11 +245,11 @@ def code_wise_attention(
     the products before the maximum, which matters for a negative scale. Labels that tie share the gradient evenly.
 
     Args:
-      query: [..., k, d] k labels of width d, :math:`g`; often one [k, d] for all examples.
+      query: [..., k, d] k labels of width d, :math:`g`; often the same [k, d] for all examples.
       context: [..., n, d] n tokens, :math:`d_i`.
-      query_mask: bool, broadcastable to [..., k]: True at real tokens, False at padding; None if all are real.
+      query_mask: bool, broadcastable to [..., k]: True at real labels, False at padding; None if all are real.
       context_mask: bool, broadcastable to [..., n]: True at real tokens, False at padding; None if all are real.
-      query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
+      query_lengths: number of real labels, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
       scale: :math:`\alpha`, a number; the source has none.
@@ -262,8 +262,8 @@ def code_wise_attention(
       ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
-      Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The formulas are those of the code; they have not been
-      compared with the paper's equations.
+      Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The formulas are those of the code; they have not
+      been compared with the paper's equations.
 
     >>> code_wise_attention([[-1.0, 0.0], [-2.0, 0.0]], [[1.0, 0.0], [2.0, 0.0]]).round(6)
     array([1.268941, 0.      ])
@@ -288,14 +288,14 @@ def mask_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Averages the query's tokens for each context token, by a softmax of their products (mask attention).
+    r"""Averages the query's tokens for each context token, by the softmax of their products with it (mask attention).
 
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
               \tilde c_i = \sum_j P_{ij} c_j
 
     :math:`c_j` are the tokens of ``query``, which serve as keys and values. :math:`d_i` are the tokens of ``context``,
-    which serve as queries; the result has a vector for each. Only the masks mark padding: a product of exactly 0 counts
-    like any other.
+    which serve as queries; the result has a vector for each of them. Only the masks mark padding: a product of exactly 0
+    counts like any other.
 
     Args:
       query: [..., k, d] k tokens of width d to average, :math:`c`.

@@ -1,7 +1,7 @@
 """Pictures of attention weights. Needs matplotlib: ``pip install 'attnpool[plot]'``.
 
-Figures are made without pyplot, so that no global state changes, no window opens, and no display is needed. Save one
-with ``figure.savefig("weights.png")``.
+Figures are made without pyplot, so that no global state changes, no window opens, and no display is needed. Save a
+figure with ``figure.savefig("weights.png")``.
 """
 
 import numpy as np
@@ -26,8 +26,8 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
       The matplotlib figure.
 
     Raises:
-      ValueError: if ``matrices`` does not have four axes, or one has size 0; if the number of titles is not that of
-        columns.
+      ValueError: if ``matrices`` does not have four axes, if one of them has size 0, or if the number of titles is not
+        that of columns.
 
     Source:
       d2l, chapter Attention Mechanisms, but with one scale for all panels instead of that of the last panel.
@@ -96,7 +96,7 @@ def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
 
 
 def draw_weights(panel, tokens, weights, mask):
-    """Draws one row of weights into a panel: a bar for each real token, and one bar for the total weight of the padding."""
+    """Draws one row of weights into a panel: a bar for each real token, and one for the total weight of the padding."""
     labels = [str(token) for token, real in zip(tokens, mask, strict=True) if real]
     heights = [float(weight) for weight, real in zip(weights, mask, strict=True) if real]
     colours = [REAL] * len(heights)
@@ -128,7 +128,11 @@ def draw_weights(panel, tokens, weights, mask):
 
 
 def new_figure(figsize):
-    """Returns a new figure of this size in inches, whose layout leaves room for every label."""
+    """Returns a new figure of this size in inches, whose layout leaves room for every label.
+
+    Raises:
+      ModuleNotFoundError: if matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

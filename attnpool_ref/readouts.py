@@ -37,12 +37,12 @@ def latent_attention_pooling(
     .. math:: h_l = x_l + \sum_h \mathrm{softmax}_r\Big(\frac{(\mathrm{LN}(x_l) W_q^h) \cdot
               (\mathrm{LN}(z_r) W_k^h)}{\sqrt c}\Big) (\mathrm{LN}(z_r) W_v^h) W_o^h
 
-    .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
+    .. math:: o = \frac 1 N \sum_{l : k_l} \big(h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2\big), \qquad
               [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
 
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens. LN is :func:`layer_norm`. The sum over :math:`h` runs over H heads,
-    and the softmax over the latents :math:`z_r`.
+    :math:`l : k_l` are the :math:`N` real tokens. LN is :func:`layer_norm`, and :math:`\circ` the elementwise product.
+    The sum over :math:`h` runs over H heads, and the softmax over the latents :math:`z_r`.
 
     Tokens are the queries, and latents the keys and values; many reimplementations exchange the two. No token affects
     another one before the mean. The source then divides the result by its norm (:func:`l2_normalize`). In a fully
@@ -52,12 +52,12 @@ def latent_attention_pooling(
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      latents: [r, e] latents of width e, :math:`z`.
-      query_kernel: [d, H, c], :math:`W_q`.
+      latents: [r, e] r latents of width e, :math:`z`.
+      query_kernel: [d, H, c], :math:`W_q`, for H heads of width c.
       key_kernel: [e, H, c], :math:`W_k`.
-      value_kernel: [e, H, c'], :math:`W_v`.
+      value_kernel: [e, H, c'], :math:`W_v`, for values of width c'.
       out_kernel: [H, c', d], :math:`W_o`.
-      mlp_kernel: [d, 2f], :math:`G_1`; its first f columns compute :math:`u`, the others :math:`g`.
+      mlp_kernel: [d, 2f], :math:`G_1`, for f hidden units; its first f columns compute :math:`u`, the others :math:`g`.
       mlp_out_kernel: [f, d], :math:`G_2`.
       mlp_bias: [2f], :math:`b_1`, or None.
       mlp_out_bias: [d], :math:`b_2`, or None.
@@ -202,8 +202,9 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
     .. math:: o = \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid. In the paper :math:`x_l` is the concatenation of
-    a node's final state and its annotation; pass that as ``x``. The paper's outer tanh is left out.
+    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid, and :math:`\odot` the elementwise product. In
+    the paper :math:`x_l` is the concatenation of a node's final state and its annotation; pass that as ``x``. The
+    paper's outer tanh is left out.
 
     Args:
       x: [..., L, d] tokens.
@@ -323,7 +324,7 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d] from sums of residuals under weights relative to exp(``top``), normalized or rescaled."""
+    """Returns the result [..., K, d] from sums of residuals whose weights were divided by exp(``top``)."""
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)

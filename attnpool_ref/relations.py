@@ -11,7 +11,7 @@ from attnpool_ref.scores import scaled_dot_score
 
 @definition
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
-    r"""Computes a triplet loss that draws attention toward that of a supporting exemplar and away from an opposing one.
+    r"""Computes a triplet loss that draws attention toward that of supporting exemplars, away from opposing ones.
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
@@ -32,9 +32,9 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
       ValueError: if widths or batch axes disagree.
 
     Source:
-      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, the only documented choice of t. The paper does not
-      print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or average the
-      losses.
+      Patro and Namboodiri 2018 (DAN), equation 2, whose function t is the identity here, its only documented choice.
+      The paper does not print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or
+      average the losses.
 
     >>> float(attention_triplet_loss([0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]).round(6))
     0.74
@@ -49,7 +49,7 @@ def _triplet(to_positive, to_negative, margin):
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Adds the projections of two exemplars on an attention vector, minus the residuals (differential attention).
+    r"""Combines attention with two exemplars' projections on it, minus the residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
@@ -70,7 +70,7 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
       weight: :math:`\lambda`, a number, fixed or learned.
 
     Returns:
-      [..., m]; 0 in padding.
+      [..., m], :math:`d`; 0 at padding.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if the mode is unknown.
@@ -99,7 +99,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
     :math:`\sigma` is the sigmoid. The source calls this vector attention, but it is not a distribution.
 
     Args:
-      x: [..., f] vectors of cases, :math:`r`.
+      x: [..., f] vectors of cases, of width f, :math:`r`.
       y: [..., f] vectors of other cases, :math:`r'`.
       x_kernel: [f, h], :math:`W_1`, for h hidden units.
       y_kernel: [f, h], :math:`W_2`.
@@ -125,19 +125,19 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
 
 @definition
 def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel, bias, *, margin):
-    r"""Computes a triplet loss: a case relates to a similar case as to itself, and to a dissimilar one otherwise.
+    r"""Computes a triplet loss: a case should relate to a similar case as to itself, to a dissimilar one differently.
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 
-    :math:`a` is :func:`relation_vector`. Where the argument of the maximum is exactly 0, the gradient is half of that above
-    0. The authors' code sums the losses of a batch in one of its directories and averages them in the other; here each case
-    has its own loss.
+    :math:`a` is :func:`relation_vector`. Where the argument of the maximum is exactly 0, the gradient is half of that
+    above 0. The authors' code sums the losses of a batch in one of its directories and averages them in the other; here
+    each case has its own loss.
 
     Args:
-      x: [..., f] vectors of cases, :math:`r`.
+      x: [..., f] vectors of cases, of width f, :math:`r`.
       similar: [..., f] vectors of similar cases, :math:`r^+`.
       dissimilar: [..., f] vectors of dissimilar cases, :math:`r^-`.
-      x_kernel: [f, h], :math:`W_1`.
+      x_kernel: [f, h], :math:`W_1` of :func:`relation_vector`, for h hidden units.
       y_kernel: [f, h], :math:`W_2`.
       out_kernel: [h, o], :math:`W_3`.
       bias: [h], :math:`b`.

@@ -1,8 +1,8 @@
 """Packed sequences: all tokens in one array [N, d], with the number of each token's segment.
 
 Each function applies a dense function to one segment after another. It is derived from the dense function, for the rows
-of the table whose ``layouts`` contain "segments". Only the function of two packed sequences is written out, because it
-does not support the reduction "max".
+of the table whose ``layouts`` contain "segments". Only :func:`segment_cross_attention_pooling`, of two packed
+sequences, is written by hand, because it does not support the reduction "max".
 """
 
 from importlib import import_module
@@ -58,8 +58,8 @@ def segment_cross_attention_pooling(
       num_segments: the number of segments, an integer.
       x_mask: bool, broadcastable to [N]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [M]: True at real tokens, False at padding; None if all are real.
-      x_kernel: [d, c], :math:`W_x`, only for the scores.
-      y_kernel: [e, c], :math:`W_y`, only for the scores.
+      x_kernel: [d, c], :math:`W_x`, projects x to width c, only for the scores; or None.
+      y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum" or "mean" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
       indices_are_sorted: True if the segment numbers of x and of y never decrease, those of padding included; this is
@@ -106,9 +106,10 @@ def segment_cross_attention_pooling(
 def pack(sequences, *, length=None, num_segments=None):
     """Concatenates sequences of any lengths, with the segment number of each token.
 
-    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. Zeros with the
-    segment number ``num_segments`` fill up the tokens; the numbers stay sorted. In JAX arrays this number, which is out
-    of range, marks padding. In NumPy arrays it is an error, except inside of ``jit``.
+    A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. If ``length`` is
+    larger than the number of tokens, zero vectors with the segment number ``num_segments`` are appended. That number is
+    out of range: in JAX arrays the segment functions take it for padding; in NumPy arrays it is an error, except inside
+    of ``jit``.
 
     Args:
       sequences: a list of arrays [L_i, d]: sequence i has L_i tokens of width d, or none, which makes an empty segment.
@@ -120,9 +121,9 @@ def pack(sequences, *, length=None, num_segments=None):
       float64 if all hold integers.
 
     Raises:
-      ValueError: if the list is empty, if two sequences differ in width, or if there are more tokens than ``length`` or
-        more sequences than ``num_segments``.
-      TypeError: if an element of the list is not an array of numbers.
+      ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, or if
+        there are more tokens than ``length`` or more sequences than ``num_segments``.
+      TypeError: if ``sequences`` is not a list, or if an element is not an array of numbers.
 
     >>> pack([[[1.0], [2.0]], [[3.0]]])
     (array([[1.],

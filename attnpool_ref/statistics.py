@@ -223,7 +223,7 @@ def counting(x, weights):
 
 
 def first_used(x, weights):
-    """Returns [..., 1, d]: for each feature the first token whose weight is not 0, or 0."""
+    """Returns [..., 1, d]: for each feature the first token whose weight is not 0; 0 if there is none."""
     if x.shape[-2] == 0:
         return np.sum(x, -2, keepdims=True)
     used = np.broadcast_to(weights != 0, x.shape)

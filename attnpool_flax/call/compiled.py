@@ -45,7 +45,7 @@ _PYTHON_NUMBERS = (float, int)
 
 
 def compiled(
-    function=None, *, tokens=(), as_they_come=(), weights_apart=False, kernel=for_tokens
+    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, kernel=for_tokens
 ) -> Any:  # typed in __init__.pyi
     """Turns the body of a function into the public function.
 
@@ -59,10 +59,11 @@ def compiled(
       as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of size 1 stay.
       weights_apart: whether the weights cost more than the pooled result and have a program of their own. Other
         functions always compute both, so that asking for the weights cannot change a bit of the result.
-      kernel: a function that returns the implementation of a call, like
-        :func:`~attnpool_flax.reductions.dispatch.for_tokens`; only for functions that take ``implementation``.
+      one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
+      kernel: if it takes ``implementation``, the function that returns that of a call, like :func:`for_tokens`.
     """
-    options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart, "kernel": kernel}
+    options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
+    options |= {"one_pass": one_pass, "kernel": kernel}
     if function is None:
         return functools.partial(compiled, **options)
     own = CompiledFunction(table.get(function.__name__), contract.signature_of(function), function, options)
@@ -193,8 +194,7 @@ class CompiledFunction:
 
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
-        self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
-        self.weights_apart, self.kernel = options["weights_apart"], options["kernel"]
+        self.tokens, self.as_they_come, self.weights_apart, self.one_pass, self.kernel = options.values()
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
@@ -291,7 +291,7 @@ class CompiledFunction:
         computing = computing_dtype(dtype)
         static = {name: values[name] for name in self.static}
         if "precision" in static:
-            static["precision"] = resolve_precision(self.row.name, static["precision"], dtype)
+            static["precision"] = resolve_precision(self.row.name, static["precision"], dtype, self.one_pass)
         if "implementation" in static:
             check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)

@@ -9,15 +9,14 @@ NOTES = {
     "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside "
     "of ``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
     "weights with an axis of tokens are the device's shard.",
-    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. If forward mode '
-    '(``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks depends on '
-    'the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, '
-    "on request only, for dense tokens whose weights are a softmax under queries "
+    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. If forward '
+    'mode (``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks '
+    'depends on the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, '
+    "on request only, if the weights are a softmax under queries; packed tokens must be sorted, and need a TPU "
     '(docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
-    "dot_product_attention and multi_head_attention of bfloat16 or float16 "
-    "(docs/decisions/0016-cudnn.md).",
+    "dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
-    "``jax_default_matmul_precision``.",
+    "``jax_default_matmul_precision``; for bfloat16 arrays see docs/contract.md#narrow-products.",
 }
 """Descriptions of the arguments that only the JAX functions have."""
 

@@ -4,22 +4,26 @@ from typing import Any
 
 import jax
 
+from attnpool_flax.numerics.one_pass import one_pass_of
+
 NARROW = ("float16", "bfloat16")
 """Dtypes whose products are exact in one pass of a matrix unit."""
 
 _SETTINGS: Any = jax.config
 
 
-def resolve_precision(name, precision, dtype):
+def resolve_precision(name, precision, dtype, one_pass=False):
     """Returns the precision of matrix products: the requested one, or by default full float32.
 
     If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
-    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact.
+    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact; for bfloat16 with
+    ``one_pass`` it is :class:`~attnpool_flax.numerics.one_pass.OnePass`.
 
     Args:
       name: the function or module whose argument it is.
       precision: the caller's argument, or None.
       dtype: the result's dtype.
+      one_pass: whether the products are those of :mod:`attnpool_flax.numerics.one_pass`.
 
     Raises:
       ValueError: ``precision`` is not a precision.
@@ -28,7 +32,8 @@ def resolve_precision(name, precision, dtype):
         return _checked_precision(name, precision)
     if _SETTINGS.jax_default_matmul_precision is not None:
         return None
-    return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+    default = jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+    return one_pass_of(default, dtype) if one_pass else default
 
 
 def _checked_precision(name, precision):

@@ -1,5 +1,6 @@
 """Tokens objects, dense or packed, which a body gets in place of arrays."""
 
+from attnpool_flax.numerics.one_pass import exact_tokens
 from attnpool_flax.reductions import Dense, Packed
 
 HELD = ("axis_name", "implementation", "num_segments", "indices_are_sorted")
@@ -19,7 +20,7 @@ def with_tokens(values, names, packed):
       The arguments of the body by name.
     """
     values = dict(values)
-    implementation, precision = values.get("implementation", "einsum"), values.get("precision")
+    implementation, precision = values.get("implementation", "einsum"), exact_tokens(values.get("precision"))
     for name in names:
         prefix = "" if len(names) == 1 else f"{name}_"
         x, mask = values[name], values.pop(f"{prefix}mask")

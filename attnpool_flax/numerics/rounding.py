@@ -81,4 +81,5 @@ def largest_product(scores, mask, size, terms, axis=-1):
 def tied(scores, max_score, size, terms, axis=-1):
     """Returns bool: products that equal the maximum up to rounding. ``max_score`` and ``size`` lack the axis."""
     tolerance = size * within_rounding(terms, scores.dtype)
-    return (scores >= jnp.expand_dims(max_score - tolerance, axis)) & (scores > -jnp.inf)
+    least = jnp.maximum(max_score - tolerance, jnp.finfo(scores.dtype).min)  # -inf is never tied
+    return scores >= jnp.expand_dims(least, axis)

@@ -35,7 +35,7 @@ CUDNN = "cudnn"
 """The implementation of attention of many queries by cuDNN's flash attention, only on request."""
 
 KERNELS = {
-    KERNEL: "averages dense tokens under the softmax of their products with queries",
+    KERNEL: "averages tokens under the softmax of their products with queries",
     CUDNN: "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
 }
 """Implementations that run only on request, and what each of them computes."""

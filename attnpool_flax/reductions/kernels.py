@@ -14,6 +14,14 @@ def softmax_kernel():
     return pallas_softmax.kernel
 
 
+def packed_softmax_kernel():
+    """Logs and returns the function that computes :func:`softmax_kernel` of packed tokens."""
+    from attnpool_flax.reductions import pallas_segments
+
+    log_dispatch(KERNEL)
+    return pallas_segments.kernel
+
+
 def attention_kernel(**refused):
     """Logs the dispatch and returns the function that computes attention of many queries by cuDNN.
 

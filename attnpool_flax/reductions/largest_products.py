@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized
@@ -71,7 +72,7 @@ def _with_batch(batch, x, y, x_mask, y_mask):
 
 
 def _products(x, y, precision):
-    return jnp.einsum("...nd,...md->...nm", x, y, precision=precision)
+    return einsum("...nd,...md->...nm", x, y, precision)
 
 
 def _bounds(x, y):
@@ -151,8 +152,8 @@ def _best_bwd(rows, precision, residuals, cotangents):
         row_count = jnp.maximum(jnp.sum(in_row, -1, dtype=jnp.int32), 1).astype(x.dtype)
         drow = _slice(drows, blocks, step) / row_count
         dscores = jnp.where(in_row, drow[..., None], 0) + jnp.where(in_column, dcolumns[..., None, :], 0)
-        dy = dy + jnp.einsum("...nm,...nd->...md", dscores, block, precision=precision)
-        return dy, jnp.einsum("...nm,...md->...nd", dscores, y, precision=precision)
+        dy = dy + einsum("...nm,...nd->...md", dscores, block, precision)
+        return dy, einsum("...nm,...md->...nd", dscores, y, precision)
 
     dy = jnp.broadcast_to(_full(0.0, x, y)[..., None], y.shape).astype(y.dtype)
     dy, dx = lax.scan(gradient_step, dy, steps)

@@ -8,7 +8,8 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax, perceptron
 from attnpool_flax.reductions.channels import PackedChannels
-from attnpool_flax.reductions.dispatch import by_default, log_dispatch, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, unify_varying
+from attnpool_flax.reductions.kernels import packed_softmax_kernel
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential, weight_sums
 from attnpool_flax.reductions.sums import computing
@@ -97,6 +98,8 @@ class Packed(Tokens):
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
         x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
         arrays = x, self.segments, has_query, queries, multiplier, bias
+        if self.requested == KERNEL:
+            return packed_softmax_kernel()(*arrays, self.precision)
         kernels = packed_softmax.tiled, packed_softmax.plain
         return by_default(self.requested, *kernels, arrays, self.precision)
 
@@ -132,6 +135,8 @@ class Packed(Tokens):
         if multiplier is not None or self.requested == "einsum":
             applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             return pooled, weights, self.sum_over_tokens(applied)
+        if self.requested == KERNEL:  # weights would be one more read of x
+            return pooled, weights, weight_sums(state)[: self.number]
         sums = lax.platform_dependent(
             scores,
             state,

@@ -66,7 +66,7 @@ def kernel(x, mask, has_query, queries, multiplier, bias, precision):
     batch = next((a.shape[0] for a in (mask, queries, multiplier, bias) if a is not None and a.shape[0] != 1), 1)
     if batch != 1 and math.prod(x.shape[:-2]) == 1:
         x = jnp.broadcast_to(flatten_batch(x), (batch, *x.shape[-2:]))
-    return _ruled(x, mask, has_query, queries, multiplier, bias, _kernel_precision(precision))
+    return _ruled(x, mask, has_query, queries, multiplier, bias, kernel_precision(precision))
 
 
 def check(x, queries, precision):
@@ -101,7 +101,8 @@ _NAMES |= dict.fromkeys(("high", "highest", "float32", "tensorfloat32", "bfloat1
 """Precisions by name. Kernels have only two: one pass of the matrix unit, or full float32."""
 
 
-def _kernel_precision(precision):
+def kernel_precision(precision):
+    """Returns the precision of products in a kernel: None, DEFAULT or HIGHEST."""
     if precision is None:
         return None
     named = _NAMES[precision] if isinstance(precision, str) else precision
@@ -123,16 +124,14 @@ def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
-    arrays: Any = jax.tree.map(
-        lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal
-    )
-    x, mask, has_query, queries, multiplier, bias = arrays
-    scores, state = _softmax(x, mask, has_query, queries, multiplier, bias, precision)
+    arrays = primals(x, mask, has_query, queries, multiplier, bias)
+    scores, state = _softmax(*arrays, precision=precision)
     return (scores, state), (*arrays, state.max_score)
 
 
-def _is_primal(array):
-    return hasattr(array, "perturbed")
+def primals(*arguments) -> Any:
+    """Takes the arrays, some of them None, of what a rule with ``symbolic_zeros`` gets."""
+    return jax.tree.map(lambda array: array.value, arguments, is_leaf=lambda array: hasattr(array, "perturbed"))
 
 
 def _softmax_bwd(precision, residuals, cotangents: Any):
@@ -188,17 +187,27 @@ def _on_platforms(name, x, queries, precision):
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
+    if count > 1:
+        return on_platforms(on_tpu, "takes one query on a GPU", dtype)
+    if width > GPU_FEATURES:
+        return on_platforms(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU", dtype)
+    return on_platforms(on_tpu, on_gpu, dtype)
+
+
+def on_platforms(on_tpu, on_gpu, dtype):
+    """Returns the kernel for the platform that the program is lowered for, without a second derivative.
+
+    Args:
+      on_tpu: of arrays, with ``interpret``.
+      on_gpu: of arrays, or why there is none.
+      dtype: of the tokens.
+    """
     on_cpu = functools.partial(on_tpu, interpret=True)
     if os.environ.get(INTERPRET) != "1":
         on_cpu = _refusing(on_tpu, f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1")
     elsewhere = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
     tpu = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or") if dtype == jnp.float16 else on_tpu
-    if count > 1:
-        cuda = _refusing(on_tpu, "takes one query on a GPU")
-    elif width > GPU_FEATURES:
-        cuda = _refusing(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU")
-    else:
-        cuda = on_gpu
+    cuda = _refusing(on_tpu, on_gpu) if isinstance(on_gpu, str) else on_gpu
     kernels = {"tpu": tpu, "cuda": cuda, "cpu": on_cpu, "default": elsewhere}
     return _first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
 

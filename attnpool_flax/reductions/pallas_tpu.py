@@ -11,7 +11,7 @@ B are the examples, L tokens, h queries, d features.
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,16 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-LANES, SUBLANES = 128, 8
-"""Width and height of a float32 register."""
+from attnpool_flax.reductions.pallas_products import (
+    LANES,
+    SUBLANES,
+    ZERO,
+    block_products,
+    block_sums,
+    outer_sums,
+    rounded_up,
+    zeroed,
+)
 
 BLOCK = 3 * 2**19
 """Bytes of a block of tokens, unless 128 tokens have more: so many that a copy takes longer than starting it."""
@@ -66,17 +74,17 @@ class Blocks(NamedTuple):
 
     def tokens(self):
         """Returns the spec of an array [B, L, d]."""
-        return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, 0))
+        return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, ZERO))
 
     def numbers(self, rows):
         """Returns the spec of an array [B, rows, L]."""
-        return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, 0, block))
+        return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, ZERO, block))
 
     def vectors(self, shape):
         """Returns the spec of an array [B or 1, rows, columns]: all rows of an example, or those that are shared."""
         if shape[0] == self.batch:
-            return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, 0, 0))
-        return pl.BlockSpec((None, *shape[1:]), lambda example, block: (0, 0, 0))
+            return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, ZERO, ZERO))
+        return pl.BlockSpec((None, *shape[1:]), lambda example, block: (ZERO, ZERO, ZERO))
 
 
 def blocks_of(x, count):
@@ -84,17 +92,13 @@ def blocks_of(x, count):
     batch, length, width = x.shape
     most = max(LANES, BLOCK // max(width * x.dtype.itemsize, 1) // LANES * LANES)
     steps = pl.cdiv(length, most)
-    size = _rounded_up(pl.cdiv(length, steps), LANES)
-    return Blocks(batch, length, width, count, _rounded_up(count, SUBLANES), size)
+    size = rounded_up(pl.cdiv(length, steps), LANES)
+    return Blocks(batch, length, width, count, rounded_up(count, SUBLANES), size)
 
 
 def fits(x):
     """Returns whether 128 tokens fit the on-chip memory."""
     return LANES * x.shape[-1] * x.dtype.itemsize <= LARGEST
-
-
-def _rounded_up(size, unit):
-    return pl.cdiv(size, unit) * unit
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -162,7 +166,7 @@ def backward(
     return found["dx"], found["dqueries"], found.get("dbias"), found.get("dmultiplier")
 
 
-def _call(kernel, given, outputs, scratch, blocks, interpret, products):
+def _call(kernel, given, outputs, scratch, blocks, interpret, count):
     """Calls a kernel with references by name; arrays that are None take no memory.
 
     Args:
@@ -172,28 +176,22 @@ def _call(kernel, given, outputs, scratch, blocks, interpret, products):
       scratch: shapes by name.
       blocks: the :class:`Blocks`.
       interpret: as in ``pl.pallas_call``.
-      products: the number of multiplications for each token, query and feature, for the cost estimate.
+      count: the number of multiplications for each token, query and feature, for the cost estimate.
     """
     x = given["x"]
     given = {key: _in_rows(key, array, blocks) for key, array in given.items() if array is not None}
-    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
-    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
-    shapes = [
-        jax.ShapeDtypeStruct(shape, x.dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
-        for key, shape in outputs.items()
-    ]
 
     def body(*references):
         kernel(dict(zip((*given, *outputs, *scratch), references, strict=True)))
 
-    operations = 2 * products * math.prod(x.shape) * blocks.count
+    operations = 2 * count * math.prod(x.shape) * blocks.count
     moved = x.size * x.dtype.itemsize * (2 if "dx" in outputs else 1)
     return pl.pallas_call(
         body,
         grid=(blocks.batch, blocks.steps),
         in_specs=[_spec(key, array.shape, blocks) for key, array in given.items()],
         out_specs=[_spec(key, shape, blocks) for key, shape in outputs.items()],
-        out_shape=shapes,
+        out_shape=result_shapes(outputs, given),
         scratch_shapes=[pltpu.VMEM(shape, jnp.float32) for shape in scratch.values()],
         compiler_params=pltpu.CompilerParams(
             dimension_semantics=("arbitrary" if "dx" in outputs else "parallel", "arbitrary"), vmem_limit_bytes=MEMORY
@@ -203,6 +201,21 @@ def _call(kernel, given, outputs, scratch, blocks, interpret, products):
         ),
         interpret=interpret,
     )(*given.values())
+
+
+def result_shapes(outputs, given):
+    """Describes the results of a kernel: ``dx`` in the dtype of x, others in float32, with the varying axes of the arguments.
+
+    Args:
+      outputs: shapes by name.
+      given: arrays by name.
+    """
+    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
+    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
+    return [
+        jax.ShapeDtypeStruct(shape, given["x"].dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
+        for key, shape in outputs.items()
+    ]
 
 
 def _in_rows(key, array, blocks):
@@ -235,13 +248,13 @@ def _forward_kernel(refs, blocks, precision):
         refs["sums"][...] = jnp.zeros(refs["sums"].shape, jnp.float32)
 
     x, codes = refs["x"][...], _codes(refs, block, blocks)
-    found = _selected(_products(refs["rows"][...], x, precision), refs, codes)
+    found = _selected(block_products(refs["rows"][...], x, precision), refs, codes)
     before = refs["largest"][:, :1]
     largest = jnp.maximum(before, jnp.max(found, 1, keepdims=True))
     exp_scores, scale = _exponential(found, largest), _exponential(before, largest)
     applied = exp_scores if "multiplier" not in refs else exp_scores * _at_real(refs["multiplier"][...], codes)
     mass = refs["mass"][:, :1] * scale + jnp.sum(exp_scores, 1, keepdims=True)
-    sums = refs["sums"][...] * scale + _sums(applied, _cleaned(x, codes, block, blocks), precision)
+    sums = refs["sums"][...] * scale + block_sums(applied, _cleaned(x, codes), precision)
     refs["largest"][...] = jnp.broadcast_to(largest, refs["largest"].shape)
     refs["mass"][...] = jnp.broadcast_to(mass, refs["mass"].shape)
     refs["sums"][...] = sums
@@ -260,7 +273,7 @@ def _scores_kernel(refs, blocks, precision):
     def _():
         _place_rows(refs["rows"], refs["queries"], 0, blocks)
 
-    found = _products(refs["rows"][...], refs["x"][...], precision)
+    found = block_products(refs["rows"][...], refs["x"][...], precision)
     refs["scores"][...] = _selected(found, refs, _codes(refs, block, blocks))[: blocks.count]
 
 
@@ -280,7 +293,7 @@ def _backward_kernel(refs, blocks, precision, shared):
 
     x, codes = refs["x"][...], _codes(refs, block, blocks)
     factors = refs["rows"][...]
-    both = _products(factors, x, precision)
+    both = block_products(factors, x, precision)
     found, dapplied = _selected(both[:rows], refs, codes), _at_real(both[rows:], codes)
     exp_scores = _exponential(found, refs["limits"][:rows, :1])
     multiplier = _at_real(refs["multiplier"][...], codes) if "multiplier" in refs else None
@@ -299,10 +312,10 @@ def _backward_kernel(refs, blocks, precision, shared):
     if count != rows:  # rows without a query
         has_query = lax.broadcasted_iota(jnp.int32, dscores.shape, 0) < count
         dscores, applied = jnp.where(has_query, dscores, 0), jnp.where(has_query, applied, 0)
-    cleaned = _cleaned(x, codes, block, blocks)
-    refs["dqueries"][...] += _sums(dscores, cleaned, precision)[:count]
+    cleaned = _cleaned(x, codes)
+    refs["dqueries"][...] += block_sums(dscores, cleaned, precision)[:count]
     weights = jnp.concatenate([dscores, applied], 0)
-    refs["dx"][...] = _outer(weights, factors, x.dtype, precision).astype(x.dtype)
+    refs["dx"][...] = outer_sums(weights, factors, x.dtype).astype(x.dtype)
 
 
 def _place_rows(scratch, ref, first, blocks):
@@ -335,61 +348,11 @@ def _at_real(values, codes):
     return values if codes is None else jnp.where(codes == PADDING, 0, values)
 
 
-def _cleaned(x, codes, block, blocks):
-    """Returns the tokens [tokens, d], 0 at padding and beyond the last token."""
-    if codes is None:
-        return x
-    real = jnp.where(codes == PADDING, 0.0, 1.0)
-    column = jnp.transpose(jnp.broadcast_to(real, (SUBLANES, blocks.size)))[:, :1]
-    return jnp.where(column != 0, x.astype(jnp.float32), 0).astype(x.dtype)
+def _cleaned(x, codes):
+    """Returns the tokens [tokens, d], 0 at padding and beyond the last one."""
+    return x if codes is None else zeroed(x, codes != PADDING)
 
 
 def _exponential(found, largest):
     """Computes exp(score - largest); 0 for a score of -inf, even if ``largest`` is -inf."""
     return jnp.exp(found - jnp.where(largest == -jnp.inf, 0, largest))
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Products
-
-
-def _products(factors, x, precision):
-    """Multiplies factors [rows, d] with tokens [tokens, d]: [rows, tokens]."""
-    return _contracted(factors, x, (1, 1), precision)
-
-
-def _sums(weights, x, precision):
-    """Sums tokens [tokens, d] under weights [rows, tokens]: [rows, d]."""
-    return _contracted(weights, x, (1, 0), precision)
-
-
-def _contracted(factors, x, axes, precision):
-    if x.dtype != jnp.bfloat16:
-        return _dot(factors, x.astype(jnp.float32), axes, precision)
-    high, low = _high_and_low(factors)
-    both = _dot(jnp.concatenate([high, low], 0).astype(jnp.bfloat16), x, axes, None)
-    return both[: len(factors)] + both[len(factors) :]
-
-
-def _outer(weights, factors, dtype, precision):
-    """Computes sums of factors [rows, d] under weights [rows, tokens]: [tokens, d].
-
-    For bfloat16 tokens, both factors and weights are split into high and low rows. The product of two low rows is left
-    out, because it is below the rounding of the result.
-    """
-    if dtype != jnp.bfloat16:
-        return _dot(weights, factors, (0, 0), lax.Precision.HIGHEST)
-    (weights, few), (factors, rest) = _high_and_low(weights), _high_and_low(factors)
-    left, right = jnp.concatenate([weights, few, weights], 0), jnp.concatenate([factors, factors, rest], 0)
-    return _dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), (0, 0), None)
-
-
-def _high_and_low(factors):
-    """Returns (the factors rounded to bfloat16, the remainder), in float32."""
-    high = factors.astype(jnp.bfloat16).astype(jnp.float32)
-    return high, jnp.where(jnp.abs(high) < jnp.inf, factors - high, 0)  # inf - inf
-
-
-def _dot(a: Any, b: Any, axes, precision):
-    contracting = ((axes[0],), (axes[1],))
-    return lax.dot_general(a, b, (contracting, ((), ())), precision, preferred_element_type=jnp.float32)

@@ -36,7 +36,7 @@ FEW = 64
 """The number of queries of a block if a size is a symbol of ``jax.export``."""
 
 
-def over_queries(function, parts, masks=(), *, keys, implementation=None):
+def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None):
     """Applies a function to queries in blocks.
 
     The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
@@ -49,6 +49,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
       keys: the number of elements that the function holds for one query, over all examples.
       implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
         one.
+      on_gpus: the function that GPUs use, if it computes the same in another way.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -57,18 +58,23 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
         return function(*parts, *masks)
     if not known(count):
         return _over_unknown(function, parts, masks, count, rows_of(keys))
-    return by_budget(functools.partial(_over_blocks, function), keys, parts, tuple(masks))
+    # rematerialized: for other platforms nothing is saved, and in a whole step XLA computes it once
+    on_gpus = function if on_gpus is None else remat(on_gpus)
+    compute, on_gpus = (functools.partial(_over_blocks, f) for f in (function, on_gpus))
+    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus)
 
 
-def by_budget(compute, cost, *arrays):
+def by_budget(compute, cost, *arrays, on_gpus=None):
     """Calls ``compute(size, *arrays)`` with the block size for the platform that the program is lowered for.
 
     Args:
       compute: from the size of a block and the arrays to arrays. Only its memory depends on the size.
       cost: the number of array elements that are held for one item of a block, such as a query.
       *arrays: pytrees of arrays.
+      on_gpus: ``compute`` for GPUs; by default the same.
     """
-    kernels = {name: functools.partial(compute, rows_of(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
+    computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
+    kernels = {name: functools.partial(own, rows_of(cost, elements_on(name))) for name, own in computes.items()}
     return lax.platform_dependent(*arrays, **kernels)
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.narrow_products import factor_precision, is_narrow, products, token_products, token_sums
@@ -67,7 +68,7 @@ def _in_parts(weights, x, precision):
     whole = x.shape[-2] // PART * PART
     weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
-    sums = jnp.einsum("...nps,...psd->...pnd", weights_of_parts, parts, precision=precision)
+    sums = einsum("...nps,...psd->...pnd", weights_of_parts, parts, precision)
     return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
 
 
@@ -77,7 +78,7 @@ def in_slices(product, length):
 
 
 def _product(weights, x, precision):
-    return jnp.einsum("...nl,...ld->...nd", weights, x, precision=precision)
+    return einsum("...nl,...ld->...nd", weights, x, precision)
 
 
 def summed(x, axis=1, levels=LEVELS):

@@ -136,7 +136,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     Array([[1.]], dtype=float32)
     """
     tokens = Dense(x, mask, "einsum", precision, recompute=True)
-    top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias, precision)
     return VladState(top, residuals, jnp.zeros_like(residuals), normalize)
 
 

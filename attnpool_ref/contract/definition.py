@@ -12,13 +12,13 @@ from attnpool_ref.contract import conversion_errors, docstrings
 def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
     """Turns the body of a definition into the public function.
 
-    The body gets float64 arrays with all batch axes, boolean masks of the full shape (never None, also if the caller
-    gives lengths), and numbers as floats. The result of the body is cast to the result dtype that follows from the
-    arguments (``docs/contract.md``).
+    The body gets float64 arrays with all batch axes, numbers as floats, and boolean masks of the full shape, also if
+    the caller gives lengths or neither; only ``masked_softmax`` converts its lengths itself. The result of the body is
+    cast to the result dtype that follows from the arguments (``docs/contract.md``).
 
     Args:
       function: the body, which has the name of its row in the table.
-      as_they_come: arrays that the body receives in the caller's dtype, because it converts them in blocks.
+      as_they_come: arrays that the body receives in the caller's dtype, because it converts them to float64 in blocks.
     """
     if function is None:
         return functools.partial(definition, as_they_come=as_they_come)

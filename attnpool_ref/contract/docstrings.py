@@ -60,7 +60,7 @@ class Docstring:
 
 
 def parse(text):
-    """Parses the text that :func:`inspect.getdoc` returns; empty if Python strips docstrings (``-OO``)."""
+    """Parses the text that :func:`inspect.getdoc` returns; the result is empty if Python strips docstrings."""
     found = Docstring([])
     title = None
     for block in filter(None, (text or "").split("\n\n")):

@@ -46,7 +46,7 @@ def common_dtype(dtypes):
 
 
 def refuse_non_numeric(name, argument, value):
-    """Raises a TypeError if ``value`` is not an array of numbers."""
+    """Raises a TypeError if ``value`` is not an array of numbers, a ValueError for an integer of more than 64 bits."""
     if value is None:
         raise TypeError(f"{name}: `{argument}` is None, needs an array")
     dtype = getattr(value, "dtype", None)

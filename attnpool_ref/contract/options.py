@@ -60,7 +60,12 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
 
 
 def check_weights(normalizer, weights, shape):
-    """Checks that the caller's normalizer returned an array of numbers of the scores' shape."""
+    """Checks that the caller's normalizer returned an array of numbers of the scores' shape.
+
+    Raises:
+      TypeError: if it returned anything but an array of numbers.
+      ValueError: if the numbers are complex, or if the shape is another.
+    """
     name = getattr(normalizer, "__name__", type(normalizer).__name__)
     refuse_non_numeric(name, "weights", weights)
     if kind_of(weights.dtype) == "c":

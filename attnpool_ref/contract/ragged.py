@@ -16,7 +16,12 @@ _UNPACK = Variant(
 
 
 def sequence_arrays(name, sequences, as_array) -> list[Any]:
-    """Converts each sequence of a list by ``as_array(function name, argument name, value)``."""
+    """Converts each sequence of a list by ``as_array(function name, argument name, value)``.
+
+    Raises:
+      TypeError: if ``sequences`` is text or not iterable, or if an element cannot be converted to an array.
+      ValueError: if ``sequences`` is empty, or if an element is a masked array.
+    """
     if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
         raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")
     sequences = list(sequences)

@@ -31,7 +31,7 @@ class Call:
     Attributes:
       batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the dtype of the result, or None if there is no floating argument that decides it.
+      dtype: the dtype of the result, or None if no argument that decides it has a floating dtype.
       targets: the shapes after broadcasting, for each data array with batch axes, mask, and other argument that
         broadcasts.
       limits: the largest allowed length, for each argument that holds lengths.
@@ -86,7 +86,7 @@ def resolve(row, values):
 
     Raises:
       TypeError: if an argument is not an array of numbers, or is None although it is required.
-      ValueError: if anything else disagrees with the row.
+      ValueError: if a shape, a dtype or a combination of arguments disagrees with the row.
     """
     name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():

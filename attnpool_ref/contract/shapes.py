@@ -40,7 +40,7 @@ def size_of(axis, sizes):
 
 
 def equal_axes(row, values):
-    """Returns the axes that the rules make equal in this call, each with its representative."""
+    """Returns a dict from each axis that a rule makes equal to another in this call to the axis that replaces it."""
     same = {}
 
     def find(axis):
@@ -171,7 +171,7 @@ def own_axes(axes):
 
 
 def alternative(name, argument, value, batch):
-    """Returns the alternative among the argument's shapes that fits the value's rank without the batch axes."""
+    """Returns the first of the argument's shapes that fits the value's rank; raises a ValueError if there is none."""
     shapes = argument.shapes
     if argument.batched and len(shapes) > 1:
         fitting = [axes for axes in shapes if value.ndim == len(own_axes(axes)) + len(batch)]
@@ -185,7 +185,7 @@ def alternative(name, argument, value, batch):
 
 
 def check_broadcast(name, argument, value, batch, sizes):
-    """Returns the full shape to which a mask (or bias, or dropout multiplier) broadcasts."""
+    """Returns the full shape to which a mask (or bias, or dropout multiplier) broadcasts; else raises a ValueError."""
     targets = [full_shape(axes, batch, sizes) for axes in argument.shapes]
     for target in targets:
         if value.ndim <= len(target):
@@ -224,7 +224,11 @@ def _repair(argument, value, batch, target):
 
 
 def check_counts(name, argument, value, batch, sizes):
-    """Returns the shape to which lengths that replace a mask broadcast: the axes of the mask without the last one."""
+    """Returns the shape to which lengths that replace a mask broadcast: the axes of the mask without the last one.
+
+    Raises:
+      ValueError: if the lengths have another shape than (), the first of these axes or all of them.
+    """
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)
     own = full_shape(axes[:1], batch, sizes)
@@ -242,7 +246,11 @@ def normalize_axis(name, axis, ndim):
 
 
 def check_lengths(name, key, value, values, given):
-    """Returns the size of the axis along which lengths count, after a check of their shape against the other axes."""
+    """Returns the size of the axis along which lengths count.
+
+    Raises:
+      ValueError: if there is no such axis, or if the shape of the lengths is not the start of that of the other axes.
+    """
     if "max_length" in values:
         limit = values["max_length"]
     else:

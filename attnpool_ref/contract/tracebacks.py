@@ -24,8 +24,8 @@ def without_frames(error):
 def with_short_traceback(function):
     """Decorates a public function or method: tracebacks of its refusals show only its own frame of the package.
 
-    A refusal is a TypeError, a ValueError or an OSError that the package itself raises. An error from another library, or
-    from the caller's function, keeps its whole traceback.
+    A refusal is a TypeError, a ValueError or an OSError that the package itself raises. An error from another library,
+    or from the caller's function, keeps its whole traceback.
     """
     packages = {OWN_PACKAGE, function.__module__.partition(".")[0]}
 

@@ -11,7 +11,7 @@ LARGEST = np.iinfo(np.int64).max
 
 
 def check_values(row, values, call, largest=LARGEST):
-    """Checks the values of masks, adjacencies, lengths and segment numbers on the host; device arrays are never read back.
+    """Checks the values of masks, adjacencies, lengths and segment numbers, but only in host arrays.
 
     Args:
       row: the :class:`~attnpool_ref.table.Variant`.
@@ -20,8 +20,8 @@ def check_values(row, values, call, largest=LARGEST):
       largest: the largest position that the caller's integers hold.
 
     Raises:
-      ValueError: if an integer mask has another value than 0 and 1, or if a length, position, index or segment number
-        is out of range.
+      ValueError: if an integer mask has another value than 0 and 1, if a length, position, index or segment number is
+        out of range, or if a number is 0 that an option forbids to be 0.
     """
     for key, argument in row.arguments.items():
         value = values[key]

@@ -1,8 +1,8 @@
 """Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
 A head is a trained pooling layer. :func:`read` returns its module's name, options and parameters; :func:`write` is the
-inverse, and keeps the parameters bit for bit. Each format is a row of the table in :mod:`attnpool_ref.formats.table`.
-``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for modules.
+inverse, and does not change a bit of the parameters. Each format is a row of the table in
+:mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for modules.
 """
 
 from attnpool_ref import contract
@@ -52,7 +52,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
       format: the name of a format, such as "siglip".
       prefix: the beginning of the names of the head's tensors, such as "vision_model.head."; None finds it. Other
         tensors are ignored.
-      num_heads: the number of heads, which most files do not contain.
+      num_heads: the number of heads; None takes it from the configuration, the shapes or the format, and is an error if
+        none of them has it.
       epsilon: the epsilon of the layer normalizations; None takes that of the configuration, else the default of the
         format.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None is as for ``epsilon``.
@@ -64,6 +65,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
       ValueError: if the format is unknown, if the file is corrupt, if it holds several heads or none, if tensors are
         missing, unexpected or of another shape, if an option is missing, or if the head has a feature that attnpool
         does not have.
+      FileNotFoundError: if there is no such file or folder.
+      TypeError: if ``tensors`` is neither a path nor a mapping.
 
     >>> import numpy as np
     >>> kernel, bias = np.eye(4).reshape(4, 2, 2), np.zeros((2, 2))
@@ -138,6 +141,8 @@ def save(head, target, format, *, prefix=""):
 
     Raises:
       ValueError: as :func:`write` does, or if the path has another ending.
+      TypeError: if ``head`` is not a :class:`Head`, or if ``target`` is neither a path nor a dict.
+      FileNotFoundError: if the folder of the path does not exist.
     """
     if format == sentences.NAME:
         _check_head(head)
@@ -163,6 +168,11 @@ def fitting(tensors):
     Returns:
       (format, prefix, None) for each head that fits. After them, best first, (format, prefix, reason) for formats that
       do not fit, but have more than 4/5 of their required names in the file, or more than half if no format fits.
+
+    Raises:
+      ValueError: if the file is corrupt or of an unsupported kind.
+      FileNotFoundError: if there is no such file or folder.
+      TypeError: if ``tensors`` is neither a path nor a mapping.
     """
     return [found[:3] for found in examined(tensors)]
 

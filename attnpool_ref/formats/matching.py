@@ -26,7 +26,11 @@ class Names:
         return plain in self.spelled
 
     def under(self, prefix):
-        """Returns the names under a prefix, by the rest of each name, with dots."""
+        """Returns the names under a prefix, by the rest of each name, with dots.
+
+        Raises:
+          ValueError: if two names differ only in their separators.
+        """
         under, plain = {}, _plain(prefix)
         for place in range(bisect_left(self._sorted, (plain,)), len(self._sorted)):
             whole, name = self._sorted[place]

@@ -1,10 +1,10 @@
 """Names and values from files as text for messages: printable and short."""
 
 LONGEST = 200
-"""Characters of one name or value."""
+"""Largest number of characters that are shown of one name or value."""
 
 MOST = 10
-"""Names in one list."""
+"""Largest number of names in one list."""
 
 
 def printable(name):

@@ -74,16 +74,16 @@ class Form:
 
 @dataclass(frozen=True)
 class Format:
-    """One row: a format.
+    """One row of the table: a format of files with trained heads.
 
     Attributes:
       name: the name of the format for ``load`` and ``save``.
       title: the library and the class.
       source: the code from which the row was derived.
       module: the class in attnpool_flax.
-      forms: the forms of files; the first that fits is taken.
+      forms: the forms of files; the one that fits best is taken, and among equals the first.
       sizes: for each constructor argument that is a size, its letter in the shapes, or a product such as ``H*c``; the
-        argument is None if a letter has no size.
+        argument is None if the tensors give a letter no size.
       fixed: constructor arguments with a fixed value.
       num_heads: GIVEN, the letter of its size in the shapes, or the default width of a head; None for a module without
         heads.
@@ -95,10 +95,10 @@ class Format:
       config_heads: the default number of heads in the configurations of the source, by ``model_type``.
       config_needs: values that keys of a ``config.json`` must have, if they are there.
       refused: features that attnpool does not have, by the beginning of their keys.
-      absent: for required keys: the feature, which attnpool does not have, of heads of the source without that key.
+      absent: by required key, the feature of those heads of the source that lack the key; attnpool does not have it.
       derive: a function (parameters, extras) -> parameters that computes parameters from extras.
       restore: its inverse, a function (parameters, extras) -> extras.
-      beside: beginnings of keys, under the same prefix, of other parts of the source's model.
+      beside: beginnings of keys, under the same prefix, of other parts of the source's model, which are ignored.
       separator: the text between the pieces of a key.
       framework: the entry ``format`` of a ``.safetensors`` file, which transformers requires.
       usual: the usual prefix in files of the source, for the documentation.

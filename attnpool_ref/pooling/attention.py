@@ -37,7 +37,7 @@ def attention_pooling(
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalization (:func:`layer_norm`) with scale
     :math:`\gamma` and bias :math:`\beta`. The values are the raw tokens, without a projection. With ``query=None`` the
-    query of each sequence is the mean of its real tokens, so that nothing is learned.
+    query of each sequence is the mean of its real tokens, and there is no query to learn.
 
     Args:
       x: [..., L, d] tokens.
@@ -65,8 +65,8 @@ def attention_pooling(
       a fully masked row.
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if norm parameters are given without
-        ``normalize_query``.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the normalizer is unknown, or if norm parameters
+        are given without ``normalize_query``.
 
     Source:
       Vaswani et al. 2017, equation 1, with one learned query; the layer normalization of the query is from notebook 001

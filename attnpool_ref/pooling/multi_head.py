@@ -36,7 +36,7 @@ def multi_head_attention_pooling(
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    The softmax runs over the real tokens, and the sum over H heads of width c. The result equals that of
+    The sum runs over H heads, whose queries and keys have width c. The result equals that of
     :func:`multi_head_attention` with the same queries. Without ``query_kernel`` the queries are already projected,
     [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one constant to all
     scores of a head and query; normalizers in which it cancels ("softmax", "sparsemax", "entmax15", "hardmax") ignore
@@ -46,20 +46,20 @@ def multi_head_attention_pooling(
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries of width q, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without
+      query: [n, q] n learned queries of width q, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without
         ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
-      value_kernel: [d, H, c'], :math:`W_v`.
-      out_kernel: [H, c', o], :math:`W_o`, or None.
+      value_kernel: [d, H, c'], :math:`W_v`, for values of width c'.
+      out_kernel: [H, c', o], :math:`W_o`, for o features of the result, or None.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
       scale: a number that multiplies the products; None is :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L], :math:`B`, or None; does not affect the result's dtype.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
-        described in :func:`attend`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
+        function (scores, mask) -> weights, as described in :func:`attend`.
       dropout_multiplier: broadcastable to [..., H, n, L] or None; dropout factors of weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 

@@ -30,7 +30,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
       ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Reimers and Gurevych 2019, section 3, MEAN; without a minimum of the count.
+      Reimers and Gurevych 2019, section 3, MEAN; without the lower bound that their code sets for the count.
 
     >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2.])
@@ -66,7 +66,7 @@ def max_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d] pooled vectors; 0 in a fully masked row. -inf at a real token is a value like any other.
+      [..., d] pooled vectors; 0 in a fully masked row, but -inf if all real values are -inf.
 
     Raises:
       ValueError: if shapes disagree, or if the mask has a float dtype.
@@ -147,7 +147,7 @@ def last_pooling(x, mask=None, *, lengths=None):
       ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+      The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
 
     >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
     array([2.])
@@ -176,8 +176,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
     A sequence has L tokens of width d; :math:`x_{lc}` is feature :math:`c` of token :math:`l`. :math:`k_l` is 1 if
-    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. :math:`w_{lc}` is its weight,
-    which is the same for all features if the weights have no axis of features.
+    token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the real tokens. :math:`w_{lc}` is the
+    weight of :math:`x_{lc}`; it is the same for all features if the weights have no axis of features.
 
     Weights may be negative. If those of the real tokens sum to exactly 0, the result is 0; with weights for each
     feature, only that feature is 0. Weights at padding are never read.
@@ -233,8 +233,8 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
     .. math:: o = \Big[ \frac 1 N \sum_{l : k_l} x_l \; ; \; \max_{l : k_l} x_l \Big], \qquad N = \sum_l k_l
 
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens. The mean comes before the maximum; fastai's ``AdaptiveConcatPool2d``
-    has the maximum first, and the classifier of ULMFiT puts the last token before both.
+    :math:`l : k_l` are the :math:`N` real tokens. The maximum is that of each feature, and comes after the mean. fastai's
+    ``AdaptiveConcatPool2d`` has the maximum first, and the classifier of ULMFiT puts the last token before both.
 
     Args:
       x: [..., L, d] tokens.

@@ -30,8 +30,9 @@ def additive_attention_state(
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens. :math:`i` counts the hops, :math:`t_i` is the largest score, and the three
-    entries are max, denominator and numerator of the average. Without ``gate_kernel`` the factor :math:`\sigma(\cdot)`
-    is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``.
+    entries are max, denominator and numerator of the average. :math:`K_i` is column :math:`i` of ``out_kernel``,
+    :math:`\phi` the activation and :math:`\sigma` the sigmoid; without ``gate_kernel`` the factor
+    :math:`\sigma(\cdot)` is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -35,7 +35,7 @@ def check_mergeable(a, b, kinds, option=getattr):
 
     Raises:
       TypeError: if an argument is not a state.
-      ValueError: if the states differ in kind, width, batch axes or options.
+      ValueError: if the states differ in class, width, batch axes or options.
     """
     check_state("merge_states", "a", a, kinds)
     check_state("merge_states", "b", b, kinds)

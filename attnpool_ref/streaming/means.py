@@ -78,12 +78,14 @@ class NoisyOrState(NamedTuple):
 class PowerMeanState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.power_mean_state`: the sums of :class:`LogsumexpState`, with ln y for x.
 
+    Here y is max(x, epsilon).
+
     Attributes:
       extreme: [..., d], the largest ln y, or the smallest for a negative p; an infinity for a fully masked row.
       total: [..., d], the sum of exp(p (ln y - extreme)).
       slack: [..., d], the mean of (exp(p (ln y - extreme)) - 1) / (2 abs(p)).
       count: [...], the number of real tokens.
-      p: [..., d].
+      p: [..., d], the exponent.
       dtype: the dtype of the result.
     """
 
@@ -120,7 +122,7 @@ class LogsumexpState(NamedTuple):
       slack: [..., d], the mean of (exp(scale (x - extreme)) - 1) / (2 abs(scale)), or its limit for a scale of 0; it is
         finite if the tokens are.
       count: [...], the number of real tokens.
-      scale: [..., d].
+      scale: [..., d], the argument of the state function.
       mean: True for the logarithm of a mean, False for that of a sum.
       dtype: the dtype of the result.
     """
@@ -159,7 +161,7 @@ class SoftmaxState(NamedTuple):
       extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
       total: [..., d], the sum of exp(scale (x - extreme)).
       sum: [..., d], the sum of exp(scale (x - extreme)) x, divided by ``total`` so that it cannot overflow.
-      scale: [..., d].
+      scale: [..., d], the argument of the state function.
       dtype: the dtype of the result.
     """
 
@@ -293,14 +295,13 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens.
-
-    Only states with the same p merge.
+    :math:`l : k_l` are the :math:`N` real tokens. Each feature is computed for itself; the state stores :math:`t` as
+    the :math:`\ln y_l` that attains it. Only states with the same p merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      p: a number, or [d] with one for each feature.
+      p: :math:`p`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
@@ -331,16 +332,15 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
               t = \max_{l : k_l} r x_l
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens.
-
-    Only states with the same scale and the same ``mean`` merge.
+    :math:`l : k_l` are the :math:`N` real tokens. Each feature is computed for itself; the state stores :math:`t` as
+    the :math:`x_l` that attains it. Only states with the same scale and the same ``mean`` merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       scale: :math:`r`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      mean: divide by the number of real tokens of all chunks.
+      mean: divide the sum of the exponentials by the number of real tokens of all chunks.
 
     Returns:
       A ``LogsumexpState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
@@ -365,9 +365,8 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the real tokens.
-
-    Only states with the same scale merge.
+    :math:`l : k_l` are the real tokens. Each feature is computed for itself; the state stores :math:`t` as the
+    :math:`x_l` that attains it. Only states with the same scale merge.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -25,7 +25,7 @@ def merge_states(a, b):
       b: a state of the same class, widths and batch axes, made with the same options.
 
     Returns:
-      The state of both chunks; its dtype is promoted as for two arguments of one call.
+      The state of both chunks; its field ``dtype`` is promoted as for two arguments of one call.
 
     Raises:
       TypeError: if an argument is not a state.
@@ -53,16 +53,16 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     :math:`z_{ih} W_v^h + b_v^h` are concatenated.
 
     Args:
-      state: the state.
-      value_kernel: [d, H, c'], :math:`W_v`, or None; only for multi-head states, which have H heads.
+      state: a state, as :func:`merge_states` or a function such as :func:`mean_state` returns it.
+      value_kernel: [d, H, c'], :math:`W_v`, for values of width c', or None; only for multi-head states, of H heads.
       out_kernel: [H, c', o], :math:`W_o`, for o features of the result, or None; only with ``value_kernel``.
       value_bias: [H, c'], :math:`b_v`, or None; only with ``value_kernel``.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
 
     Returns:
-      The result of the dense function, [..., d]. For a multi-head state it is [..., n, H, d], and with kernels
-      [..., n, o], where o = Hc' without ``out_kernel``. It is 0 (or :math:`b_o`) if no token was real. Its dtype is
-      that of the dense call.
+      The result, in shape and dtype, of the function for whole sequences, such as :func:`mean_pooling` for a state of
+      :func:`mean_state`. For a multi-head state it is [..., n, H, d], and with kernels [..., n, o], where o = Hc'
+      without ``out_kernel``. It is 0 (or :math:`b_o`) if no token was real.
 
     Raises:
       TypeError: if ``state`` is not a state, or a kernel is not an array of numbers.

@@ -112,7 +112,7 @@ def mean_max_state(x, mask=None, *, lengths=None):
 
 @definition
 def first_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk of a sequence for its first token: the first real token and its position.
+    r"""Returns the state of one chunk of a sequence for :func:`first_pooling`: the first real token and its position.
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
@@ -123,7 +123,8 @@ def first_state(x, mask=None, *, lengths=None, start):
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position in the sequence of the chunk's first token, real or not; positions begin at 0.
+      start: :math:`s`, an integer, the same for all examples: how many positions of the sequence, padding included,
+        come before this chunk.
 
     Returns:
       A ``FirstState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
@@ -144,7 +145,7 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def last_state(x, mask=None, *, lengths=None, start):
-    r"""Returns the state of one chunk of a sequence for its last token: the last real token and its position.
+    r"""Returns the state of one chunk of a sequence for :func:`last_pooling`: the last real token and its position.
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
@@ -155,7 +156,8 @@ def last_state(x, mask=None, *, lengths=None, start):
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      start: :math:`s`, the position in the sequence of the chunk's first token, real or not; positions begin at 0.
+      start: :math:`s`, an integer, the same for all examples: how many positions of the sequence, padding included,
+        come before this chunk.
 
     Returns:
       A ``LastState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
@@ -164,7 +166,7 @@ def last_state(x, mask=None, *, lengths=None, start):
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
 
     Source:
-      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+      The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
 
     >>> later, earlier = last_state([[1.0], [2.0]], [True, False], start=2), last_state([[8.0], [9.0]], start=0)
     >>> finalize_state(merge_states(later, earlier))
@@ -323,8 +325,8 @@ def multi_head_attention_state(
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries of width q, or [..., n, q] for each example; [n, H, c] without ``query_kernel``.
-      query_kernel: [q, H, c], :math:`W_q`, or None.
+      query: [n, q] n learned queries of width q, or [..., n, q] for each example; [n, H, c] without ``query_kernel``.
+      query_kernel: [q, H, c], :math:`W_q`, for H heads of width c, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
@@ -333,7 +335,7 @@ def multi_head_attention_state(
 
     Returns:
       A ``MultiHeadAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
-      [..., n, H, d], and with kernels [..., n, o].
+      [..., n, H, d], or [..., n, o] if it is given kernels.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``query_bias`` is given without

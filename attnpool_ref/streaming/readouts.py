@@ -53,9 +53,9 @@ def latent_attention_state(
       latents: [r, e] r latents of width e.
       query_kernel: [d, H, c], for H heads of width c.
       key_kernel: [e, H, c].
-      value_kernel: [e, H, c'].
+      value_kernel: [e, H, c'], for values of width c'.
       out_kernel: [H, c', d].
-      mlp_kernel: [d, 2f], whose first f columns are multiplied by the gelu of the others.
+      mlp_kernel: [d, 2f], for f hidden units: the first f of its outputs times the gelu of the others.
       mlp_out_kernel: [f, d].
       mlp_bias: [2f], or None.
       mlp_out_bias: [d], or None.
@@ -196,7 +196,7 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
     .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid.
+    :math:`l : k_l` are the real tokens. :math:`\sigma` is the sigmoid, and :math:`\odot` the elementwise product.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -185,14 +185,14 @@ class LastState(NamedTuple):
 class WeightedState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two.
 
-    The unit is ``size`` times the power of two above ``mass``: no sum in it exceeds the largest token, whatever the
-    weights. Scaling by a power of two is exact.
+    The unit is ``size`` times the power of two above ``mass``, so the stored sum of tokens is never larger than the
+    largest token, whatever the weights. Scaling by a power of two is exact.
 
     Attributes:
-      size: [...], the largest power of two up to the largest weight; 0 if all weights are 0.
+      size: [...], the largest power of two up to the largest absolute weight; 0 if all weights are 0.
       mass: [...], the sum of the absolute weights, divided by ``size``.
-      total: [...], the sum of the weights in the unit, which may be 0 even if there are real tokens.
-      sum: [..., d], the sum of the weighted tokens in the unit.
+      total: [...], the sum of the weights divided by the unit, which may be 0 even if there are real tokens.
+      sum: [..., d], the sum of the weighted tokens divided by the unit.
       dtype: the dtype of the result.
     """
 
@@ -218,7 +218,7 @@ class WeightedState(NamedTuple):
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights sum to 0."""
         total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 

@@ -49,7 +49,7 @@ class StdState(NamedTuple):
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights sum to 0."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
@@ -63,7 +63,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights sum to 0."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
@@ -270,11 +270,11 @@ def attentive_statistics_state(
       out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per token and feature.
       bias: [h], :math:`b`, or None.
       out_bias: a number or [d], or None; ignored, because it cancels.
-      norm_scale: [h], or None; only with the activation "tanh".
-      norm_bias: [h], or None; only with ``norm_scale``.
+      norm_scale: [h], as in :func:`attentive_statistics_pooling`, or None; only with the activation "tanh".
+      norm_bias: [h], as there, or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
       global_context: only False.
-      epsilon: the minimum of the variance, a number.
+      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
 
     Returns:
       An ``AttentiveStatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns

@@ -1,7 +1,8 @@
 """Bytes moved by Pallas kernels, counted in the traced program; in a compiled one a kernel is an opaque call.
 
 For a TPU they are counted from grid and index maps: the bytes of a block times its visits, where consecutive visits of
-the same block count once, and blocks end at the array's end. Arrays in VMEM count nothing, as outside of kernels; the
+the same block count once, and blocks end at the array's end. Prefetched block numbers are assumed to rise evenly from
+the first block to the last, as those of sorted tokens do. Arrays in VMEM count nothing, as outside of kernels; the
 compiled program says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays
 themselves; their bytes are the loads and stores of one program of the grid, times the number of programs.
 """
@@ -85,16 +86,17 @@ def _by_blocks(mapping, compiled):
             continue
         array = block.array_aval
         whole = math.prod(array.shape) * array.dtype.itemsize
-        starts = _starts(block, places)
+        sizes = np.array(
+            [getattr(size, "block_size", size if isinstance(size, int) else 1) for size in block.block_shape]
+        )
+        starts, decided = _starts(block, places, -(-np.array(array.shape) // sizes))
+        assumed = assumed or decided
         if starts is None or "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
             total, assumed = (
                 total + whole,
                 True,
             )  # assumed to be read once: visits depend on data, or the kernel copies itself
             continue
-        sizes = np.array(
-            [getattr(size, "block_size", size if isinstance(size, int) else 1) for size in block.block_shape]
-        )
         inside = np.minimum(sizes[:, None], np.array(array.shape)[:, None] - starts * sizes[:, None])
         visited = np.ones(starts.shape[1], bool)
         visited[1:] = (starts[:, 1:] != starts[:, :-1]).any(0)
@@ -102,17 +104,46 @@ def _by_blocks(mapping, compiled):
     return total, assumed
 
 
-def _starts(block, places):
-    """Returns the indices [rank, visits] of the visited blocks, or None if prefetched data decide them."""
+def _starts(block, places, counts):
+    """Returns (indices [rank, visits] of the visited blocks, whether prefetched data decide them).
+
+    Args:
+      block: the array's mapping.
+      places: [axes, visits] indices of the grid.
+      counts: [rank], the number of blocks along each axis.
+
+    The indices are None if they cannot be known.
+    """
     closed = block.index_map_jaxpr
     used = {var for equation in closed.jaxpr.eqns for var in equation.invars if not hasattr(var, "val")}
     if used & set(closed.jaxpr.invars[len(places) :]):
-        return None
+        return _rising(closed.jaxpr, places, counts), True
     call, data = core.jaxpr_as_fun(closed), [0] * (len(closed.jaxpr.invars) - len(places))
     found = jax.vmap(lambda *place: [jnp.asarray(index) for index in call(*place, *data)])(
         *jnp.asarray(places, jnp.int32)
     )
-    return np.stack([np.asarray(values) for values in found])
+    return np.stack([np.asarray(values) for values in found]), False
+
+
+def _rising(program, places, counts):
+    """Indices of blocks of which some are prefetched numbers, read at an index of the grid; None where more is computed."""
+    known = dict(zip(program.invars, places, strict=False))
+    prefetched = {}
+    for equation in program.eqns:
+        data, *index = equation.invars
+        if equation.primitive.name != "get" or len(index) != 1 or hasattr(index[0], "val") or index[0] not in known:
+            return None
+        prefetched[equation.outvars[0]] = known[index[0]], data.aval.shape[0]
+    found = []
+    for var, count in zip(program.outvars, counts, strict=True):
+        if hasattr(var, "val"):
+            found.append(np.full_like(places[0], var.val))
+        elif var in prefetched:
+            index, length = prefetched[var]
+            found.append(index * count // length)
+        else:
+            found.append(known[var])
+    return np.stack(found)
 
 
 def _by_loads(params):

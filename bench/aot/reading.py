@@ -30,6 +30,9 @@ FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFull
 KERNELS = ("tpu_custom_call", "__gpu$xla.gpu.triton", "mosaic_gpu", "mosaic_gpu_v2")
 """Targets of custom calls that are Pallas kernels, whose bytes are counted from grid and index maps."""
 
+OF_XLA = "online-softmax"
+"""The name of a kernel that XLA's TPU compiler inserts: no traced program has it; it reads its operands once."""
+
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
 NARROW = ("bf16", "f16")
@@ -110,7 +113,7 @@ def _run(module, name, found, known, around):
             read, written = _moved(module, computation, one)
             total, cycles = total + read + written, cycles + one.cycles
             _note(one, written, found, known[0])
-            if one.opcode == "custom-call" and one.target in KERNELS:
+            if _is_kernel(one):
                 operands = [array for operand in one.operands for array in computation.instructions[operand].arrays]
                 found.kernels.append([(tuple(array.shape), array.on_chip) for array in (*operands, *one.arrays)])
     return total, cycles
@@ -133,8 +136,7 @@ def _note(one, written, found, tokens):
         found.counts[opcode] += 1
         if opcode == "all-gather":
             found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
-    if one.opcode == "custom-call" and one.target in KERNELS:
-        found.counts["kernels"] += 1
+    found.counts["kernels"] += _is_kernel(one)
     if one.opcode not in FREE and not one.opcode.endswith("-done"):  # an update of a part does not make the array
         found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
 
@@ -155,11 +157,16 @@ def _product(shape):
     return total
 
 
+def _is_kernel(one):
+    """Whether an instruction is a kernel of Pallas."""
+    return one.opcode == "custom-call" and one.target in KERNELS and not one.name.startswith(OF_XLA)
+
+
 def _moved(module, computation, one):
     """Returns the bytes (read, written) of one instruction as a kernel."""
     if one.opcode in FREE or one.opcode.endswith("-done"):
         return 0, 0
-    if one.opcode == "custom-call" and (one.target in FREE_CALLS or one.target in KERNELS):
+    if one.opcode == "custom-call" and (one.target in FREE_CALLS or _is_kernel(one)):
         return 0, 0
     operands = [computation.instructions[name] for name in one.operands]
     if one.opcode == "fusion":

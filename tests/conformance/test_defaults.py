@@ -206,8 +206,10 @@ def test_an_option_whose_other_values_are_refused_by_name_is_not_wrong():
 
 def test_the_page_says_of_each_promise_by_which_option_it_is_asked():
     found = dict(
-        re.findall(r"^## (.*)\n(?:\n.*)+?\n\* Checked (by default|with `\w+`)\. ", PAGE.read_text(), re.MULTILINE)
+        re.findall(
+            r"^## (.*)\n(?:\n.*)+?\n\* Checked (by default|with the option `\w+`)\. ", PAGE.read_text(), re.MULTILINE
+        )
     )
-    said = {p.name: f"with `{p.asked}`" if p.asked else "by default" for p in promises.PROMISES}
+    said = {p.name: f"with the option `{p.asked}`" if p.asked else "by default" for p in promises.PROMISES}
     assert found == said
     assert {p.asked for p in promises.PROMISES} - {"", "integers", "refusals"} <= optional_checks.OPTIONS

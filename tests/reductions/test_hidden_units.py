@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
+from jax.sharding import Mesh, PartitionSpec
 from rounding import rounded
 
 import attnpool_flax
@@ -105,6 +106,7 @@ def test_narrow_arguments(dtype, on_gpus):
     assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
 
 
+@pytest.mark.parametrize("derivative", [first, second, forward])
 @pytest.mark.parametrize(
     "name",
     [
@@ -112,12 +114,80 @@ def test_narrow_arguments(dtype, on_gpus):
         *(pytest.param(n, marks=pytest.mark.thorough) for n in ("tanh_sum_attention", "kernel_regression")),
     ],
 )
-def test_padding_never_matters(name, on_gpus):
+def test_padding_never_matters(name, derivative, on_gpus):
     query, key, value, *others = drawn(name)
     mask = jnp.arange(M) < 3
     function = functools.partial(getattr(attnpool_flax, name), mask=jnp.broadcast_to(mask, (2, N, M)))
     padded = [jnp.where(mask[:, None], own, jnp.nan) for own in (key, value)]
     clean = [jnp.where(mask[:, None], own, 0) for own in (key, value)]
-    found, expected = (on_gpus(functools.partial(first, function), query, *own, *others) for own in (padded, clean))
+    derived = functools.partial(derivative, function)
+    found, expected = (on_gpus(derived, query, *own, *others) for own in (padded, clean))
     chex.assert_trees_all_equal(found, expected)
+    assert_agree(found, jax.jit(derived)(query, *clean, *others))
     assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
+
+
+@pytest.mark.parametrize("argument", [None, 0, 1, 5], ids=["result", "query", "key", "out_kernel"])
+def test_padding_reaches_neither_the_result_nor_the_gradient_of_one_argument(argument, on_gpus):
+    """Without the gradient of all arguments at once: raw keys have hidden units that are NaN."""
+    query, key, value, *others = drawn("additive_attention")
+    mask = jnp.broadcast_to(jnp.arange(M) < 3, (2, N, M))
+
+    def result(*arrays):
+        return attnpool_flax.additive_attention(*arrays, mask=mask)
+
+    def gradient(*arrays):
+        return jax.grad(lambda *arrays: jnp.sum(jnp.sin(result(*arrays))), argument)(*arrays)
+
+    padded, clean = ([jnp.where(mask[:, 0, :, None], own, content) for own in (key, value)] for content in (jnp.nan, 0))
+    function = result if argument is None else gradient
+    found, expected = (on_gpus(function, query, *own, *others) for own in (padded, clean))
+    chex.assert_trees_all_equal(found, expected)
+
+
+def test_shared_keys_and_values_are_padded_for_each_example(on_gpus):
+    """On a mesh of one device, which checks that all branches vary over the same axes."""
+    query, key, value, *others = drawn("additive_attention")
+    mask = jnp.stack([jnp.arange(M) < 3, jnp.arange(M) < 0])[:, None]
+    mesh, own = Mesh(np.array(jax.devices()[:1]), ("examples",)), PartitionSpec("examples")
+
+    def attention(query, key, value, mask):
+        return attnpool_flax.additive_attention(query, key, value, *others, mask=mask)
+
+    def split(query, key, value):
+        specs = own, PartitionSpec(), PartitionSpec(), own
+        return jax.shard_map(attention, mesh=mesh, in_specs=specs, out_specs=own)(query, key, value, mask)
+
+    arrays = query, key[0].at[3:].set(jnp.nan), value[0].at[3:].set(jnp.nan)
+    function = functools.partial(first, split)
+    assert_agree(on_gpus(function, *arrays), jax.jit(function)(*arrays))
+    assert_agree(on_gpus(split, *arrays), first(split, *arrays)[0])
+
+
+@pytest.mark.parametrize("name", ["additive_score", "tanh_sum_score", "gaussian_score"])
+def test_gradients_of_shared_parameters_under_shard_map(name):
+    """With replication checks; the parameters do not vary over the mesh."""
+    arrays = drawn(name)
+    mesh, own = Mesh(np.array(jax.devices()[:1]), ("examples",)), PartitionSpec("examples")
+    specs = tuple(own if array.ndim == 3 else PartitionSpec() for array in arrays)
+    function = getattr(attnpool_flax, name)
+    split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=own)
+    assert_agree(jax.jit(functools.partial(first, split))(*arrays), first(function, *arrays))
+
+
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=["tokens", "mask", "both"])
+def test_gradients_of_padded_keys_under_vmap(axes, on_gpus):
+    query, key, value, *others = drawn("additive_attention")
+    tokens, mask = axes
+    keys, masks = (key, value) if tokens == 0 else (key[0], value[0]), jnp.arange(M)[None] < jnp.array([3, 1])[:, None]
+    masks = jnp.broadcast_to(masks[:, None], (2, N, M))
+
+    def attention(query, key, value, mask):
+        return attnpool_flax.additive_attention(query, key, value, *others, mask=mask)
+
+    def mapped(query, key, value):
+        own = masks if mask == 0 else masks[0]
+        return jax.vmap(attention, (0, tokens, tokens, mask))(query, key, value, own)
+
+    function = functools.partial(first, mapped)
+    assert_agree(on_gpus(function, query, *keys), jax.jit(function)(query, *keys))

@@ -46,24 +46,11 @@ CAST = "its body receives all arrays in float32, and replaces padding before all
 MANY = "scores and values are products of cleaned tokens: of raw ones, NaN in the padding would need other selections"
 SCORED = "sums under given weights clean the tokens in float32"
 WIDE = {
-    "dot_product_attention": CAST,
-    "additive_attention": CAST,
-    "tanh_sum_attention": CAST,
     "location_attention": CAST,
-    "multi_head_attention": CAST,
-    "kernel_regression": CAST,
-    "code_wise_attention": CAST,
-    "mask_attention": CAST,
-    "bidaf_attention": CAST,
-    "maxsim_score": CAST,
-    "maxsim_score_all_pairs": MANY,
     "cross_attention_pooling_all_pairs": MANY,
     "field_attention_pooling": CAST,
     "label_attention": CAST,
-    "cross_attention_pooling, reduction=max": MANY,
-    "vlad_pooling": MANY,
     "gated_sum_pooling": MANY,
-    "segment_vlad_pooling": MANY,
     "segment_gated_sum_pooling": MANY,
     "attentive_statistics_pooling": SCORED,
     "additive_attention_pooling": SCORED,
@@ -167,7 +154,8 @@ def wide_copies(module, least):
                 total += sum(own == "cleaned" and is_wide for own, is_wide in zip(operands, wide, strict=True))
             elif one.name.removeprefix("stablehlo.") in MOVED and size(one.results[0]) >= least:
                 seen = max(operands, key=SEEN.index)
-                found = ["cleaned" if seen and one.name == "stablehlo.select" else seen] * len(one.results)
+                cleaned = one.name == "stablehlo.select" and str(one.results[0].type.element_type) == "f32"
+                found = ["cleaned" if seen and cleaned else seen] * len(one.results)
             known.update(zip(one.results, found, strict=True))
         raise AssertionError("a block without an end")
 

@@ -28,6 +28,9 @@ TPU, GPU = "tpu", "cuda"
 BITS = {TPU: 7, GPU: 10}
 """Bits of the fraction that a device keeps of a float32 operand in one pass: those of bfloat16 and of TF32."""
 
+IN_ONE_PASS = {"precision": None, "preferred_element_type": jnp.float32, "out_sharding": None}
+"""Parameters of the product of bfloat16 numbers that every device computes for :mod:`attnpool_flax.numerics.one_pass`."""
+
 PRODUCTS = ("dot_general", "conv_general_dilated")
 CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")
 OF_NUMBERS = ("scatter", "reduce")
@@ -66,6 +69,11 @@ def _results(platform, equation, operands):
     inside = functools.partial(functools.partial, evaluated, platform)
     if name in PRODUCTS:
         return [_product(platform, equation.primitive, params, *operands)]
+    if name == "attnpool_product_in_one_pass":
+        narrow = [operand.astype(jnp.bfloat16) for operand in operands]
+        own = IN_ONE_PASS | {"dimension_numbers": params["dimension_numbers"]}
+        found = _product(platform, lax.dot_general_p, own, *narrow)
+        return [lax.reduce_precision(found, 8, 7) if params["rounds"] else found]
     if name == "platform_index":
         return [next(i for i, names in enumerate(params["platforms"]) if names is None or platform in names)]
     if name == "cond":

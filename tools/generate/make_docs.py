@@ -110,9 +110,10 @@ HEADS_INTRODUCTION = """
 # Trained heads
 
 A head is the part of a model after the encoder that pools its tokens, such as SigLIP's attention over image patches.
-attnpool loads heads that other libraries trained. A loaded head gives the same results up to rounding, and takes a mask
-even where the original has none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen module and its
-variables. `save` writes a head in the format of the other library; what was loaded is written with the same bits.
+attnpool loads heads that other libraries trained. A loaded head has the results of the original up to rounding, and
+takes a mask even where the original takes none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen
+module and its variables. `save` writes a head in the format of the other library. The tensors of a head that was loaded
+and not changed are written with the same bits.
 
 ```python
 import numpy as np
@@ -139,14 +140,16 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 * **Options that the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your
   arguments, else from `config.json`, else from the defaults of the source. If an option has none of these, the error
   says what to pass. `save` does not write these options either: if they differ from the other library's defaults, pass
-  them there too.
+  them to that library too.
 * **Metadata**: in a `.safetensors` file in the format of a PyTorch library, `save` writes the metadata `{"format":
   "pt"}`, because transformers requires it. Other metadata of the file that was loaded is not written.
 * **sentence-transformers**: a model is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
-  writes the layers `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, so that
-  `SentenceTransformer("models/mine")` loads them. If the folder already has an encoder or a model, only the layers
-  after the encoder are written.
-* **Crashes while saving**: the file is then either the old one or the new one, and complete.
+  writes the layers of the pool (`WeightedLayerPooling`, `Pooling`, `Dense`, `LayerNorm`, `Normalize`) with their
+  configurations, and lists them in `modules.json`. It never writes an encoder. If the folder has an encoder,
+  `SentenceTransformer("models/mine")` then loads both; if it has a model, the pool's layers replace those after the
+  model's encoder. A new or empty folder gets the layers only.
+* **Crashes while saving**: if the process dies during `save`, the file is either the old one or the new one, and
+  complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
   (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
   batch normalization, are kept, and `save` writes them again.
@@ -156,9 +159,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 * **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
 For each format below, the largest difference between the results of attnpool and of the original is given, divided by
-the largest output. It was measured with random weights in float64; `python tools/studies/golden_differences.py`
-measures it again. `python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers.
-""".strip()
+the largest output. It was measured with random weights in float64, by `python tools/studies/golden_differences.py`.
+`python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers. """.strip()
 
 
 def page():

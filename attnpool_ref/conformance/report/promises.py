@@ -40,9 +40,19 @@ PROMISES = (
     Promise(DTYPE, "Results and weights have the dtype of the inputs.", 9, (ANSWER,)),
     Promise(VALUES, "Without a mask the result is that of the definition, up to rounding.", 0, _FORM),
     Promise(MASKED, "With a mask the result is that of the definition for the real tokens.", 1, (*_FORM, VALUES)),
-    Promise(WEIGHTS, "The weights are those of the definition, and sum to 1 over the real tokens.", 3, _WRONG),
     Promise(
-        EMPTY, "The result of a fully masked row is exactly 0, and the weight of padding is 0.", 6, _WRONG, "empty rows"
+        WEIGHTS,
+        "The weights are those of the definition. They sum to 1 over the real tokens, except those of sigmoid, of "
+        "normalizer functions and of `vlad_pooling`.",
+        3,
+        _WRONG,
+    ),
+    Promise(
+        EMPTY,
+        "The pooled vector of a fully masked row is exactly 0 before any output projection, and the weight of padding is 0.",
+        6,
+        _WRONG,
+        "empty rows",
     ),
     Promise(
         "shapes",
@@ -71,7 +81,7 @@ PROMISES = (
     ),
     Promise(
         "mixed dtypes",
-        "The dtype of the result depends on data and parameters, not on numbers and biases.",
+        "The dtype of the result depends on data and parameters, not on numbers such as `scale` or on a bias of the scores.",
         9,
         (*_WRONG, EMPTY),
         asked="mixed",

@@ -54,7 +54,12 @@ def tensors_of(path):
 
 
 def save(tensors, target):
-    """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written."""
+    """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written.
+
+    Raises:
+      ValueError: if an array has a dtype that is not NumPy's own, or if the target is not a regular file.
+      FileNotFoundError: if the folder does not exist.
+    """
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:
         raise ValueError(
@@ -106,7 +111,7 @@ def _header(file, archive, member):
 
 
 def _read(file, archive, member, shape, dtype, fortran, begin):
-    """Reads an array in pieces, so that an archive with false sizes takes no more memory than its contents."""
+    """Reads an array; ``zipfile`` decompresses in pieces, so false sizes take no more memory than the contents."""
     try:
         with archive.open(member) as opened:
             opened.read(begin)

@@ -20,7 +20,7 @@ class Regular:
     Attributes:
       name: the name of the file in messages.
       size: its size in bytes when it was opened; bytes after that are not read.
-      stream: the file as :mod:`zipfile` takes it.
+      stream: the open binary file, for :mod:`zipfile`.
 
     Raises:
       ValueError: if the file is of another kind, or a broken link.

@@ -1,6 +1,7 @@
-"""Atomic replacement of files: a reader, or a crash, finds either the old file or the complete new one.
+"""Atomic replacement of files: readers see either the old file or the complete new one, also after a crash.
 
-The new file is written under a random name that no other file has, in the folder of the old one, and then renamed over it.
+The new file is written under a random name that no other file has, in the folder of the old one, and then renamed over
+the old one.
 """
 
 import contextlib
@@ -17,8 +18,9 @@ UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 def replacing(target):
     """Opens a new binary file that replaces the target at the end; a failure leaves the target unchanged.
 
-    A target that is a link remains a link: the file that it points to is replaced, in its own folder. The new file has the mode
-    of the old one, and its owner and group where the system allows that; otherwise ``0o666 & ~umask``.
+    A target that is a link remains a link: the file that it points to is replaced, in its own folder. The new file has
+    the mode of the old one, and its owner and group where the system allows that. Without an old file the mode is
+    ``0o666 & ~umask``.
 
     Args:
       target: a path.

@@ -77,13 +77,17 @@ def save(tensors, target, framework=""):
       tensors: arrays by name.
       target: the path.
       framework: the entry ``format`` of the header, such as "pt"; "" for none.
+
+    Raises:
+      ValueError: if an array has a dtype that the format lacks, or if the target is not a regular file.
+      FileNotFoundError: if the folder does not exist.
     """
     with replacing(target) as file:
         write(file, tensors, framework)
 
 
 def write(file, tensors, framework=""):
-    """Writes arrays into an open file."""
+    """Writes arrays into an open file; raises a ValueError for a dtype that the format lacks."""
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)

@@ -9,7 +9,7 @@ SENTENCE_TRANSFORMERS = Format(
     source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
     module="SentencePool",
     verified="1.2e-15, with padding on either side, with and without a prompt",
-    notes="The layers may be `Pooling` in all modes, `Dense`, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `save` writes into a new or empty folder, or into the folder of the encoder or model, whose other files do not change. Dropout is neither read nor written.",
+    notes="The layers may be `Pooling` in all modes, `Dense`, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `save` adds the layers to the folder of an encoder, replaces the layers after the encoder in the folder of a model, and writes only the layers into a new or empty folder. No file of an encoder changes. Dropout is neither read nor written.",
     forms=(),
     sizes={},
 )

@@ -72,7 +72,7 @@ SPEECHBRAIN_ASP = Format(
     module="AttentiveStatisticsPool",
     verified="3.6e-16, with and without the original's mask",
     usual="asp.",
-    notes="The frames to pass are [B, L, C], not [B, C, L]. `norm_scale` and `norm_bias` are computed from the batch normalization. `save` writes its tensors unchanged, unless these two parameters have changed.",
+    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. `norm_scale` and `norm_bias` are computed from the batch normalization. `save` writes its tensors unchanged, unless these two parameters have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
@@ -98,7 +98,7 @@ WESPEAKER_ASTP = Format(
     module="AttentiveStatisticsPool",
     verified="9.3e-15, without padding, because the original has no mask; 6.4e-8 with the global context, for the reason below",
     usual="pool.",
-    notes="The frames to pass are [B, L, C], not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance before the square root, where attnpool takes 1e-7 as the minimum of the variance. The two deviations differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
+    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance before the square root, where attnpool takes 1e-7 as the minimum of the variance. The two deviations differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),

@@ -1,0 +1,95 @@
+"""Keys and values of attention that no query sees: they are replaced by 0 only where a sum over tokens needs it.
+
+On GPUs XLA fuses a conversion into a product but no selection: it would write a copy of the tokens for each product.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from attnpool_flax.reductions.dispatch import unify_varying
+
+
+@jax.custom_jvp
+def zero_unseen(x, seen):
+    """Zeroes tokens [..., m, d] where ``seen`` [..., m] is False; either may be shared by the examples.
+
+    On GPUs their cotangents are not zeroed again, as they are sums under weights of 0: it would be one more copy.
+    """
+    return jnp.where(seen[..., None], x, 0)
+
+
+@zero_unseen.defjvp
+def _zero_unseen_jvp(primals, tangents):
+    return zero_unseen(*primals), _by_platform(_zero_tangents, tangents[0], primals[1])
+
+
+def _by_platform(on_gpus, x, seen):
+    return lax.platform_dependent(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=on_gpus)
+
+
+def _as_it_is(x, seen):
+    return jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, (*seen.shape, 1)))
+
+
+def _zero_tangents(dx, seen):
+    dx = _as_it_is(dx, seen)
+    return _ZEROED.bind(dx, jnp.broadcast_to(seen[..., None], dx.shape))
+
+
+def _select(dx, seen):
+    return jnp.where(seen, dx, 0)
+
+
+def _mapped(arrays, axes):
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
+    dx, seen = (
+        jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
+        for array, axis in zip(arrays, axes, strict=True)
+    )
+    return _ZEROED.bind(dx, seen), 0
+
+
+_ZEROED = Primitive("attnpool_zero_unseen")
+"""Zeroes tangents, and passes cotangents as they are; both arguments have one shape."""
+_ZEROED.def_impl(jax.jit(_select))
+_ZEROED.def_abstract_eval(lambda dx, seen: dx)
+ad.defjvp(_ZEROED, lambda tangent, dx, seen: _ZEROED.bind(tangent, seen), None)
+ad.primitive_transposes[_ZEROED] = lambda cotangent, dx, seen: [cotangent, None]
+batching.primitive_batchers[_ZEROED] = _mapped
+mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def of_seen(function, x, seen, *others):
+    """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False; the results there are arbitrary.
+
+    On GPUs it takes raw tokens, unless it is differentiated: 0 times NaN is NaN.
+
+    Args:
+      function: from tokens [..., m, d] and other arrays to an array; each token has results of its own.
+      x: [..., m, d], in any floating dtype.
+      seen: bool [..., m].
+      *others: arrays, or None.
+    """
+    return function(_by_platform(_as_it_is, x, seen), *others)
+
+
+@functools.partial(of_seen.defjvp, symbolic_zeros=True)
+def _of_seen_jvp(function, primals, tangents):
+    (x, seen, *others), (dx, _, *dothers) = primals, tangents
+    leaves, shape = jax.tree.flatten((x, *others))
+    dleaves = shape.flatten_up_to((dx, *dothers))
+    moving = [i for i, leaf in enumerate(dleaves) if not isinstance(leaf, SymbolicZero)]
+
+    def of_moving(*some):
+        given = dict(zip(moving, some, strict=True))
+        x, *others = jax.tree.unflatten(shape, [given.get(i, leaf) for i, leaf in enumerate(leaves)])
+        return function(zero_unseen(x, seen), *others)
+
+    return jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])

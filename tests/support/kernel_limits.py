@@ -1,0 +1,14 @@
+"""Largest errors of kernels of Pallas, interpreted, against whole products in float64."""
+
+import numpy as np
+
+LIMITS = {"float32": 1e-5, "bfloat16": 4e-5, "float16": 1e-5}
+"""Largest errors of sums, over the largest number, against float64; a gradient of narrow tokens is rounded to their dtype."""
+
+UNIT = {"float32": 1e-6, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+
+def assert_near(got, want, limit):
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    assert np.isfinite(got).all()
+    assert np.max(np.abs(got - want), initial=0) <= limit * max(np.max(np.abs(want), initial=0), 1e-3)
