@@ -2,10 +2,10 @@
 
 Sums are accumulated in float32. Functions of bfloat16 arrays compute in float32: weights and cotangents are float32
 numbers, and so are tokens whose padding was replaced. As operands of a product XLA would write them in float32, which
-takes twice the memory of bfloat16. The contract allows one pass (docs/contract.md#narrow-products), in which tokens stay
-exact. Both derivatives of such a product are such products. Their results are rounded to bfloat16 as well, like the
-gradients of bfloat16 arrays, except with :attr:`OnePass.OPERANDS`. float16 arrays take no such products, because float16
-has too few exponents for weights and cotangents.
+takes twice the memory of bfloat16. The contract allows one pass (docs/contract.md#narrow-products), in which tokens
+stay exact. Both derivatives of such a product are such products. Their results are rounded to bfloat16 as well, like
+the gradients of bfloat16 arrays, except with :attr:`OnePass.OPERANDS`. float16 arrays take no such products, because
+float16 has too few exponents for weights and cotangents.
 """
 
 import enum
