@@ -38,7 +38,7 @@ def additive_attention_pooling(
     Array([2., 0.], dtype=float32)
 
     Packed:
-      Scores are one number for each token and query, without an array [num_segments, N].
+      There is one score for each token and query, and no array [num_segments, N].
 
     >>> x, kernel = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.zeros((2, 4))
     >>> segment_additive_attention_pooling(x, jnp.array([0, 1, 0]), 2, kernel=kernel, out_kernel=jnp.ones(4))

@@ -48,7 +48,7 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries; [n, m] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries, unless "einsum" or the weights are requested.
 
     A normalizer that is a function gets all scores at once.
 
@@ -137,7 +137,7 @@ def dot_product_attention(
 ):
     """Twin of :func:`attnpool_ref.dot_product_attention`.
 
-    It is computed in blocks of queries. An array [n, m] exists only as returned weights.
+    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [n, m] exists.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -293,7 +293,7 @@ def multi_head_attention(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention`.
 
-    It is computed in blocks of queries. An array [H, n, m] exists only as returned weights.
+    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [H, n, m] exists.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -360,7 +360,8 @@ def kernel_regression(
 ):
     """Twin of :func:`attnpool_ref.kernel_regression`.
 
-    It is computed in blocks of queries, without an array [..., n, m, d] of differences.
+    It is computed in blocks of queries, unless "einsum" or the weights are requested, and always without an array
+    [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")

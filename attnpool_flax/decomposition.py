@@ -74,7 +74,7 @@ def semantic_match(
     normalize=True,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.semantic_match`: the best token is gathered, not averaged.
+    """Twin of :func:`attnpool_ref.semantic_match`: with ``method="max"`` the best token is gathered by its index.
 
     >>> x, y = jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
     >>> semantic_match(x, y)

@@ -55,7 +55,7 @@ class Drift:
 
 
 def notebook_cross_pooling(x, y, x_mask, y_mask):
-    """Computes cross pooling as notebook 000 does, operation by operation: its softmax runs over padding as well.
+    """Computes cross pooling as notebook 000 of docs/notebooks does: its softmax runs over padding as well.
 
     Returns:
       ((x_pooled, y_pooled), (x_weights, y_weights)).

@@ -55,7 +55,9 @@ def divide(unnormalized, denominator, mask):
 
 @compiled
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: Newton's method finds the support; the gradient is of a mean over it.
+    """Twin of :func:`attnpool_ref.sparsemax`; computed by Newton's method in place of a sort.
+
+    It finds the support, the scores with nonzero weights; their mean gives the threshold and the gradient.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -74,7 +76,9 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @compiled
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: Newton's method finds the support; the gradient is of two moments over it.
+    """Twin of :func:`attnpool_ref.entmax15`; computed by Newton's method in place of a sort.
+
+    It finds the support, the scores with nonzero weights; their first two moments give the threshold and the gradient.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
@@ -108,7 +112,7 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Returns the support as bool: scores above the threshold t at which the sum of max(0, s - t)^degree is 1, and NaN.
+    """Returns the support as bool: NaN, and scores s above the t at which the sum of max(0, s - t)^degree is 1.
 
     Newton's method starts below the solution. The sum is convex in t, so t never passes the solution, and increases
     until rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds of passes.
@@ -189,7 +193,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
 
 @compiled
 def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
-    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` a softmax of the sigmoid's logarithm.
+    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` computed as softmax of the sigmoid's logarithm.
 
     >>> masked_sigmoid(jnp.array([0.0, 0.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
@@ -256,6 +260,10 @@ def normalize(scores, mask, normalizer):
       mask: bool with as many axes, of size 1 where it is shared; None if all are real.
       normalizer: a name, or a function of the user. It is called with scores and mask, broadcast to one shape; scores
         at padding are 0.
+
+    Raises:
+      TypeError: the function does not return an array of numbers.
+      ValueError: its array is complex, or does not have the shape of the scores.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)

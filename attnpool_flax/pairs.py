@@ -45,7 +45,7 @@ def cross_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum" and "mean" take O((L + T) d), and no array [L, T].
+    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum", "mean": O((L + T) d) operations, no array [L, T].
 
     The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
 
@@ -54,7 +54,7 @@ def cross_attention_pooling(
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
 
     Packed:
-      Takes O((N + M) d), without an array over pairs.
+      Takes O((N + M) d) operations, without an array over pairs.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
     >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
@@ -255,7 +255,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
-    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: computed in blocks of documents, without [B, C, L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: by blocks of documents, without an array [B, C, L, T].
 
     >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
     Array([[3., 3.]], dtype=float32)
@@ -290,7 +290,7 @@ def code_wise_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: computed in blocks of context, without an array [n, k].
+    """Twin of :func:`attnpool_ref.code_wise_attention`: by blocks of context tokens, unless "einsum" is requested.
 
     >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
     >>> code_wise_attention(labels, context)
@@ -323,7 +323,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: the context comes in blocks; [n, k] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.mask_attention`: by blocks of context, unless "einsum" or the weights are requested.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -353,10 +353,10 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: context comes in blocks; [T, J] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: by blocks of context, unless "einsum" or the weights are requested.
 
-    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same for a whole row,
-    so it is added only to the maxima.
+    For context H [T, d], query U [J, d] and kernel [w1; w2; w3], the scores are H w1 + U w2 + (H * w3) U^T, without an
+    array [T, J, 3d]. The first term is the same for a whole row, so it is added only to the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
     Array([[1. , 0.5, 0.5, 1.5],

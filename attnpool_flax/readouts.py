@@ -45,7 +45,9 @@ def latent_attention_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values are computed once, tokens in blocks.
+    """Twin of :func:`attnpool_ref.latent_attention_pooling`: the latents' keys and values are computed once.
+
+    The tokens are processed in blocks.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -62,7 +64,7 @@ def latent_attention_pooling(
     Array([3., 2.], dtype=float32)
 
     Packed:
-      Keys and values are computed once, and tokens are mapped in blocks.
+      The latents' keys and values are computed once, and the tokens are processed in blocks.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),

@@ -35,7 +35,7 @@ def _triplet(to_positive, to_negative, margin, precision):
 
 @compiled
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
-    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars is reflected across the attention.
+    """Twin of :func:`attnpool_ref.differential_context`: ``supporting + opposing`` is reflected across ``attention``.
 
     >>> differential_context(jnp.array([1.0, 0.0]), jnp.array([2.0, 1.0]), jnp.array([3.0, 1.0]))
     Array([ 6., -2.], dtype=float32)
@@ -102,7 +102,7 @@ def relation_triplet_loss(
 
 @compiled
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False, precision=None):
-    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once and never repeated.
+    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once, not again with each field.
 
     >>> target, fields = jnp.array([1.0]), jnp.array([[0.0], [2.0]])
     >>> field_attention_pooling(target, fields, jnp.array([1.0, 0.0]), 0.0)
@@ -143,7 +143,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: labels come in blocks; [M, M] exists only as returned weights.
+    """Twin of :func:`attnpool_ref.label_attention`: by blocks of labels, unless "einsum" or the weights are requested.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

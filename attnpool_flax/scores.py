@@ -187,7 +187,10 @@ def _zero_scores(of_unit, query, key, weights):
 
 
 def _tangent_of_sum(of_unit, primals, tangents):
-    """Computes the tangent of the sum over units from their primals only: its transpose saves no array over pairs."""
+    """Computes the tangent of the sum over units.
+
+    Its transpose, the backward pass, saves only the primals, and recomputes the units: no array over pairs is saved.
+    """
     by_loop = functools.partial(_tangent_by_loop, of_unit)
 
     def at_once(primals, tangents):
@@ -234,7 +237,7 @@ def _units(x, kernel, bias, precision):
 
 @compiled(kernel=for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.concat_score`: the additive score with the two parts of the kernel.
+    """Twin of :func:`attnpool_ref.concat_score`: computed as the additive score, by the two parts of the kernel.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
     >>> scores = concat_score(query, key, jnp.ones((2, 1)), jnp.array([2.0]))
@@ -251,7 +254,7 @@ def split(kernel, query):
 
 @compiled(kernel=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts; all weights are 1.
+    """Twin of :func:`attnpool_ref.tanh_sum_score`: computed as the additive score, with an ``out_kernel`` of ones.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
     >>> scores = tanh_sum_score(query, key, jnp.ones((2, 2)))
@@ -280,7 +283,7 @@ def affine_of_both(query, other, kernel, bias, precision):
 
 @compiled
 def trilinear_score(query, key, kernel, *, precision=None):
-    """Twin of :func:`attnpool_ref.trilinear_score`: the sum of three products, without an array [n, m, 3d].
+    """Twin of :func:`attnpool_ref.trilinear_score`: computed as the sum of three products, without an array [n, m, 3d].
 
     >>> trilinear_score(jnp.array([[2.0]]), jnp.array([[3.0], [5.0]]), jnp.array([1.0, 10.0, 100.0]))
     Array([[ 632., 1052.]], dtype=float32)

@@ -166,14 +166,14 @@ class Specialization:
 
     Attributes:
       call: the resolved signature.
-      names: the arrays that are given, in the order in which the programs take them.
+      names: the names of the given arrays, in the order in which the programs take them.
       programs: the jitted function, and with ``weights_apart`` that of the weights.
       wants_weights: whether the caller asked for the weights.
       numbers: for numbers at their defaults, (index in ``names``, value).
       dtype: the computing dtype.
       without_weights: whether the program leaves the weights out, because a kernel computes them separately, to the
         same bits.
-      placed: the default numbers, as arrays on the devices that were used.
+      placed: by the sharding of the other arrays, the default numbers as arrays on their device.
     """
 
     call: contract.Call
@@ -187,7 +187,7 @@ class Specialization:
 
 
 class CompiledFunction:
-    """A public function: its row, its body, its signature and two caches.
+    """A public function: its row in :mod:`attnpool_ref.table`, its body, its signature and two caches.
 
     ``specializations`` has an entry for each kind of call; ``programs`` has the jitted functions, which entries share.
     """
@@ -242,7 +242,7 @@ class CompiledFunction:
         return specialization, arrays, values
 
     def _key(self, values):
-        """Returns (the specialization's key, whether an array is on the host); turns host arrays into NumPy's."""
+        """Returns (the specialization's key, whether an array is on the host); writes arrays into ``values``."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -304,7 +304,7 @@ class CompiledFunction:
         return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """Returns the jitted function from the cache ``programs``: one for all values of a number, defaults too."""
+        """Returns the jitted function from the cache ``programs``; one serves all values of its numbers."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -346,13 +346,13 @@ class CompiledFunction:
         return result
 
     def check_kernel(self, values, call):
-        """Traces a call, which raises an error if no kernel supports it."""
+        """Traces a call; raises a ValueError if the requested kernel does not support it."""
         static = {name: values[name] for name in self.static}
         given = {name: values[name] for name in self.row.arguments if values[name] is not None}
         jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
 
     def _convert_host_values(self, arrays, specialization):
-        """Converts host arrays and Python numbers for JAX, in place."""
+        """Replaces NumPy arrays and Python numbers in the list ``arrays`` by converted copies for JAX."""
         for i, name in enumerate(specialization.names):
             argument = self.row.arguments[name]
             if type(arrays[i]) is np.ndarray:
@@ -366,7 +366,7 @@ _JAX_TYPES, _TRACERS = set(), set()
 
 
 def _place_defaults(arrays, specialization):
-    """Fills in the default numbers, as arrays on the devices of the other arguments."""
+    """Writes the default numbers into the list ``arrays``, as arrays on the devices of the other arguments."""
     sharding = _sharding_of(arrays)
     placed = specialization.placed.get(sharding)
     if placed is None:

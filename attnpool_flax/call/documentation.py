@@ -9,19 +9,19 @@ NOTES = {
     "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside "
     "of ``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
     "weights with an axis of tokens are the device's shard.",
-    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
-    '(``jax.jvp``) of a function that you jit yourself needs "einsum". Blocks are sized by the batch axes, which '
-    '``vmap`` hides: pass batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only, if the weights '
-    "are a softmax under queries; packed tokens must be sorted, and need a TPU "
-    '(docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
+    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. If forward '
+    'mode (``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks '
+    'depends on the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for '
+    "TPUs and GPUs, on request only, if the weights are a softmax under queries; packed tokens must be sorted, and "
+    'need a TPU (docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
     "dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
-    "``jax_default_matmul_precision``.",
+    "``jax_default_matmul_precision``; for float16 and bfloat16 see docs/contract.md#narrow-products.",
 }
 """Descriptions of the arguments that only the JAX functions have."""
 
-OF_PACKED = "Segment numbers on a device that are out of range are padding."
-"""Difference of every packed function from its definition, which raises an error for such segment numbers."""
+OF_PACKED = "Segment numbers out of range are an error if the array is on the host, and padding if it is on a device."
+"""Difference of every packed function from its definition, which always raises an error for such segment numbers."""
 
 
 def composed(body, name, family, parameters):

@@ -13,10 +13,11 @@ _SETTINGS: Any = jax.config
 
 
 def resolve_precision(name, precision, dtype, one_pass=False):
-    """Returns the precision of matrix products: the requested one, or full float32.
+    """Returns the precision of matrix products: the requested one, or by default full float32.
 
-    Products of float16 and bfloat16 are exact at the default precision. None leaves the choice to JAX's setting
-    ``jax_default_matmul_precision``, if it is set.
+    If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
+    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact; for bfloat16 with
+    ``one_pass`` it is :class:`~attnpool_flax.numerics.one_pass.OnePass`.
 
     Args:
       name: the function or module whose argument it is.

@@ -44,7 +44,10 @@ GatedSumPool = derived(modules.GatedSumPool, ("in_features",))
 
 
 def _projected_sides(module):
-    """Returns both widths of a CrossAttentionPool that projects both sides; to project one, its width is given."""
+    """Returns the names of the widths that are read from the data: both, if both sides are projected, else none.
+
+    To project only one side, the caller gives the width of this side.
+    """
     both = module.x_features is None and module.y_features is None
     return ("x_features", "y_features") if both and module.qk_features is not None else ()
 

@@ -43,6 +43,7 @@ def load(
 
     Raises:
       ValueError: as :func:`attnpool_flax.load`.
+      TypeError: ``param_dtype`` is not a dtype.
     """
     from attnpool_flax import linen
 

@@ -30,7 +30,7 @@ class AdditiveAttentionPool(PoolingModule):
       activation: "tanh", "relu", "gelu" (exact) or "identity".
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
@@ -75,6 +75,8 @@ class AdditiveAttentionPool(PoolingModule):
 
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].
+          Without ``value``, v is d.
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

@@ -26,7 +26,7 @@ class AdditiveAttention(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -101,7 +101,7 @@ class TanhSumAttention(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -170,7 +170,7 @@ class LocationAttention(PoolingModule):
       use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -238,7 +238,7 @@ class MultiHeadAttention(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.

@@ -163,6 +163,10 @@ def _create(module, given, rngs):
       module: the module, whose stored arguments are attributes.
       given: all arguments of the constructor by name.
       rngs: the source of random keys; it may be None if no parameter is drawn at random.
+
+    Raises:
+      TypeError: ``rngs`` is not an ``nnx.Rngs``.
+      ValueError: an argument is invalid, or ``rngs`` is needed and missing.
     """
     name = module._pooling
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
@@ -189,7 +193,7 @@ def _create(module, given, rngs):
 
 
 def _create_dropout(name, rate, rngs):
-    """Returns a :class:`flax.nnx.Dropout` with its own stream of keys; None without dropout."""
+    """Returns a :class:`flax.nnx.Dropout` with a stream of keys from ``rngs``; None if the rate is 0."""
     check_rate(name, rate)
     if not rate:
         return nnx.data(None)

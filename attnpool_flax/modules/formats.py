@@ -85,7 +85,9 @@ def load(
       A module of the format's class, with the parameters of the file.
 
     Raises:
-      ValueError: as :func:`attnpool_ref.formats.read`; or parameters would be float64, and ``jax_enable_x64`` is off.
+      ValueError: as :func:`attnpool_ref.formats.read`; or ``param_dtype`` is not a floating dtype; or parameters would
+        be float64, and ``jax_enable_x64`` is off.
+      TypeError: ``param_dtype`` is not a dtype.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")
@@ -178,7 +180,7 @@ def dtype_of(arrays):
 
 
 def on_device(parameters, param_dtype, format):
-    """Converts parameters to JAX arrays; None stays None."""
+    """Converts parameters to JAX arrays; None stays None. Raises the errors of ``param_dtype`` in :func:`load`."""
     try:
         dtype = None if param_dtype is None else jnp.dtype(param_dtype)
     except TypeError:

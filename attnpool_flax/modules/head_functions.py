@@ -233,7 +233,7 @@ def attentive_probe(
     """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
 
     Neither has an output projection. V-JEPA adds the attention output to the query, followed by a residual MLP. AIM
-    normalizes the tokens by batch statistics, and averages the attention output over the queries.
+    normalizes the tokens by the given batch statistics, and averages the attention output over the queries.
     """
     x = Dense(x, mask, implementation, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)

@@ -16,10 +16,10 @@ from attnpool_flax.pooling.multi_head import of_queries
 class MAPHead(PoolingModule):
     """MAP head of big_vision and SigLIP: attention pooling with one learned query, then a residual MLP.
 
-    Parameters: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
-    [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
-    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+    Parameters, where c = d / H is the width of a head: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias``
+    [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d],
+    ``mlp_kernel`` [d, f], ``mlp_bias`` [f], ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
 
     Args:
       in_features: d, the width of the tokens and of the result.
@@ -30,7 +30,7 @@ class MAPHead(PoolingModule):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -104,7 +104,7 @@ class AttentionalPooler(PoolingModule):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -180,7 +180,7 @@ class AttentionPool2d(PoolingModule):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.

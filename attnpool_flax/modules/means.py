@@ -82,7 +82,8 @@ class LogSumExpPool(PoolingModule):
     number, which does not affect the result's dtype, or one for each feature.
 
     Args:
-      scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
+      scale: initial value of the scale; 0 is the mean (with ``mean=False`` an error), and a large value approaches the
+        maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
@@ -106,7 +107,7 @@ class LogSumExpPool(PoolingModule):
     rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
-        """Computes the logarithm of the mean of the tokens' exponentials.
+        """Computes log(mean(exp(scale x))) / scale over tokens x; ``mean=False`` takes the sum instead.
 
         Args:
           x: [..., L, d] tokens.
@@ -177,6 +178,7 @@ class SoftmaxPool(PoolingModule):
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L, d].
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

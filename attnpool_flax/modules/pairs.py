@@ -28,7 +28,7 @@ class CrossAttentionPool(PoolingModule):
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
@@ -88,7 +88,8 @@ class CrossAttentionPool(PoolingModule):
           num_segments: the number of segments, an integer: the size of the batch axis of the results.
 
         Returns:
-          ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
+          ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]); those of packed tokens are
+          ([N], [M]).
         """
         lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
         numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
@@ -124,7 +125,7 @@ class CodeWiseAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -191,7 +192,7 @@ class MaskAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -260,7 +261,7 @@ class BiDAFAttention(PoolingModule):
       in_features: d, the width of context and query.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.

@@ -79,7 +79,7 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
       given: the sizes and options by the names of the constructor's arguments.
 
     Raises:
-      ValueError: a size that a parameter needs is None, or is not an integer of at least 1.
+      ValueError: a size that a parameter needs is None, not an integer or too small; or ``use_bias`` is invalid.
     """
     _check_biases(module, given)
     spec, shaped = SPECS[module], {}
@@ -154,7 +154,7 @@ def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Reads sizes from the data, by the names of the constructor's arguments; raises if the function would."""
+    """Reads sizes from the data, by the names of the constructor's arguments; raises what the function would raise."""
     spec = SPECS[module]
     _, sizes = _read(spec.function, data)
     return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}
@@ -208,7 +208,7 @@ def _check_number(module, key, value):
 
 
 def check_dtypes(module: str, given: Mapping[str, Any]):
-    """Raises a ValueError unless ``param_dtype`` is a floating dtype of the functions, and ``dtype`` one or None."""
+    """Raises a ValueError unless ``param_dtype`` is one of :data:`FLOATING`, and ``dtype`` one of them or None."""
     for key, optional in (("dtype", True), ("param_dtype", False)):
         value = given.get(key, jnp.float32)
         if value is None and optional:
@@ -271,6 +271,7 @@ def _read(function, data):
 def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
     """Computes the initial value of a parameter. ``init`` is called with [fan-in, fan-out], also for heads and vectors.
 
+    If no axis is contracted with data, ``init`` is called with the parameter's shape.
     A Linen box or the metadata of an NNX variable, which partitioning wraps around a value, is preserved.
     """
     shape, first = shaped.shape, shaped.parameter.contracted(shaped.axes)

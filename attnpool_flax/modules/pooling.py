@@ -26,7 +26,7 @@ class WeightedPool(PoolingModule):
       num_slots: L, the length of every sequence, padding included.
       dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
@@ -83,7 +83,7 @@ class AttentionPool(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
@@ -141,6 +141,7 @@ class AttentionPool(PoolingModule):
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,
@@ -187,7 +188,7 @@ class MultiHeadAttentionPool(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
@@ -250,6 +251,7 @@ class MultiHeadAttentionPool(PoolingModule):
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

@@ -16,11 +16,11 @@ from attnpool_flax.pooling.multi_head import of_queries
 class PMA(PoolingModule):
     """Pooling by multi-head attention of the Set Transformer (PMA), as in the authors' code or in PyG.
 
-    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel``
-    [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
-    ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
-    ``input_kernel`` [d, d] and ``input_bias`` [d].
+    Parameters, where c = d / H is the width of a head: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and
+    ``value_bias`` [H, c]; ``mlp_kernel`` [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d],
+    ``norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d]. With variant "pyg" also ``out_kernel``
+    [H, c, d], ``input_kernel`` [d, d], ``input_bias`` [d] and, depending on ``use_bias``, ``out_bias`` [d].
 
     Args:
       in_features: d, the width of the tokens and of the result.
@@ -33,7 +33,7 @@ class PMA(PoolingModule):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -92,28 +92,32 @@ class PMA(PoolingModule):
 class AttentiveProbe(PoolingModule):
     """Attentive probe of a frozen encoder (V-JEPA, AIM), without an output projection.
 
-    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale``
-    [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
-    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim": ``query`` [n, H, c], ``key_kernel``,
-    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: frozen batch statistics.
+    Parameters, where c = d / H is the width of a head: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and
+    ``value_bias`` [H, c]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d],
+    ``mlp_kernel`` [d, f], ``mlp_bias`` [f], ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    With variant "aim" the parameters are only ``query`` [n, H, c], ``key_kernel``, ``value_kernel``, and the batch
+    statistics ``mean`` [d] and ``variance`` [d]. These are 0 and 1 in a new module, and no call updates them: load or
+    assign them.
 
     Args:
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      hidden_features: f, the width of the hidden layer, only for "vjepa".
+      hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
       variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
         by batch statistics, and averages the attention output over the queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
-      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
+      use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
+        have none.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [d, n], or [c, n H] for "aim".
+      query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim".
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentiveProbe(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))

@@ -37,7 +37,7 @@ class LatentAttentionPool(PoolingModule):
       epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
@@ -102,14 +102,14 @@ class Set2SetPool(PoolingModule):
     """Set2Set readout: an LSTM attends to the set in several steps.
 
     Calls :func:`attnpool_flax.set2set_pooling`. Parameters: ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and
-    ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
+    ``bias`` [4d] of an LSTM, with the gates in the order input, forget, cell, output.
 
     Args:
       in_features: d, the width of the tokens.
       num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
@@ -147,6 +147,7 @@ class Set2SetPool(PoolingModule):
 
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,
@@ -182,7 +183,7 @@ class VLADPool(PoolingModule):
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
@@ -222,6 +223,7 @@ class VLADPool(PoolingModule):
 
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,
@@ -255,7 +257,7 @@ class GatedSumPool(PoolingModule):
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.

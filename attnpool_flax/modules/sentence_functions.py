@@ -32,14 +32,17 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     Args:
       x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], the tokens of all the encoder's layers.
       mask: bool [..., L] or None.
-      lengths: integers in place of the mask, or None.
+      lengths: the numbers of real tokens, in place of the mask, or None.
       prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage may leave them out.
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
       parameters: arrays by name; each name ends with the stage's number.
       precision: the precision of matrix products.
 
     Returns:
-      [..., o].
+      [..., o], where o is the width after the last stage.
+
+    Raises:
+      ValueError: an argument has a wrong shape, dtype or value, or its width is not that of a stage's parameters.
     """
     x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
     prompt_length = _checked_prompt(prompt_length)

@@ -24,14 +24,14 @@ class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
     :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number:
-    ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer; ``scale_i`` [d] and
-    ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers.
+    ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer from width d to o; ``scale_i``
+    [d] and ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers of the encoder.
 
     Args:
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> from attnpool_ref.formats.sentences import Stage
@@ -79,7 +79,7 @@ class SentencePool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:
-          [..., o].
+          [..., o], where o is the width after the last stage.
         """
         values = self._values()
         return sentence_pool(cast(x, self.dtype), mask, lengths, prompt_length, self.stages, values, self.precision)

@@ -21,7 +21,7 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
 
 
 def head_features(module: str, num_heads: int, qkv_features: int) -> int:
-    """Returns the width of one head."""
+    """Returns the width of one head; raises a ValueError unless ``num_heads`` divides ``qkv_features``."""
     heads = checked_size(module, "num_heads", num_heads)
     width = checked_size(module, "qkv_features", qkv_features)
     if width % heads:

@@ -19,20 +19,21 @@ class AttentiveStatisticsPool(PoolingModule):
 
     Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
     ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
-    ``norm_scale`` [h] and ``norm_bias`` [h] of a frozen batch normalization, which start at ones and zeros.
+    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: the factor and offset to which a trained
+    batch normalization reduces.
 
     Args:
       in_features: d, the width of the tokens.
       hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
-      use_norm: apply a relu and a frozen batch normalization to the hidden layer, before the tanh.
-      activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
+      use_norm: apply a relu, ``norm_scale`` and ``norm_bias`` to the hidden layer, before the tanh.
+      activation: "tanh", "relu", "gelu" or "identity"; must be "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
-      epsilon: the minimum of both variances.
+      epsilon: the minimum of the variances of the result and of the context.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
@@ -74,6 +75,7 @@ class AttentiveStatisticsPool(PoolingModule):
 
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
+          The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
             self,

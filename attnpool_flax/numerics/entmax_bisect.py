@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 GENTLE = 0.125
-"""The power alpha - 1 below which log1p(base - 1) replaces log(base)."""
+"""The power p = alpha - 1 below which the logarithm of exp(-p c) + p d is computed by log1p, as it is near log(1)."""
 
 STEPS = 20
 """The largest number of Newton's steps to the smallest weight; fewer suffice."""
@@ -18,7 +18,7 @@ TERMS = 16
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def alpha_entmax(scores, alpha, axis):
-    """Returns the weights of scores, which are -inf at padding.
+    """Returns the weights of scores, which must be -inf at padding.
 
     With d = score - max_score and p = alpha - 1 the weights are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0.
     Each row with n > 0 real scores has one c in [0, log n] for which they sum to 1; bisection finds it, because the sum
@@ -62,7 +62,7 @@ def _by_smallest(gaps, minus_log_bound, power, some, axis):
 
     Args:
       gaps: distances from the largest score.
-      minus_log_bound: minus the logarithm of the largest p times a gap with a nonzero weight, up to rounding.
+      minus_log_bound: minus the logarithm of p times the largest gap whose weight is not 0, up to rounding.
       power: p.
       some: bool, True where a score is not -inf.
       axis: the axis of the scores.

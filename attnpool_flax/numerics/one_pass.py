@@ -1,9 +1,11 @@
-"""Products in one pass: accelerators round their float32 operands to bfloat16 and accumulate in float32, CPUs round nothing.
+"""Products in one pass of a matrix unit: accelerators round float32 operands to bfloat16, CPUs round nothing.
 
-Functions of bfloat16 arrays compute in float32. Their weights and cotangents are float32 numbers, and so are tokens whose padding
-was replaced. As operands of a product XLA writes them in float32, which is twice the memory of a bfloat16 array. The contract
-allows one pass (docs/contract.md#narrow-products), in which tokens stay exact. Both derivatives of such a product are such products,
-and their results are rounded to bfloat16, too, as the gradients of bfloat16 arrays are, but for :attr:`OnePass.OPERANDS`. float16 has too few exponents for weights and cotangents.
+Sums are accumulated in float32. Functions of bfloat16 arrays compute in float32: weights and cotangents are float32
+numbers, and so are tokens whose padding was replaced. As operands of a product XLA would write them in float32, which
+takes twice the memory of bfloat16. The contract allows one pass (docs/contract.md#narrow-products), in which tokens
+stay exact. Both derivatives of such a product are such products. Their results are rounded to bfloat16 as well, like
+the gradients of bfloat16 arrays, except with :attr:`OnePass.OPERANDS`. float16 arrays take no such products, because
+float16 has too few exponents for weights and cotangents.
 """
 
 import enum
@@ -23,13 +25,13 @@ class OnePass(enum.Enum):
 
 
 def one_pass_of(precision, dtype):
-    """Returns :class:`OnePass` in place of the default precision of products if the inputs' dtype allows it."""
+    """Returns :class:`OnePass` in place of the precision DEFAULT if ``dtype``, that of the inputs, is bfloat16."""
     allowed = precision == lax.Precision.DEFAULT and dtype == jnp.bfloat16
     return OnePass.BFLOAT16 if allowed else precision
 
 
 def exact_tokens(precision):
-    """Returns JAX's precision of products in which narrow tokens are exact, in place of :class:`OnePass`."""
+    """Returns DEFAULT, at which products of narrow tokens are exact, in place of :class:`OnePass`; others unchanged."""
     return lax.Precision.DEFAULT if isinstance(precision, OnePass) else precision
 
 
@@ -47,7 +49,7 @@ def einsum(spec, x, y, precision):
 
 
 def _product(x, y, dimension_numbers, *_, **__):
-    """Computes :func:`jax.lax.dot_general` of two float32 arrays in one pass; the other arguments are those of the primitive."""
+    """Computes :func:`jax.lax.dot_general` of two float32 arrays in one pass, and ignores its other arguments."""
     return _bind(x, y, dimension_numbers, False, True)
 
 
@@ -62,7 +64,7 @@ def _bind(x, y, dimension_numbers, rounds, rounds_gradients):
 
 
 _PRODUCT = Primitive("attnpool_product_in_one_pass")
-"""A product of two float32 arrays, whose operands accelerators round; ``rounds`` says whether they round its result, too."""
+"""A product of two float32 arrays, whose operands accelerators round; with ``rounds`` they also round its result."""
 
 
 def _exact(x, y, dimension_numbers, **_):
@@ -87,7 +89,7 @@ def _computed(x, y, **params):
 
 
 def _transposed_left(cotangent, x, y, *, dimension_numbers, rounds, rounds_gradients, swapped=False):
-    """Returns the cotangent of x, as JAX's rule of ``dot_general`` does; ``swapped`` says that x is the right operand."""
+    """Returns the cotangent of x, as JAX's rule of ``dot_general`` does; with ``swapped`` x is the right operand."""
     del rounds
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     x_free = _free(x.aval.ndim, x_contract, x_batch)

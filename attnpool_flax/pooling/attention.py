@@ -43,7 +43,7 @@ def attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_pooling`: O(L d), because the key kernel is folded into the query.
+    """Twin of :func:`attnpool_ref.attention_pooling`: O(L d) operations; the key kernel is folded into the query.
 
     With any normalizer but the softmax, the computation is not blockwise ("einsum").
 
@@ -52,7 +52,7 @@ def attention_pooling(
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
 
     Packed:
-      There are no keys, and no array [num_segments, N].
+      The key kernel is folded into the query: there are no keys, and no array [num_segments, N].
 
     >>> x, query = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.array([0.0, 1.0])
     >>> segment_attention_pooling(x, jnp.array([0, 1, 0]), 2, query=query, return_weights=True)

@@ -178,7 +178,7 @@ def multi_head_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n); tokens are projected only if faster.
+    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n) operations, or fewer.
 
     The key kernel is folded into the queries, and the key bias into one number for each query and head. The unprojected
     tokens are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is

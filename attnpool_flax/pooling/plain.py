@@ -9,7 +9,7 @@ from attnpool_flax.reductions.dispatch import for_tokens
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
+    """Twin of :func:`attnpool_ref.mean_pooling`; tokens are counted exactly in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)

@@ -23,8 +23,8 @@ class WeightedSum(NamedTuple):
     """Accumulator of a weighted sum of tokens.
 
     Attributes:
-      sum: [..., d].
-      weight: [...], the sum of the weights, in the sum's dtype; None if it is not needed.
+      sum: [..., d], the weighted sum.
+      weight: [...], the sum of the weights, in the dtype of ``sum``; None if it is not needed.
     """
 
     sum: Any
@@ -54,8 +54,8 @@ class EndToken(NamedTuple):
     """Accumulator of the first or the last real token of a sequence.
 
     Attributes:
-      rank: [...], int32: the larger, the nearer is the token to the end that is wanted; -1 for a fully masked row.
-      token: [..., d].
+      rank: [...], int32, larger for a part nearer to the wanted end of the sequence; -1 for a fully masked row.
+      token: [..., d], the first or last real token of the part.
     """
 
     rank: Any
@@ -66,7 +66,7 @@ class EndToken(NamedTuple):
         return self.rank
 
     def rescaled(self, rank):
-        """Returns (token,) if this part has the largest rank, else 0."""
+        """Returns (token,), replaced by 0 unless this part has the largest rank."""
         wanted = (self.rank == rank) & (rank >= 0)
         return (jnp.where(wanted[..., None], self.token, 0),)
 

@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
         return lax.dynamic_slice_in_dim(array, self.start(step), self.size, axis)
 
     def update(self, array, block, step, axis=0):
-        """Writes a block into an array along ``axis``."""
+        """Returns the array with a block written along ``axis``."""
         return lax.dynamic_update_slice_in_dim(array, block, self.start(step), axis)
 
     def concatenate(self, blocks, axis=0):

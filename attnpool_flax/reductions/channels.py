@@ -20,8 +20,8 @@ FEW, FOLDS = 8, 7
 class DenseChannels:
     """Dense tokens [..., L, d] with a mask [..., L] or None; with an axis name, one device's shard of them.
 
-    Values of tokens are [..., L, d], and values of examples [..., d]. If the channels share them, the last axis has
-    size 1.
+    Values of tokens are [..., L, d], and values of examples [..., d]; the last axis has size 1 for values that all
+    channels share.
     """
 
     def __init__(self, x, mask, axis_name=None):
@@ -54,7 +54,7 @@ class DenseChannels:
     def sum_over_tokens(self, *arrays):
         """Sums arrays over tokens, over a mesh in one collective.
 
-        The arrays are 0 at padding; in place of None, the real tokens are counted.
+        The arrays must be 0 at padding. For None in place of an array, the result is the number of real tokens.
         """
         sums = [self._count() if array is None else summed(array, array.ndim - 2) for array in arrays]
         return all_reduce(lax.psum, sums, self.x.ndim - 2, self.axis_name)
@@ -66,15 +66,16 @@ class DenseChannels:
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def max_over_tokens(self, *arrays):
-        """Computes the maxima of arrays over tokens, without gradient; -inf for a fully masked row.
+        """Computes the maxima of arrays over tokens, without gradient.
 
+        Arrays must be -inf at padding, or 0 if none of their values is negative; an empty maximum is -inf.
         Over a mesh it is one collective, which may lose NaN. The all-reduce of a sum does not lose it.
         """
         maxima = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
         return all_reduce(lax.pmax, maxima, self.x.ndim - 2, self.axis_name)
 
     def fold(self, values, combine):
-        """Reduces values [..., L, d], 0 at padding, by an associative function of two values with neutral element 0."""
+        """Reduces values [..., L, d], which must be 0 at padding, by an associative function with neutral element 0."""
         values = _fold(values, combine)
         if self.axis_name is None:
             return values
@@ -88,7 +89,8 @@ class DenseChannels:
 class PackedChannels:
     """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 
-    Values of tokens are [N, d], and values of segments [S, d]. If the channels share them, the last axis has size 1.
+    Values of tokens are [N, d], and values of segments [S, d]; the last axis has size 1 for values that all channels
+    share.
     """
 
     axis_name = None
@@ -124,20 +126,20 @@ class PackedChannels:
     def sum_over_tokens(self, *arrays):
         """Sums arrays over the tokens of each segment.
 
-        The arrays are 0 at padding; in place of None, the real tokens are counted.
+        The arrays must be 0 at padding. For None in place of an array, the result is the number of real tokens.
         """
         ones = self.real.astype(jnp.int32)
         sums = [self.segments.sum(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def max_over_tokens(self, *arrays):
-        """Computes the maxima of arrays over the tokens of each segment, without gradient; -inf if fully masked."""
+        """Computes the maxima of arrays over the tokens of each segment; arrays as in :class:`DenseChannels`."""
         return [self.segments.max(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def fold(self, values, combine):
         """Reduces values [N, d], 0 at padding, by an associative function with neutral element 0: [S, d].
 
-        It is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
+        This is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
         """
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
@@ -199,7 +201,7 @@ def _fold_symbolic(values, combine):
 
 
 def exp_scores(channels, scores):
-    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example), not yet normalized."""
+    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example): unnormalized weights."""
     scores = channels.fill_padding(scores, -jnp.inf)
     (max_score,) = channels.max_over_tokens(scores)
     return channels.fill_padding(exponential(scores, channels.expand_to_tokens(max_score))), max_score

@@ -69,7 +69,7 @@ def _collective(operation, arrays, rank, names):
 
 
 def all_reduced_sums(mean, *tokens):
-    """Returns ([sum or mean [..., d]], [has_real_token()]) of several token objects, in one collective."""
+    """Returns ([sum or (``mean``) mean [..., d]], [has_real_token()]) of several token objects, in one collective."""
     if tokens[0].axis_name is None:
         return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]
     states = all_reduce_states([each.sum_state(mean) for each in tokens], tokens[0].axis_name)

@@ -126,7 +126,7 @@ def _divisor(mean, length):
 
 
 def _terms(mask, mean, like):
-    """Returns the weight [L] of each token in the sum, or in the sum of a mean: 0 at padding."""
+    """Returns the weight [L] of each token: 1 in a sum, in a mean a power of two to avoid overflow; 0 at padding."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
     return real / _divisor(mean, length)

@@ -23,8 +23,8 @@ from attnpool_flax.reductions.tokens import Tokens
 class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
-    Methods take and return arrays with all batch axes; one of size 1 is shared by the examples. With an axis name, the
-    tokens are one device's shard of sequences over a mesh: weights are of the shard, results of the whole sequence.
+    Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
+    device's shard of sequences over a mesh: weights are of the shard, results of the whole sequence.
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
@@ -237,7 +237,7 @@ class Dense(Tokens):
     def weighted_average(self, weights):
         """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
 
-        Weights times tokens must not overflow: to rescale them to the largest weight would take another collective.
+        Products of weights and tokens must not overflow: rescaling the weights would take another collective.
         """
         weights = weights / self.divisor
         local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
@@ -309,7 +309,7 @@ class Dense(Tokens):
         return state._replace(extreme=extreme), batch
 
     def end_token(self, last):
-        """Returns the last real token of the whole sequence, or the first: [..., d]; 0 for a fully masked row."""
+        """Returns the last real token of the sequence, or without ``last`` the first: [..., d]; 0 if fully masked."""
         return end_tokens.end_token(self, last)
 
     # ----------------------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class Dense(Tokens):
         return remat(kernel, static) if self._recompute else kernel
 
     def _batch(self, *others):
-        """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, the number of its last axes)."""
+        """Broadcasts the batch axes of tokens, mask and ``others``: pairs (array or None, its number of other axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
         return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))

@@ -53,7 +53,7 @@ _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("a
 def resolve(implementation, *arrays):
     """Returns and logs the implementation for these arrays, "einsum" or "tiles": the requested one, or the default.
 
-    If a kernel is requested ("pallas", "cudnn"), this is the default beside it, and it is not logged.
+    If a kernel is requested ("pallas", "cudnn"), returns the default for what that kernel does not compute, not logged.
     """
     if implementation in KERNELS:
         return default_implementation(*arrays)
@@ -63,7 +63,9 @@ def resolve(implementation, *arrays):
 
 
 def default_implementation(*arrays):
-    """Returns the default implementation for these arrays (some may be None): "tiles", except on several CPU devices.
+    """Returns the default implementation for these arrays, "tiles", or on several CPU devices "einsum".
+
+    Some arrays may be None.
 
     On CPUs "tiles" slices x by index, which gathers an x that is sharded over several devices. Therefore the default
     there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.

@@ -8,7 +8,7 @@ from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
 
 
 def end_token(tokens, last):
-    """Returns the last real token of the whole sequence, or the first: [..., d]; 0 for a fully masked row.
+    """Returns the last real token of the whole sequence, or without ``last`` the first: [..., d]; 0 if fully masked.
 
     Args:
       tokens: :class:`~attnpool_flax.reductions.dense.Dense`; an x that the examples share is not copied.

@@ -58,7 +58,7 @@ def depths(values, largest, scale):
 
 
 def half(largest):
-    """Halves a largest value; behind the barrier XLA cannot fuse differences of halves to one that overflows."""
+    """Halves a largest value; the barrier keeps XLA from turning x/2 - max/2 into (x - max)/2, which may overflow."""
     return lax.optimization_barrier(largest / 2)
 
 
@@ -68,7 +68,7 @@ def lowered(largest, half):
 
 
 def exponents_of(channels, below, scale, *others):
-    """Returns the :class:`Exponents` of depths (``below``), and the list of sums of other arrays, 0 at padding."""
+    """Returns the :class:`Exponents` of depths (``below``), and the list of the sums of ``others``, 0 at padding."""
     exp_scores, slack = (
         channels.fill_padding(jnp.exp(scaled(below, scale))),
         channels.fill_padding(slackened(below, scale) / channels.divisor),
@@ -101,7 +101,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Divides an excess by a nonzero total; ``excess`` is already divided by :func:`divisor_of` the total."""
+    """Divides an excess by a nonzero total; callers have divided ``excess`` by :func:`divisor_of` the total."""
     return excess / _scaled_down(total)
 
 

@@ -39,9 +39,9 @@ def dense(function, x, real, mask, width):
 
 
 def of_residuals(by_center, x, mask, centers, weights):
-    """Sums the residuals (tokens minus centers) of dense tokens: [..., K, d].
+    """Sums the residuals (tokens minus centers) of dense tokens under weights: [..., K, d].
 
-    On accelerators it is one reduction, into which XLA fuses the differences.
+    On accelerators this is one reduction, into which XLA fuses the differences.
 
     Args:
       by_center: for CPUs, from (centers, weights) to the sums.

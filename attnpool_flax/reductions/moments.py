@@ -36,7 +36,7 @@ class Moments(NamedTuple):
 
 
 def moments(channels, weights=None):
-    """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None means 1.
+    """Computes the :class:`Moments` of tokens in any layout under weights, which must be 0 at padding; None means 1.
 
     The center is the mean under absolute weights, computed as an origin plus the mean distance from it. The origin is
     the largest token with a weight, which is available in every layout; because it is a token, the deviation of equal

@@ -15,7 +15,7 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 
 FLOAT16_UNIT = 2.0**13
-"""The power of two to which float16 factors are scaled: 4 times as much is finite, and 1e-11 of it is not lost."""
+"""The power of two near which the largest float16 factor is scaled: 4 times it is finite, 1e-11 of it not yet 0."""
 
 
 def factor_precision(precision):
@@ -32,7 +32,7 @@ def is_narrow(x):
 
 
 def products(x, queries, precision, dtype=None):
-    """Multiplies [B or 1, L, d] with [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
+    """Multiplies [B or 1, L, d] with [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default their own."""
     options = {"precision": precision, "preferred_element_type": dtype}
     if queries.shape[0] == 1:  # one product, the example's tokens after each other
         return jnp.einsum("bld,hd->blh", x, queries[0], **options)
@@ -104,7 +104,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
 
 
 def _sums(weights, x, precision, dtype=None):
-    """Sums tokens [B or 1, L, d] under weights [B, L, h]: [B, h, d], accumulated in ``dtype``, by default theirs."""
+    """Sums tokens [B or 1, L, d] under weights [B, L, h]: [B, h, d], accumulated in ``dtype``, by default their own."""
     options = {"precision": precision, "preferred_element_type": dtype}
     if x.shape[0] == 1 and weights.shape[0] != 1:
         return jnp.einsum("blh,ld->bhd", weights, x[0], **options)

@@ -114,8 +114,8 @@ class Packed(Tokens):
         """Scores each token by a perceptron with one hidden layer; the arguments are those of :func:`perceptron.plain`.
 
         Returns:
-          (scores [h, N], tokens). Later reductions must read the returned tokens, so that both gradients of x are added
-          in place.
+          (scores [h, N], tokens). Later reductions must read the returned tokens: their gradient of x is the array to
+          which the gradient through the scores is added.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)

@@ -136,11 +136,11 @@ class Pair(NamedTuple):
         return lax.dynamic_slice_in_dim(rows, place, self.chunks.group * self.chunks.heads)
 
     def update(self, rows, own):
-        """Writes the group's rows into those of all segments."""
+        """Returns the rows of all segments, with those of the group replaced by ``own``."""
         return lax.dynamic_update_slice_in_dim(rows, own, self.segment * self.chunks.heads, 0)
 
     def write(self, carry, part):
-        """Adds ``part`` [h, size], 0 outside of the group, to the values of the chunk.
+        """Returns ``carry`` with ``part`` [h, size] added to the values of the chunk; it is 0 outside of the group.
 
         ``carry`` is (values [h, N] of all tokens, values [h, size] of the chunk so far).
         """

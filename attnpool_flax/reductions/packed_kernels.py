@@ -74,7 +74,7 @@ def sums_by_tiles(x, segments, weights, *, tiling):
 
 
 def add_tile(sums, segments, tiling, step, tokens, weights, keep):
-    """Adds a tile's tokens, under weights [size, h], to the sums [sizes[0], h, d] of the segments' slots."""
+    """Adds tokens [size, d] of a tile, where ``keep``, under weights [size, h] to the sums [slots, h, d]."""
     weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
     terms = weights[:, :, None] * tokens[:, None]
     index = tiling.slice(segments.chain[0], step)
@@ -100,7 +100,7 @@ def _sums_bwd(learned, residuals, dsums):
 
 @reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
 def tiled_sums(x, segments, weights, learned):
-    """Computes :func:`plain_sums` by tiles; only with ``learned`` the weights [N, h] have a gradient."""
+    """Computes :func:`plain_sums` by tiles; the gradient of the weights [N, h] is 0 unless ``learned``."""
     del learned
     return _sums(x, segments, weights)
 

@@ -2,7 +2,8 @@
 
 Dense tokens are flattened, and packed tokens are flat: a tile has consecutive tokens, whatever sequence they belong to.
 Each token is read once, and once more for the gradient. No other array of the size of x exists, except its gradient.
-The hidden layer of all N tokens before its activation, [N, H], is saved for the backward pass, or recomputed.
+The hidden layer of all N tokens before its activation, [N, h], or [N, 2h] with a gate, is saved for the backward pass
+or recomputed.
 """
 
 import functools
@@ -40,7 +41,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
       real: bool [..., L], or None: the tokens that are real.
       kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
-      out_kernel: [h, n].
+      out_kernel: [h, n], for n scores of each token.
       activation: a key of OF_SCORES.
       precision: of the products.
 
@@ -65,7 +66,7 @@ def with_tokens(scores):
 
 
 def hidden_layer(x, kernel, bias, precision):
-    """Returns the hidden layer [..., H] before its activation."""
+    """Returns the hidden layer [..., h] or [..., 2h] before its activation."""
     products = jnp.dot(x, kernel, precision=precision)
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
@@ -79,7 +80,7 @@ def activate(layer, out_kernel, activation):
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
-    """Returns (scores, the hidden layer [steps, size, H] of all tiles, or None without ``save``)."""
+    """Returns (scores, the hidden layer [steps, size, h or 2h] of all tiles, or None without ``save``)."""
     tiling, options = tiling_of(x), {"activation": activation, "precision": precision}
     if tiling is None:
         return plain(x, real, kernel, bias, out_kernel, **options), None

@@ -43,11 +43,11 @@ class Segments:
         return at(values, self.ids)
 
     def max(self, values):
-        """Returns [count, ...]: the largest of values [N, ...], which are -inf at padding."""
+        """Returns [count, ...]: the largest of values [N, ...], which must be -inf at padding."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def sum(self, values):
-        """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
+        """Returns [count, ...]: the sum of values [N, ...], which must be 0 at padding."""
         return self.sum_slots(self._summed(values, 0))
 
     def sum_slots(self, sums):

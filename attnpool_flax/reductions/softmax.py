@@ -84,14 +84,14 @@ def exponential(scores, max_score):
 
 
 def weights_of(scores, state):
-    """Returns the weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
+    """Returns the weights [B, L, h] of scores [B, L, h], which must be -inf at padding."""
     denominator = jnp.where(state.denominator == 0, 1, state.denominator)[:, None]
     weights = exponential(scores, state.max_score[:, None]) / denominator
     return jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
 
 
 def weight_sums(state):
-    """Returns the sums [B, h] of the weights: 1, or 0 for a fully masked row; constants in the gradient."""
+    """Returns the sums [B, h] of the softmax weights: 1, or 0 for a fully masked row; constants in the gradient."""
     denominator = lax.stop_gradient(state.denominator)
     return denominator / jnp.where(denominator == 0, 1, denominator)
 

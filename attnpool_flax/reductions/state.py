@@ -338,7 +338,7 @@ class AttentionState(State):
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
-    """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: an attention state for n queries, H heads.
+    """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: attention states of n queries and H heads.
 
     Attributes:
       top: [..., n, H]; the fields are those of :class:`AttentionState`.

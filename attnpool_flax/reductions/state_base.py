@@ -69,7 +69,7 @@ def kinds():
 
 
 def with_host_options(state, values):
-    """Stores the host options of a call in its state; device arrays are never read.
+    """Returns the state with the host options of the call that made it; device arrays are never read.
 
     Args:
       state: the state.
@@ -86,15 +86,15 @@ def option(state, key):
 
 
 def without_host_options(state):
-    """Removes the host options from a state.
+    """Returns the state without its host options.
 
-    They are static fields: with them, a jitted function would compile again for each new value.
+    Host options are static: with them, a jitted function would compile again for each new value.
     """
     return replace(state, known=()) if hasattr(state, "known") else state
 
 
 def common_host_options(a, b):
-    """Returns the host options of two states of one class that are merged; None for an option in which they differ."""
+    """Returns the host options of two merged states of one class; None for an option whose numbers are not equal."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
 

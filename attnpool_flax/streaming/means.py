@@ -133,7 +133,7 @@ class PowerMeanState(State):
     """State of :func:`~attnpool_flax.streaming.power_mean_state`: exponential sums of logarithms.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for p < 0; 0 or inf for a fully masked row; a constant.
+      extreme: [..., d], the largest value, or the smallest for p < 0; 0 or inf if fully masked; without gradient.
       total: [..., d], the sum of exp(|p| depth), where depth is sign(p) log(x) minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], the sum of expm1(|p| depth) / |p|, divided by a power of two above the count.
@@ -185,14 +185,14 @@ class LogsumexpState(State):
     """State of :func:`~attnpool_flax.streaming.logsumexp_state`: exponential sums of values.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; a constant.
+      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; without gradient.
       total: [..., d], the sum of exp(|scale| depth), where depth is sign(scale) x minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], half the sum of expm1(|scale| depth) / |scale|, divided by a power of two above the count.
       rest: [..., d], the compensation of ``slack``.
       count: [...], int32, the number of real tokens.
       scale: [..., d], the same in all chunks.
-      mean: whether the result is that of a mean; static.
+      mean: the option ``mean``; static.
       known: the host options; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
@@ -233,7 +233,7 @@ class SoftmaxState(State):
     """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, not yet divided.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; a constant.
+      extreme: [..., d], the largest value, or the smallest for scale < 0; infinite if fully masked; without gradient.
       total: [..., d], the sum of exp(|scale| depth), where depth is sign(scale) x minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
       excess: [..., d], half the sum of exp(|scale| depth) depth, divided by a power of two above the total.
@@ -325,7 +325,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; tokens that tie, in whichever chunks, share the gradient evenly.
+    """Twin of :func:`attnpool_ref.min_state`; tied tokens of all chunks share the gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)

@@ -41,7 +41,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.max_state`; tokens that tie, in whichever chunks, share the gradient evenly.
+    """Twin of :func:`attnpool_ref.max_state`; tied tokens of all chunks share the gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -67,7 +67,9 @@ def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def first_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions have JAX's default integer dtype.
+    """Twin of :func:`attnpool_ref.first_state`; positions have JAX's default integer dtype.
+
+    ``start`` is traced: a new value does not compile the function again.
 
     >>> later = first_state(jnp.array([[1.0], [2.0]]), start=2)
     >>> earlier = first_state(jnp.array([[8.0], [9.0]]), jnp.array([False, True]), start=0)
@@ -80,7 +82,9 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @compiled(as_they_come=("x",))
 def last_state(x, mask=None, *, lengths=None, start):
-    """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions have JAX's default integer dtype.
+    """Twin of :func:`attnpool_ref.last_state`; positions have JAX's default integer dtype.
+
+    ``start`` is traced: a new value does not compile the function again.
 
     >>> later = last_state(jnp.array([[1.0], [2.0]]), jnp.array([True, False]), start=2)
     >>> earlier = last_state(jnp.array([[8.0], [9.0]]), start=0)
@@ -160,7 +164,7 @@ def attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_state`: O(L d), because the key kernel is folded into the query.
+    """Twin of :func:`attnpool_ref.attention_state`: O(L d) operations, because the key kernel is folded into the query.
 
     >>> query = jnp.array([0.0, 1.0])
     >>> one, other = (attention_state(jnp.array([[first, 0.0]]), None, query) for first in (1.0, 3.0))

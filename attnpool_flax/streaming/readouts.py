@@ -94,10 +94,11 @@ class VladState(State):
     """State of :func:`~attnpool_flax.streaming.vlad_state`: compensated sums of residuals under unnormalized weights.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. It is a constant in the gradient.
+      top: [..., K], for each of K clusters the largest logarithm of a token's weight; -inf if fully masked. It is a
+        constant in the gradient.
       sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
-      normalize: whether the result is divided by its norms; static.
+      normalize: the option ``normalize``; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 

@@ -365,7 +365,11 @@ def multi_head_attention_state(
 
 
 def exponential_sums(scores, x, mask):
-    """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
+    """Returns (max_score, denominator, numerator) of the softmax average of tokens; (-inf, 0, 0) if fully masked.
+
+    They are the largest of the real tokens' scores [..., L], and the sums over tokens of exp(score - max_score) and of
+    its product with x. The tokens x [..., L, d] must already be 0 at padding.
+    """
     scores = np.where(mask, scores, -np.inf)
     max_score = np.max(scores, -1, initial=-np.inf)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
