@@ -176,6 +176,9 @@ def _documentation(kind, omitted, fields, notes):
         return None
     if "axis_name" in arguments:
         arguments["axis_name"] = f"{arguments['axis_name'].removesuffix('.')}; not used by ``init``."
+    sizes = [text.partition(";")[0].removesuffix(".") for name, text in arguments.items() if name in omitted - {"rngs"}]
+    if sizes:
+        before = f"{before}\n\n``init`` reads these sizes from the data: {'; '.join(sizes)}."
     arguments = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}
     return f"{before}\n\nAttributes:\n{_listed(arguments)}\n\n{_example(kind, omitted | notes.keys(), after)}"
 
