@@ -126,7 +126,7 @@ def times(ours, floor, name):
 
 
 def is_other(name, race):
-    """Returns whether an implementation is not attnpool's default; with the same program as the default it is."""
+    """Returns whether a way differs from attnpool's default: in its kind, or in its program's bytes of temporaries."""
     way, ours = race["ways"][name], race["ways"]["attnpool"]
     return name != "attnpool" and (way["kind"] != ours["kind"] or way["temporaries"] != ours["temporaries"])
 

@@ -52,8 +52,9 @@ devices), `implementation=` (the kernel) and `precision=` (of matrix products). 
 these arguments.
 
 In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
-runs over real tokens. In the shapes, `...` are any batch axes, `?` after a name means that the argument is optional,
-and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
+runs over real tokens. In the shapes, a letter is the size of an axis: L tokens, d features, n queries, m keys, H heads,
+others as the arguments say. `...` are any batch axes, `[]` is a number, `?` after a name means that the argument is
+optional, and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
 [references.md](references.md) lists the sources by their keys: the key, such as `d2l`, is the last word of the line
 "source" of a function.
 """.strip()
