@@ -116,7 +116,7 @@ SPEECH = (
         ("SAP", "self-attentive pooling"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Cai, Chen, Li 2018; voxceleb_trainer",
-        "The hidden layer is as wide as x.",
+        "In voxceleb_trainer the hidden layer is as wide as x. Here its width is that of `W`.",
         "AdditiveAttentionPool",
     ),
     Entry(

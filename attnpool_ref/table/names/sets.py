@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "`seeds` are learned queries. As in the authors' code: no output projection, and a scale by the width of all heads.",
+        "`seeds` are learned. As in the authors' code: no output projection, scale by the width of all heads, projected seeds added.",
         "PMA",
     ),
     Entry(
