@@ -16,7 +16,7 @@ EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 NARROW_ROUNDINGS = 4
 
 EXAMPLES = 2
-"""Number of examples that the oracle computes; all examples of a batch are computed alike."""
+"""Number of examples that the oracle computes; the same code computes all examples of a batch."""
 
 LARGEST = 2**30
 """Bytes of the largest array that the oracle may make; larger cases are verified on shorter sequences."""
