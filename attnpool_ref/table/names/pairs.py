@@ -129,7 +129,7 @@ RELATIONS = (
         ("contrastive case relations", "CTM relation vector"),
         "relation_vector(x, y, W1, W2, W3, b)",
         "Liu et al. 2022 (liu2022)",
-        "The sigmoid stays finite for any input.",
+        "attnpool computes the sigmoid without overflow for any input.",
         "RelationVector",
     ),
     Entry(
