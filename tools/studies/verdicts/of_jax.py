@@ -21,7 +21,7 @@ def dot_product(dtype):
 
 
 def softmax(dtype):
-    """`where`, True for scores that the softmax includes; the documentation says that the other results are 0. `axis`."""
+    """`where`, True for scores that the softmax includes; the documentation says that the other results are 0. Any axis."""
     del dtype
     import jax
 

@@ -54,10 +54,10 @@ def attentional(dtype):
     return _aggregated(aggr.AttentionalAggregation(gate), parameters=lambda _: own, fixed={"scale": 1.0})
 
 
-NOTHING = "Nothing in float32. Packed tokens have no padding."
+NOTHING = "Nothing in float32 and float64. Packed tokens have no padding."
 ENTRIES = (
     Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
-    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), NOTHING),
+    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), "Nothing."),
     Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
     Entry(
         "AttentionalAggregation (PyG)",
