@@ -21,13 +21,14 @@ class Function:
     """A function, its arguments and the formulas that it is compared with.
 
     Attributes:
-      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is 1; masks end in
-        "mask".
-      per: the unit of temporaries: its name, and the shapes whose bytes it has.
+      shapes: the arguments' shapes, a letter for each axis. B and C are batch axes, D is 3d, 1 is an axis of size 1.
+        Names of masks end in "mask".
+      per: the unit of temporaries: its name, and the shapes of the arrays whose bytes it has.
       largest: the largest array that the oracle makes for one example.
       plain: the usual formula in JAX.
       notebook: the notebook's NumPy formula.
-      spread: letters of sizes; tokens are scaled by the product of these sizes, so that scores are about 1.
+      spread: letters of sizes; tokens are multiplied by the product of these sizes to the power -1/4, so that scores
+        are about 1.
     """
 
     shapes: dict

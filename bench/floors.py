@@ -47,7 +47,7 @@ def _written(floats, fixed):
 
 
 def _products(own, other, averaged, floats, fixed):
-    """Returns the largest products of rows, or sums of columns weighted by products; a step recomputes blocks."""
+    """Returns each row's largest product with a column, or sum of columns times products; a step recomputes blocks."""
     rows, columns = floats[own], floats[other]
 
     @partial(jax.checkpoint, prevent_cse=False)

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HEAD = """# Performance
 
-This page compares the speed of attnpool's functions with that of other libraries. `make bench` measures it and writes the
-page from `bench/results.json`. The page has ratios of times, because times differ between machines and, on one machine,
+This page compares the speed of the functions of `attnpool_flax` with that of other libraries. `make bench` measures it and
+writes the page from `bench/results.json`. The page has ratios of times, because times differ between machines and, on one machine,
 between hours. All implementations of a case run in one process, in rounds of random order, and the CPU's caches are
 overwritten between two calls. Before the timing, all results are compared with the oracle (the definition in
 `attnpool_ref`), and the gradients of the others with those of attnpool.
@@ -22,8 +22,9 @@ overwritten between two calls. Before the timing, all results are compared with 
 * **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid,
   timed in the same rounds. If attnpool skips padding, it can take less than this floor. The floors are:
   * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
-  * **the products alone**: for functions with a product for every pair of tokens, the matrix products, in blocks.
-* A number is the median over the rounds. The lowest and the highest round are in parentheses.
+  * **the products alone**: for functions with a product for every pair of tokens, the matrix products, in blocks;
+  * **writing the results**: for functions whose results are much larger than x.
+* A number is the median over the rounds. The lowest and the highest round are in parentheses. A dash was not measured.
 * **forward** computes the result, **step** the result and the gradients of all floating arrays.
 
 These libraries and formulas are compared, all with the same parameters:
@@ -34,6 +35,8 @@ These libraries and formulas are compared, all with the same parameters:
   compared with all of these, was "tiles" here: one block of tokens after another.
 * **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the formula of a
   [notebook](notebooks/README.md) with corrected masks; for MaxSim `torch.einsum` in blocks of 64 documents.
+* **Flax Linen**, **Flax NNX**, **Keras**, **Equinox**: their layers of multi-head attention. For `mask_attention` and
+  `additive_attention`, Keras' layers `Attention` and `AdditiveAttention`.
 * **PyG**: `AttentionalAggregation` of PyTorch Geometric. **jax.nn**: `jax.nn.dot_product_attention`.
 
 Sizes have these letters: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
@@ -123,7 +126,7 @@ def times(ours, floor, name):
 
 
 def is_other(name, race):
-    """Returns whether an implementation is not attnpool's default; with the same program as the default it is."""
+    """Returns whether a way differs from attnpool's default: in its kind, or in its program's bytes of temporaries."""
     way, ours = race["ways"][name], race["ways"]["attnpool"]
     return name != "attnpool" and (way["kind"] != ours["kind"] or way["temporaries"] != ours["temporaries"])
 
@@ -191,7 +194,8 @@ def memory(found):
     """Returns the section of temporaries and compile times of all compiled programs."""
     text = (
         "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
-        "to compile it. The memory is given as a multiple of an array that the cell names, such as x or the scores [n, k].\n\n"
+        "to compile it. The memory is given as a multiple of an array that the cell names, such as x or the scores [n, k]. PyTorch is\n"
+        "missing, because XLA does not compile it.\n\n"
     )
     return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
 
@@ -221,7 +225,7 @@ def growth(found):
         fixed = " ".join(p for p in points[0]["title"].split() if p[0] not in points[0]["letters"])
         said = ", ".join(f"{way} {power:.1f}" for way, power in powers.items())
         lines.append(f"* `{name}`, {fixed}, {letters} from {lengths[-2]} to {lengths[-1]}: {said}\n")
-    text = "The time grows as a power of the length. These are the exponents: 1 is linear, 2 is quadratic.\n\n"
+    text = "The time grows as a power of the length. These are the exponents between the two lengths of each line; 1 is linear, 2 is quadratic.\n\n"
     return "## Growth with the length\n\n" + text + "".join(lines)
 
 
@@ -247,7 +251,7 @@ def lines(found):
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
         f"{where(found)}, each function was timed on small arrays (a few MB, with padding), forward only. One read\n"
-        "is a compiled sum of all floating inputs. If the last column is below 1×, the oracle is faster.\n\n"
+        "is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the oracle is faster.\n\n"
     )
     head = ["function", "times as long as one read", "times faster than the oracle"]
     return "## Every function\n\n" + text + table(head, rows)

@@ -107,14 +107,14 @@ def _numpy_softmax(scores, mask):
 
 
 def notebook_attention_pooling(floats, fixed):
-    """The notebook's, in the arrays' own dtype."""
+    """Pools by one query as notebook 001 does, in the dtype of the arrays."""
     x, query = floats["x"], floats["query"]
     scores = (x @ floats["key_kernel"]) @ query / np.float32(len(query) ** 0.5)
     return [(_numpy_softmax(scores, fixed["mask"])[:, None] @ x)[:, 0]]
 
 
 def notebook_cross_attention_pooling(floats, fixed):
-    """The notebook's, in the arrays' own dtype."""
+    """Pools two sequences as notebook 000 does, but with padding masked, in the dtype of the arrays."""
     x = floats["x"] * fixed["x_mask"][..., None]
     y = floats["y"] * fixed["y_mask"][..., None]
     scores = x @ y.transpose(0, 2, 1)

@@ -16,7 +16,7 @@ EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
 NARROW_ROUNDINGS = 4
 
 EXAMPLES = 2
-"""Number of examples that the oracle computes; all examples of a batch are computed alike."""
+"""Number of examples that the oracle computes; the same code computes all examples of a batch."""
 
 LARGEST = 2**30
 """Bytes of the largest array that the oracle may make; larger cases are verified on shorter sequences."""
@@ -27,8 +27,9 @@ SEQUENCES = "LTnkm"
 def agree(got, want, terms, what, dtype="float32"):
     """Raises an AssertionError if two lists of float64 arrays differ by more than rounding.
 
-    The size is that of all parts, because a part that cancels to 0, such as the gradient of a bias of keys, has errors
-    as large as the terms that cancelled.
+    The error is relative to the largest number of all arrays in ``want``, because an array that cancels to 0, such as
+    the gradient of a bias of keys, has errors as large as the terms that cancelled. ``terms`` is the number of terms of
+    the longest sum.
     """
     narrow = 0 if dtype == "float32" else NARROW_ROUNDINGS * EPSILON[dtype]
     size = max(float(np.abs(part).max(initial=0)) for part in want)
@@ -39,7 +40,7 @@ def agree(got, want, terms, what, dtype="float32"):
 
 
 def oracle(case, arrays):
-    """Returns the definition's results for the first examples."""
+    """Returns the results of attnpool_ref for the first examples of a case."""
     first = {
         name: np.asarray(array[:EXAMPLES] if case.function.shapes[name][0] in "BC" else array)
         for name, array in (arrays.floats | arrays.fixed).items()

@@ -1,6 +1,6 @@
-"""A trained SigLIP head in attnpool: the same vectors as Flax's own layers, in less time, and unaffected by padding.
+"""SigLIP's attention head in attnpool: the same vectors as with Flax's layers, in less time, unaffected by padding.
 
-The weights are random, with the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file.
+The weights are random and have the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file.
 The loaded head is compared with big_vision's own head, which is built from Flax's layers as in
 ``big_vision/models/vit.py``.
 

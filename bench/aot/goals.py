@@ -40,7 +40,9 @@ MEMORY = {devices.V5E: 16e9, devices.V6E: 32e9, devices.H200: 151e9}
 """Bytes of each device's memory."""
 
 BUDGET = 1 / 16
-"""Part of a device's memory. If plain JAX needs more temporaries, blocks are right, and the bytes have no goal."""
+"""Fraction of a device's memory. If plain JAX needs more temporaries than that, it is no yardstick for computing in blocks:
+the goal then limits temporaries, not bytes.
+"""
 
 
 @dataclass(frozen=True)

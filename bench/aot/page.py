@@ -9,12 +9,19 @@ BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
 
 TEXT = """## Compiled for a TPU and a GPU
 
-`make aot` compiled these programs on a machine without a TPU or GPU; they were not run or timed. Bytes are those of all operands and
-results of the compiled program's kernels, including loops. They are divided by the floor (each operand read once, each result and
-gradient written once), and by the bytes of x, the largest array of tokens. **Wide** counts float32 copies of narrow tokens. **Loops**
-has in parentheses the most steps of one loop; a question mark means a loop that stops by itself, counted with as many steps as a
-number has bits. **Cycles** (in millions) is the TPU compiler's estimate. A GPU's L2 cache is not modeled, and no kernel was tuned. A
-step has the gradients of all floating arrays. Sizes are in `bench/aot/sizes.py`, goals in `bench/aot/goals.py`.
+`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. A step
+computes the results and the gradients of all floating arrays. `bench/aot/sizes.py` has the sizes.
+
+* **÷ floor**, **÷ x**: the bytes that the kernels of the compiled program read and write (in a loop, in every step), divided by the
+  floor (each argument read once, each result and gradient written once) or by the bytes of x, the largest array of tokens.
+* **temporaries ÷ x**: the memory that the program needs besides arguments and results, divided by the bytes of x.
+* **wide**: how many float32 copies the program makes of tokens in a narrower dtype, such as bfloat16.
+* **loops**, **scatters**, **sorts**, **collectives**: how many the program has. In parentheses are the most steps of one loop. A
+  question mark is a loop whose steps depend on the numbers; it is counted with as many steps as a number has bits.
+* **cycles**: the TPU compiler's estimate, in millions.
+* **misses its goal**: the goals are in `bench/aot/goals.py`. In parentheses is the reason for a goal above that of other functions.
+
+Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """
 
 HEAD = (

@@ -1,4 +1,4 @@
-"""Generator of ``variants.md`` from the table and the docstrings, and of ``bugs``, ``traps``, ``which``, ``heads``."""
+"""Generator of the pages ``variants``, ``bugs``, ``traps``, ``which`` and ``heads`` from tables and docstrings."""
 
 import importlib
 import inspect
@@ -52,9 +52,11 @@ devices), `implementation=` (the kernel) and `precision=` (of matrix products). 
 these arguments.
 
 In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
-runs over real tokens. In the shapes, `...` are any batch axes, `?` after a name means that the argument is optional,
-and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
-[references.md](references.md) lists the sources by the keys at their ends, such as `d2l`.
+runs over real tokens. In the shapes, a letter is the size of an axis: L tokens, d features, n queries, m keys, H heads,
+others as the arguments say. `...` are any batch axes, `[]` is a number, `?` after a name means that the argument is
+optional, and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
+[references.md](references.md) lists the sources by their keys: the key, such as `d2l`, is the last word of the line
+"source" of a function.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -98,10 +100,12 @@ differences from the code that you know. `attnpool find WORD` searches the same 
 find global attention`.
 
 The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
-[..., L] is True at real tokens. `q` is a query. `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors, `f`
-and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`, `concatenate` and
-similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the parameters of the
-call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the papers.
+[..., L] is True at real tokens. `q` is a query, or several; in attentions `q`, `k` and `v` are queries, keys and values.
+`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors. In normalizations, `s` and `u` are scales, and `t` and
+`v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
+`concatenate` and similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the
+parameters of the call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the
+papers.
 """.strip()
 
 HEADS_INTRODUCTION = """

@@ -1,8 +1,8 @@
 """Command that prints how far the oracle is from the original of each golden file, as a Markdown table.
 
 Both compute in float64. The difference is relative to the original's largest output. WeSpeaker with its context is
-compared with the oracle's formula and WeSpeaker's own standard deviation; the difference from the oracle's own follows
-in the same cell.
+compared with the oracle's formula in which the standard deviation is WeSpeaker's. The difference from the oracle itself
+follows in the same cell, in parentheses.
 """
 
 import sys
@@ -16,7 +16,10 @@ from formats.goldens import GOLDENS, computed, difference
 
 
 def rows():
-    """Yields (format, file, source, whole, masked, how masked), and the plain oracle's differences if others."""
+    """Yields rows of the table: format, file, source, difference for all tokens and under the mask, way of masking.
+
+    If the oracle itself differs by another number, it follows in parentheses.
+    """
     for golden in GOLDENS:
         head = golden.head(np.float64)
         found = [f"{difference(golden, mask, output):.1e}" for mask, output in golden.pairs()]

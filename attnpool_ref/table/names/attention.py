@@ -22,7 +22,7 @@ ATTENTION = (
         "multi_head_attention(x, x, x, mask[..., None, :] & tril, query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "With left padding, the first tokens see no key. Their result is the output bias.",
+        "`tril` [L, L] is True on and below the diagonal. With left padding, first tokens see no key and give the output bias.",
         "MultiHeadAttention",
     ),
     Entry(
@@ -56,7 +56,7 @@ ATTENTION = (
         ("scaled dot-product score", "soft cap", "logit cap"),
         "attend(cap * tanh(scaled_dot_score(q, k) / cap), v, mask[..., None, :])",
         "Vaswani et al. 2017 (vaswani2017); ONNX's softcap",
-        "Without the cap, write `dot_product_attention`.",
+        "`cap` is a positive number. Without a cap, write `dot_product_attention`.",
     ),
     Entry(
         ("Luong concat",),
@@ -142,7 +142,7 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "This is one update step. For another, pass the result as the query, and a key kernel also as `query_kernel`.",
+        "This is one update step. For a second one, pass the result as the query, and a key kernel also as `query_kernel`.",
         "AttentionPool",
     ),
     Entry(

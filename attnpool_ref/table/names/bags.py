@@ -21,7 +21,7 @@ INSTANCES = (
         ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated", "whole-slide images"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Lu et al. 2021; mahmoodlab/CLAM",
-        "w [h] (hidden width) is CLAM-SB, w [h, classes] is CLAM-MB. CLAM's `A_raw` are scores before the softmax.",
+        "For CLAM-SB `w` is [h] (hidden width), for CLAM-MB [h, classes]. CLAM's `A_raw` are scores before the softmax.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -36,31 +36,31 @@ INSTANCES = (
         'critical = attend(swapaxes(c, -1, -2), x, mask[..., None, :], normalizer="hardmax")\n'
         "dot_product_attention(f(critical), f(x), g(x), mask[..., None, :])",
         "Li, Li, Eliceiri 2021; binli123/dsmil-wsi",
-        "This is the bag stream, with scores c [..., L, classes]. The instance stream is `max_pooling(c, mask)`.",
+        "This is DSMIL's bag stream; `c` [..., L, classes] are class scores. Its instance stream is `max_pooling(c, mask)`.",
     ),
     Entry(
         ("noisy-or", "noisy-or MIL"),
         "noisy_or_pooling(p, mask)",
         "Maron, Lozano-Pérez 1997",
-        "It is a product without logarithms, so the gradient is finite at p = 1.",
+        "`p` [..., L, d] are probabilities. attnpool multiplies without logarithms, so the gradient is finite at p = 1.",
     ),
     Entry(
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
-        "Durand, Thome, Cord 2016, its upper half; torch.topk, then a mean",
-        "With fewer than k tokens, the result is their mean, and torch.topk fails. Ties share the gradient.",
+        "Durand, Thome, Cord 2016, the part of the highest scores; torch.topk, then a mean",
+        "With fewer than k real tokens, the result is their mean; torch.topk raises an error. Tied tokens share the gradient.",
     ),
     Entry(
         ("WELDON", "CHOWDER", "min-max pooling"),
         "top_k_pooling(x, mask, k=10) - top_k_pooling(-x, mask, k=10)",
         "Durand, Thome, Cord 2016; Courtiol et al. 2018",
-        "WELDON adds the mean of the top and of the bottom scores, as here. CHOWDER concatenates the scores.",
+        "The call adds the means of the 10 highest and of the 10 lowest, as WELDON does. CHOWDER concatenates the scores.",
     ),
     Entry(
         ("LSE pooling", "log-sum-exp pooling", "LsePlus"),
         "logsumexp_pooling(x, mask, r)",
         "Pinheiro, Collobert 2015; timm's LsePlus",
-        "The sum is divided by the number of real tokens, unless `mean=False`.",
+        "`r` is the sharpness. The sum of exponentials is divided by the number of real tokens, unless `mean=False`.",
         "LogSumExpPool",
     ),
     Entry(
@@ -96,7 +96,7 @@ SPEECH = (
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
         "global_context=True, epsilon=1e-12)",
         "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
-        "Pass the batch norm as a scale and a shift. A fully masked row gives 0, not NaN.",
+        "`s` and `t` are the scale and shift of ECAPA's batch norm. A fully masked row gives 0, not NaN.",
         "AttentiveStatisticsPool",
     ),
     Entry(
@@ -110,13 +110,13 @@ SPEECH = (
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "Write one call for each head, on the head's part of the channels.",
+        "`heads` has (y, W, V) of each head: its part of the channels of x, and its kernels.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Cai, Chen, Li 2018; voxceleb_trainer",
-        "The hidden layer is as wide as x.",
+        "In voxceleb_trainer the hidden layer is as wide as x. Here its width is that of `W`.",
         "AdditiveAttentionPool",
     ),
     Entry(
@@ -130,21 +130,21 @@ SPEECH = (
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "Padding is masked. The Keras layer of autopool ignores the mask, and its default axis is the batch.",
+        "`p` are probabilities. autopool's Keras layer ignores its mask, and its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(
         ("linear softmax pooling", "linear softmax"),
         "weighted_pooling(p, p, mask)",
         "Wang, Li, Metze 2019",
-        "If all probabilities are 0, the result is 0.",
+        "`p` [..., L, d] are probabilities, weighted by themselves. If all are 0, the result is 0.",
         takes=("weighted_pooling weights[..., L, d]",),
     ),
     Entry(
         ("PANNs AttBlock", "channel gating", "AttBlock"),
         "weighted_pooling(f(x), masked_softmax(gate, mask[..., None], axis=-2), mask)",
         "Kong et al. 2020",
-        "AttBlock clamps its scores to ±10.",
+        "`gate` [..., L, d] are scores. AttBlock clamps them to ±10.",
         takes=("weighted_pooling weights[..., L, d]",),
     ),
 )

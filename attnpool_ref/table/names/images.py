@@ -7,14 +7,14 @@ MEANS = (
         ("GeM", "generalised mean pooling", "power mean"),
         "power_mean_pooling(x, mask, p)",
         "Radenović, Tolias, Chum 2019; cnnimageretrieval-pytorch",
-        "x is [..., height * width, d]. Computed in logarithms: 50 in float16 with p = 3 gives 50, not inf.",
+        "x is [..., height * width, d]. attnpool uses logarithms: in float16 50 with p = 3 gives 50, not inf.",
         "PowerMeanPool",
     ),
     Entry(
         ("lp pooling", "p-norm pooling", "lp_pool2d"),
         "n ** (1 / p) * power_mean_pooling(abs(x), mask, p)",
         "a recipe; `n` [..., 1] is the number of real tokens",
-        "torch's `lp_pool2d` is such a root of a sum, not of a mean. It is NaN if the sum is negative.",
+        "torch's `lp_pool2d`, too, is the root of a sum, not of a mean. It is NaN if the sum is negative.",
     ),
 )
 
@@ -23,7 +23,7 @@ HEADS = (
         ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
         "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "attnpool_flax multiplies the query with the kernels first, so keys and values are never computed.",
+        "`q` is [n, d] (n queries). attnpool_flax multiplies it with the kernels, and never computes keys and values.",
         "MultiHeadAttentionPool",
     ),
     Entry(
@@ -31,7 +31,7 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
         "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
-        "The numbers are the same. big_vision's gelu is tanh's, timm's is exact. `attnpool_flax.load` reads a trained head.",
+        "`probe` is the learned query. timm's gelu is exact, not the tanh form. `attnpool_flax.load` reads a trained head.",
         "MAPHead",
     ),
     Entry(
@@ -56,7 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The query is the mean of real tokens, which is also a key. timm can learn it (`use_class_token`).",
+        "`position` are position embeddings. The query, also a key, is the mean of real tokens; timm can learn it instead.",
         "AttentionPool2d",
     ),
     Entry(
@@ -72,7 +72,7 @@ HEADS = (
         ("AIM probe", "CAPI probe", "attention probe without a query projection"),
         "multi_head_attention_pooling(f(x), mask, query=q, key_kernel=K, value_kernel=V)",
         "El-Nouby et al. 2024; ml-aim; Darcet et al. 2025",
-        "q is [n queries, H heads, c]. f is AIM's batch norm with stored statistics. CAPI has key and value biases instead.",
+        "q is [n, H, c] (queries, heads, width of a head). f is AIM's batch norm. CAPI has key and value biases instead.",
         "AttentiveProbe",
         takes=("multi_head_attention_pooling query[n, H, c]",),
     ),

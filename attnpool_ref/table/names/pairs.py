@@ -25,7 +25,7 @@ RETRIEVAL = (
         ("cross attention pooling", "cross pooling"),
         "cross_attention_pooling(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "Padding has no weight. In the notebook it has.",
+        "`x` and `y` are two sequences. Padding has weight 0; in the notebook it has weight.",
         "CrossAttentionPool",
     ),
     Entry(
@@ -54,7 +54,7 @@ MATCHING = (
         ("lexical decomposition", "sentence similarity by decomposition"),
         "orthogonal_decomposition(x, semantic_match(x, y, x_mask, y_mask))",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "The paper's others are `linear_decomposition` and `rigid_decomposition`. A zero vector has cosine 0.",
+        "The paper also has `linear_decomposition` and `rigid_decomposition`. A zero vector has cosine 0.",
     ),
     Entry(
         ("linear decomposition",),
@@ -72,7 +72,7 @@ MATCHING = (
         ("NeurJudge separation", "fact separation", "mask attention"),
         "orthogonal_decomposition(d, mask_attention(c, d, c_mask, d_mask))",
         "Yue et al. 2021 (yue2021)",
-        "Each token of the fact attends to the real tokens of the verdict.",
+        "Each token of the fact `d` attends to the real tokens of the verdict `c`.",
         "MaskAttention",
     ),
     Entry(
@@ -93,14 +93,14 @@ MATCHING = (
         "label_attention(dot_product_attention(labels, x, x, mask[..., None, :]), query_kernel=Q, key_kernel=K, "
         "value_kernel=V)",
         "Vaswani et al. 2017, as LEMM (Zhong et al. 2020) has no public code",
-        "These are attentions of Vaswani et al., not a reproduction of LEMM.",
+        "Labels attend to tokens, then to each other, as in Vaswani et al. This does not reproduce LEMM.",
         "LabelAttention",
     ),
     Entry(
         ("DVQA attention", "visual question answering", "attention over image regions"),
         "additive_attention(f[..., None, :], g, g, W_q, W_i, w, mask[..., None, :], bias=b)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "DVQA's outer bias cancels in the softmax.",
+        "`f` is the vector of the question, and `g` [..., L, e] are the image regions. DVQA's outer bias cancels.",
         "AdditiveAttention",
     ),
 )
@@ -129,7 +129,7 @@ RELATIONS = (
         ("contrastive case relations", "CTM relation vector"),
         "relation_vector(x, y, W1, W2, W3, b)",
         "Liu et al. 2022 (liu2022)",
-        "The sigmoid stays finite for any input.",
+        "attnpool computes the sigmoid without overflow for any input.",
         "RelationVector",
     ),
     Entry(

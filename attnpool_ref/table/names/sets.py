@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "As in the authors' code: no output projection, scale by the width of all heads, added to projected seeds.",
+        "`seeds` are learned. As in the authors' code: no output projection, scale by the width of all heads, projected seeds added.",
         "PMA",
     ),
     Entry(
@@ -38,20 +38,20 @@ SETS = (
         ("Set2Set",),
         "set2set_pooling(x, mask, input_kernel=W, recurrent_kernel=R, bias=b, num_steps=3)",
         "Vinyals, Bengio, Kudlur 2016; PyG, DGL",
-        "`b` is the sum of torch's two biases. A fully masked row gives 0 in both halves of the result.",
+        "`b` is the sum of the two biases of torch's LSTM. A fully masked row gives 0.",
         "Set2SetPool",
     ),
     Entry(
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "You write PNA's degree scalers.",
+        "You write PNA's degree scalers (factors that depend on the number of neighbors).",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
         "softmax_pooling(x, mask, t)",
         "Li et al. 2020; PyG's `SoftmaxAggregation`",
-        "The numbers are the same.",
+        "The results are the same. `t` multiplies the tokens in the softmax.",
         "SoftmaxPool",
     ),
     Entry(
@@ -136,6 +136,6 @@ PACKED = (
         ("streaming", "chunks", "online softmax", "longer than memory"),
         "state = merge_states(attention_state(x1, mask1, q), attention_state(x2, mask2, q))\nfinalize_state(state)",
         "Milakov, Gimelshein 2018",
-        "Chunks merge in any order. Other poolings have states too, such as `mean_state`.",
+        "`x1` and `x2` are chunks of one sequence, and merge in any order. Other poolings have states too: `mean_state`.",
     ),
 )

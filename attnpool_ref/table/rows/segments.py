@@ -5,7 +5,7 @@ import re
 from attnpool_ref.table.row import Variant
 from attnpool_ref.table.rows import additive, means, pooling, readouts, statistics
 
-_SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
+_SORTS = "it compares the scores of a segment with one another, so sums over the segment are not enough"
 _NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
@@ -57,7 +57,7 @@ _CROSS = Variant(
     rules=("c=d unless x_kernel", "c=e unless y_kernel"),
     options=OPTIONS | {"reduction": ("sum", "mean")},
     refused=(
-        ("reduction", "max", "the largest score needs every pair of tokens, and a sum of each side does not tell it"),
+        ("reduction", "max", "the largest score needs every pair of tokens, so a sum over each sequence is not enough"),
     ),
 )
 

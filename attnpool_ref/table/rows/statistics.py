@@ -70,7 +70,7 @@ STATES = (
         equation=f"top = max s, {_MOMENTS}, w = exp(s - top), s = act(x W + b) V",
         rules=("norm_scale needs activation=tanh", "norm_bias needs norm_scale"),
         options={"activation": ACTIVATIONS, "global_context": "flag"},
-        refused=(("global_context", True, "the statistics of the whole are not known before its end"),),
+        refused=(("global_context", True, "the statistics of the whole sequence are known only after its last chunk"),),
         state="attentive_statistics_pooling",
     ),
 )

@@ -7,7 +7,7 @@ from bugs.table import Section
 
 LEXICAL = Section(
     "Seed 004: lexical decomposition",
-    "Three public implementations of the matching of wang2016, by mcrisc, by quaizarv, and in Keras.",
+    "Three public implementations (by mcrisc, by quaizarv, and in Keras) of the matching of wang2016: each word of a text x is matched with words of a text y, weighted by cosines, and split into a similar and a dissimilar part.",
 )
 
 
@@ -57,8 +57,8 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L5", was="1 0", now="0 0")
 def _(attnpool):
-    """quaizarv's implementation subtracts 2 from the cosine for each padded token of a pair. Then the maximum over y
-    still chooses a match for a padded token of x.
+    """quaizarv's implementation subtracts 2 from the cosine of a token of x and a token of y for each of the two that
+    is padding. A padded token of x still gets a match, the best of its lowered cosines.
     """
     x, y, x_mask, y_mask = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), np.zeros(1, bool), np.ones(1, bool)
     return (
@@ -79,13 +79,16 @@ def _(attnpool):
     )
 
 
-CTM = Section("Seed 004: CTM", "The authors' repository (liu2022).")
+CTM = Section(
+    "Seed 004: CTM",
+    "The repository of the authors of CTM (liu2022), a model that predicts judgments from relations between cases.",
+)
 
 
 @CTM.error("S4-C1", was="ValueError (TensorFlow: TypeError)", now="1", raises=ValueError)
 def _(attnpool):
-    """`if query_mask:` needs the truth value of a whole array, which NumPy does not have (nor does a tensor in
-    TensorFlow's graph mode).
+    """`if query_mask:` raises an error, because an array of several elements has no truth value in NumPy, nor has a
+    tensor in TensorFlow's graph mode.
     """
     k, s, mask = np.array([[1.0], [5.0]]), np.zeros(2), np.array([True, False])
     return (
@@ -151,7 +154,9 @@ def _(attnpool):
     )
 
 
-MIAN = Section("Seed 004: MIAN", "The paper's equations (zhang2021), for a user's past behaviors and an item.")
+MIAN = Section(
+    "Seed 004: MIAN", "The equations of the paper (zhang2021): attention of an item to the past behaviors of a user."
+)
 
 
 @MIAN.error("S4-M1", was="ValueError", now="0.5 0.5", raises=ValueError)

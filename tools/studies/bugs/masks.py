@@ -76,7 +76,9 @@ def _(attnpool):
 
 @MASKS.wrong("T-6", was="nan nan", now="0.268941 0.731059")
 def _(attnpool):
-    """(1 - mask) * -1e30 is added. In float16 -1e30 is -inf, and real positions get 0 times -inf, which is NaN."""
+    """(1 - mask) * -1e30 is added to the scores. In float16 -1e30 is -inf, and real positions get 0 times -inf, which
+    is NaN.
+    """
     s, mask = np.float16([1, 2]), np.ones(2, bool)
     return (
         lambda: mask_by_sum(s, mask, -1e30),

@@ -7,7 +7,7 @@ from bugs.table import Section
 
 NEURJUDGE = Section(
     "Seed 004: NeurJudge",
-    "Code-wise attention, mask attention, and the separation of a fact's tokens by projections (yue2021).",
+    "NeurJudge predicts judgments from the text of a fact and the texts of labels (yue2021). It pools the fact by code-wise attention and mask attention, and splits its tokens by projections.",
 )
 
 
@@ -45,8 +45,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-3", was="0 0", now="nan nan")
 def _(attnpool):
-    """NaN weights are replaced by 0, because fully masked rows give NaN. This also hides every other NaN. attnpool
-    returns it.
+    """NaN weights are replaced by 0, because fully masked rows give NaN. This also hides NaN of real tokens, which
+    attnpool returns.
     """
     c, d = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
     return (
@@ -152,7 +152,10 @@ NEURJUDGE.note(
 )
 
 
-BIDAF = Section("Seed 004: BiDAF", "The authors' repository (seo2017).")
+BIDAF = Section(
+    "Seed 004: BiDAF",
+    "The repository of the authors of BiDAF (seo2017): attention between the tokens of a context and of a query.",
+)
 
 
 @BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")

@@ -7,7 +7,7 @@ from bugs.table import Section
 
 CROSS = Section(
     "Seed 000: cross pooling",
-    "The notebook's replacement for `_pool_output` of SimKGC. SimKGC calls the text of a question hr (head and relation), and that of an answer tail.",
+    "The notebook pools two texts, each weighted by the other, in place of `_pool_output` of SimKGC. SimKGC calls the text of a question hr (head and relation), and that of an answer tail.",
 )
 
 
@@ -104,8 +104,8 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """SimKGC scores every hr text with every tail of a batch, but the replacement pools only matching pairs. With it,
-    an entity can no longer be encoded without its partner.
+    """SimKGC scores every hr text with every tail of a batch, but the replacement pools only matching pairs. With the
+    replacement, the vector of a tail depends on the hr text, so tails cannot be encoded once for all questions.
     """
     h, t = np.array([[[1.0], [2.0]], [[0.0], [0.0]]]), np.array([[[1.0]], [[0.0]], [[-1.0]]])
     return (
@@ -127,7 +127,8 @@ def _(attnpool):
 
 
 SIMKGC = Section(
-    "SimKGC's own poolings", "SimKGC's `_pool_output` with cls, mean and max, which normalizes its result (wang2022)."
+    "SimKGC's own poolings",
+    "SimKGC's `_pool_output` in the modes cls, mean and max. It divides its result by the norm (wang2022).",
 )
 
 

@@ -7,7 +7,7 @@ from bugs.table import Section
 
 POOLING = Section(
     "Seed 001: fixed weights, one learned query",
-    "The notebook's functions `normal_pooling` and `attention_pooling`, in NumPy.",
+    "The notebook's functions `normal_pooling` (fixed weights) and `attention_pooling` (one learned query), in NumPy.",
 )
 
 
@@ -179,7 +179,9 @@ def _(attnpool):
 
 @POOLING.error("S1-9b", was="ValueError", now="2", raises=ValueError)
 def _(attnpool):
-    """The text says that weights have the shape [S, 1] (S tokens), which the code cannot multiply."""
+    """The notebook's text says that weights have the shape [S, 1] (S tokens). With this shape the code's matrix product
+    fails.
+    """
     x, w = np.array([[[1.0], [2.0], [3.0]]]), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w),
@@ -189,7 +191,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9c", was="2 3 2", refuses="`weights`")
 def _(attnpool):
-    """With one token, weights [B, 1] silently give one result for each weight. The numbers are the result's shape."""
+    """If the examples have one token, weights of the shape [3, 1] silently give 3 results for each example. The numbers
+    are the result's shape.
+    """
     x, w = np.ones((2, 1, 2)), np.ones((3, 1))
     return (
         lambda: fixed_pooling(x, w).shape,

@@ -80,8 +80,8 @@ def _(attnpool):
 
 @RULES.wrong("S2-R1", was="1", now="0.344501 0.445812 0.209687")
 def _(attnpool):
-    """If the class uses rule 2 as it is written, the scores are summed over the slots. One score per query is left,
-    whose softmax is 1.
+    """By the notebook's rule 2, the score of a query and a key is the sum of a tanh layer of both. If the class `Attn`
+    uses it as it is written, each query meets only one key. Then each query has only one score, whose softmax is 1.
     """
     q, k = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]])
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])

@@ -20,8 +20,8 @@ D2L.note(
 
 @D2L.error("S3-2", was="AttributeError (d2l)", now="1 1 0")
 def _(attnpool):
-    """The notebook calls `sequence_mask` of `import d2l`, which has none (`d2l.torch` has it), and needs a private
-    module.
+    """The notebook calls `d2l.sequence_mask`. The package `d2l` has no such function; its module `d2l.torch` has it.
+    attnpool's function is `lengths_to_mask`.
     """
     return (
         None,
@@ -238,8 +238,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-N5", was="0.119203 0.880797", now="0.500000 0.982014")
 def _(attnpool):
-    """The TensorFlow page uses the training points in place of the test points. It goes unnoticed there because both
-    have the same numbers.
+    """The book's code for TensorFlow uses the training points in place of the test points. This goes unnoticed in the
+    book, because both have the same numbers there.
     """
     x_train, x_test, y = np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0.0, 1.0])
     return (

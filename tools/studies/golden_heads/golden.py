@@ -17,7 +17,7 @@ class Golden:
 
     Attributes:
       name: the name of the file; the part before the first hyphen is the format.
-      source: a function from the checkouts to the original's owner, with version or commit.
+      source: a function from the checkouts to the original's library or repository, with version or commit.
       make: a function from the checkouts, the generator and the row to a :class:`Made`.
       given: the arguments that a reader must pass.
       prefix: the prefix of the format's keys.
@@ -74,8 +74,8 @@ class Made:
       output: the output for all tokens.
       mask: [B, L], True = real.
       masked: the output under the mask.
-      masked_by: "how" of the masking: the original's own mask, or only the real tokens if it has no mask or a wrong
-        one.
+      masked_by: the way of masking: the original's own mask, or a call with only the real tokens if the original has no
+        mask or a wrong one.
       call: the original, a function of float64 inputs and a mask or None.
     """
 

@@ -14,7 +14,7 @@ WIDTH, HEADS, HIDDEN = 8, 2, 12
 
 
 def siglip(checkouts, rng, naflex=False):
-    """Runs transformers' head; that of SigLIP 2 uses a mask rightly only with a chosen implementation of attention."""
+    """Runs transformers' head; SigLIP 2's applies a mask only with a chosen implementation of attention."""
     from transformers import Siglip2VisionConfig, SiglipVisionConfig
     from transformers.models.siglip import modeling_siglip
     from transformers.models.siglip2 import modeling_siglip2
@@ -83,7 +83,7 @@ def _nested(tensors):
 
 
 def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
-    """Runs timm's head, which uses a mask rightly only with PyTorch's fused attention."""
+    """Runs timm's head, which applies a mask correctly only with PyTorch's fused attention."""
     mlp = installed("timm", "layers/mlp.py", "Mlp", given={"to_2tuple": lambda x: (x, x)})
     pool = installed(
         "timm",

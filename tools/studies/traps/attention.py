@@ -49,7 +49,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-11c", was="0.5", now="0.25", place="kaushalshetty/Structured-Self-Attention")
 def _(attnpool):
-    """The penalty is the norm of A A^T - I, not its square."""
+    """The penalty of Lin et al. is |A A^T - I|^2. The code computes the norm without the square."""
     a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     return (
         lambda: penalty_without_square(a),
@@ -64,8 +64,9 @@ def _(attnpool):
     place="binli123/dsmil-wsi `dsmil.py` at 01400d7, mended in 37d9458",
 )
 def _(attnpool):
-    """The loop over classes sorts the features again for each class, but by indices into the original order. So the
-    second class takes its query from the wrong instance.
+    """For each class, a loop sorts the features by the scores of the class, and the first is the query. It sorts the
+    array that it sorted for the previous class, but the indices refer to the original order. So the second class takes
+    its query from the wrong instance.
     """
     x, c = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
     return (
@@ -90,8 +91,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13b", was="5.8e-11", now="1", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """1e-7 is added to the sum of exponentials. If all scores are low, the sum is smaller than 1e-7. The numbers are
-    sums of the weights.
+    """1e-7 is added to the sum of exponentials by which they are divided. If all scores are low, the sum is smaller
+    than 1e-7. The numbers are sums of the weights.
     """
     s = np.float32([-40, -41])
     return (
@@ -102,8 +103,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13c", was="4.2e-11 1.6e-11", now="0.731059 0.268941", place="richliao/textClassifier")
 def _(attnpool):
-    """1e-7 is added to the sum of exponentials. If all scores are low, the sum is smaller than 1e-7. The numbers are
-    the weights.
+    """1e-7 is added to the sum of exponentials by which they are divided. If all scores are low, the sum is smaller
+    than 1e-7. The numbers are the weights.
     """
     s = np.float32([-40, -41])
     return (
@@ -124,7 +125,7 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-16", was="4", now="2", place="AllenNLP `self_attentive_span_extractor.py:87`")
 def _(attnpool):
-    """The extractor ignores its argument for the mask of the sequence, so a span that contains padding attends to it."""
+    """The extractor ignores its argument for the mask of the sequence, so padding inside a span gets weight."""
     x, mask, spans = np.array([[1.0], [3.0], [8.0]]), np.array([True, True, False]), np.array([[0, 2]])
     return (
         lambda: span_weights_of_allennlp(np.zeros(3), spans) @ x,
@@ -134,7 +135,9 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-18", was="0.993307", now="0.999955", place="PANNs `AttBlock`")
 def _(attnpool):
-    """Scores are clamped to ±10. The batch normalization `bn_att` is created and never used."""
+    """Scores are clamped to ±10. The numbers are the weight of the token with the highest score. The batch
+    normalization `bn_att` is created and never used.
+    """
     s = np.array([15.0, 5.0])
     return (
         lambda: clamped_weights(s)[0],
@@ -269,7 +272,7 @@ def _(attnpool):
 
 IMAGES.note(
     "P-17c",
-    "alpha is computed from the second result of the neighbor search, which contains indices, not distances (issue 84).",
+    "alpha, the factor of the distances to the centers, is computed from the second result of the neighbor search, which contains indices, not distances (issue 84).",
     "The mistake is in the initialization of a training script. attnpool takes kernel and bias as arguments.",
     place="Nanne/pytorch-NetVlad `netvlad.py`",
 )
@@ -279,7 +282,9 @@ IMAGES.note(
     "P-21", was="RuntimeError", now="3.000000", raises=ValueError, place="mahmoodlab/CLAM `model_clam.py:111`"
 )
 def _(attnpool):
-    """The code takes the eight instances with the highest attention. A bag of five instances raises an error."""
+    """The code takes the eight instances with the highest attention, and raises an error for a bag of five. attnpool
+    takes the mean of all five.
+    """
     x = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     return (
         lambda: clam_instances(x, 8),

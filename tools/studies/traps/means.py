@@ -56,8 +56,8 @@ def _(attnpool):
 
 @PYG.error("P-1d", was="RuntimeError", now="10", place="PowerMeanAggregation, `clamp_min`, `clamp_max`")
 def _(attnpool):
-    """The docstring says that `clamp_min=None` and `clamp_max=None` mean no bound. With both, PyTorch's `clamp` raises
-    an error.
+    """The docstring says that `clamp_min=None` and `clamp_max=None` mean no bound. If both are None, PyTorch's `clamp`
+    raises an error.
     """
     x = np.array([[10.0], [10.0]])
     return (
@@ -114,8 +114,8 @@ POWERS = Section(
 @POWERS.wrong("P-8", was="1.414214 11.045362", now="1.414214 1.414214", place="billpsomas/simpool `sp.py:74`")
 def _(attnpool):
     """SimPool subtracts the minimum of the whole batch before its power, so the other examples of the batch change a
-    result. The numbers are the results for the same tokens in a batch of 1, and in a batch with -9. timm's version
-    subtracts the minimum of each channel.
+    result. The numbers are the results for the same example in a batch of 1, and in a batch with a second example of
+    -9. timm's version subtracts the minimum of each channel.
     """
     x, alone = np.array([[[1.0], [3.0]], [[-9.0], [-9.0]]]), slice(1)
     return (
@@ -129,8 +129,8 @@ def _(attnpool):
 
 @POWERS.wrong("P-14a", was="inf", now="50", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float16, powers of 41 and more
-    overflow.
+    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float16, the third power of 41 or
+    more overflows.
     """
     x = np.float16([[50], [50]])
     return (
@@ -141,8 +141,8 @@ def _(attnpool):
 
 @POWERS.wrong("P-14b", was="inf", now="7.0000e12", place="cnnimageretrieval-pytorch `functional.py`")
 def _(attnpool):
-    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float32, powers of 7e12 and more
-    overflow.
+    """GeM (power mean with p = 3) computes powers in the dtype of the features. In float32, the third power of 7e12 or
+    more overflows.
     """
     x = np.float32([[7e12], [7e12]])
     return (
@@ -153,7 +153,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-14c", was="3.301927", now="2.289428", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """A comment offers `lp_pool2d` as an alternative for GeM. It computes the root of a sum, not of a mean."""
+    """A comment offers PyTorch's `lp_pool2d` as an alternative for GeM (power mean). But `lp_pool2d` computes the root
+    of a sum, not of a mean.
+    """
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -163,7 +165,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-14d", was="nan", now="0.000001", place="cnnimageretrieval-pytorch `functional.py:23`")
 def _(attnpool):
-    """A comment offers `lp_pool2d` as an alternative for GeM. It is NaN if the powers sum to less than 0."""
+    """A comment offers PyTorch's `lp_pool2d` as an alternative for GeM (power mean). But the result of `lp_pool2d` is
+    NaN if the powers sum to less than 0. GeM raises tokens to at least 1e-6 first.
+    """
     x = np.array([[-1.0], [-2.0]])
     return (
         lambda: lp_pool(x, 3.0),
@@ -183,7 +187,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-20", was="0.5 2.5", now="1 2.5", place="`torch.nn.functional.avg_pool1d`, `flax.linen.avg_pool`")
 def _(attnpool):
-    """By default an average over windows also divides by the number of padded positions at the ends."""
+    """The average of a window at an end also counts the zeros with which the array is padded there. Both functions do
+    this by default.
+    """
     x, windows = np.array([[1.0], [2.0], [3.0]]), np.array([[True, False, False], [False, True, True]])
     return (
         lambda: windows_with_padding(x[:, 0], 2),

@@ -98,8 +98,8 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="own versions of `include_prompt=False`")
 def _(attnpool):
-    """Code that removes the prompt first and then counts positions, which are the weights, differs from
-    sentence-transformers. It counts positions before it removes the prompt, which gives 1.6.
+    """The weights of tokens are their positions. Code that removes the prompt first and then counts positions differs
+    from sentence-transformers, which counts positions first, as attnpool does.
     """
     x, mask = np.array([[7.0], [1.0], [2.0]]), np.ones(3, bool)
     positions = np.arange(3)

@@ -8,7 +8,7 @@ from verdicts.table import Entry
 
 def masked_array(dtype):
     """Operations of `numpy.ma` on a masked array ignore masked elements, and the mean of no elements is itself masked.
-    Here `filled(0)` replaces a masked mean by 0, and the float64 result is rounded to the tokens' dtype.
+    Here `filled(0)` replaces a masked mean by 0, and `astype` converts the float64 result to the dtype of the tokens.
     """
     del dtype
 
@@ -39,7 +39,7 @@ ENTRIES = (
         "mean_pooling",
         masked_array,
         ("numpy",),
-        "Check the tokens for NaN yourself, because `numpy.ma` treats NaN as masked. Round the float64 result to your dtype.",
+        "Check the tokens for NaN yourself, because `numpy.ma` treats NaN as masked. Do not pool sequences of length 0.",
         long=True,
     ),
     Entry(

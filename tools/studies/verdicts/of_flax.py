@@ -18,7 +18,7 @@ def _with_a_head(attention):
 
 
 def linen_function(dtype):
-    """A mask that is False where weights are masked out; `bias`; any batch axes. The axis of heads has size 1 here."""
+    """A mask that is False where a query does not see a key; `bias`; any batch axes. The axis of heads has size 1 here."""
     del dtype
     from flax import linen
 
@@ -26,7 +26,7 @@ def linen_function(dtype):
 
 
 def nnx_function(dtype):
-    """A mask that is False where weights are masked out; `bias`; any batch axes, or none. The axis of heads has size 1
+    """A mask that is False where a query does not see a key; `bias`; any batch axes, or none. The axis of heads has size 1
     here. Values are as wide as keys, because the function calls `jax.nn.dot_product_attention`, which needs that.
     """
     del dtype
@@ -38,7 +38,7 @@ def nnx_function(dtype):
 
 
 def linen_multihead(dtype):
-    """A mask [..., 1 or heads, n, m] that is False where weights are masked out; any batch axes."""
+    """A mask [..., 1 or heads, n, m] (n queries, m keys) that is False where a query does not see a key; any batch axes."""
     import jax
     from flax import linen
 
@@ -54,7 +54,7 @@ def linen_multihead(dtype):
 
 
 def nnx_multihead(dtype):
-    """A mask [..., 1 or heads, n, m] that is False where weights are masked out; any batch axes."""
+    """A mask [..., 1 or heads, n, m] (n queries, m keys) that is False where a query does not see a key; any batch axes."""
     import jax
     import jax.numpy as jnp
     from flax import nnx
@@ -72,18 +72,32 @@ def nnx_multihead(dtype):
     return Candidate(jax.jit(attend), arrays="jax", same_batch=True, parameters=lambda _: own)
 
 
-ADVICE = (
-    "Set padding of keys and values to 0 before the call, `jnp.where(real[..., None], key, 0)`. After the call, set the "
-    "results of queries that see no key to 0."
+FUNCTION = (
+    "Before the call, set padding of keys to 0, `jnp.where(real[..., None, None], key, 0)` for keys [..., m, heads, d], "
+    "where `real` [..., m] is True at real keys, and likewise padding of queries and values. After the call, set the "
+    "results of queries that see no key to 0. "
+)
+LINEN = (
+    FUNCTION
+    + "The IndexError comes from the function printed below, which adds the axis of heads; Linen itself broadcasts `bias`."
+)
+NNX = FUNCTION + (
+    "Give `mask` and `bias` all their axes. If values are narrower than keys, fill them up with columns of 0, and drop "
+    "these from the result. For wider values, call it once for each part of their columns."
+)
+LAYER = (
+    "Before the call, set padding of keys to 0, `jnp.where(real[..., None], key, 0)` for keys [..., m, width], where "
+    "`real` [..., m] is True at real keys, and likewise padding of queries and values. After the call, set the results "
+    "of queries that see no key to the bias of the output projection, or to 0 without such a bias."
 )
 DTYPES = ("float32", "bfloat16")
 NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = tuple(
-    Entry(name, row, make, ("flax", "jax"), ADVICE, DTYPES, nothing_real=NOTHING)
-    for name, row, make in (
-        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function),
-        ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead),
-        ("flax.nnx.dot_product_attention", "dot_product_attention", nnx_function),
-        ("flax.nnx.MultiHeadAttention", "multi_head_attention", nnx_multihead),
+    Entry(name, row, make, ("flax", "jax"), advice, DTYPES, nothing_real=NOTHING)
+    for name, row, make, advice in (
+        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function, LINEN),
+        ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead, LAYER),
+        ("flax.nnx.dot_product_attention", "dot_product_attention", nnx_function, NNX),
+        ("flax.nnx.MultiHeadAttention", "multi_head_attention", nnx_multihead, LAYER),
     )
 )

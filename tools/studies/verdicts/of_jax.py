@@ -21,7 +21,7 @@ def dot_product(dtype):
 
 
 def softmax(dtype):
-    """`where`, True for elements that are included. The documentation says that the others are 0. Any axis."""
+    """`where`, True for scores that the softmax includes; the documentation says that the other results are 0. Any axis."""
     del dtype
     import jax
 
@@ -32,8 +32,8 @@ def softmax(dtype):
 
 
 def equinox_multihead(dtype):
-    """A boolean mask [n, m], or one for each head, that is False where a key is ignored; one example, so a batch needs
-    `jax.vmap`.
+    """A boolean mask [n, m] (n queries, m keys), or one for each head, that is False where a query does not see a key; one
+    example, so a batch needs `jax.vmap`.
     """
     import equinox
     import jax
@@ -58,9 +58,17 @@ def equinox_multihead(dtype):
     return Candidate(jax.jit(attend), arrays="jax", batched=True, parameters=lambda _: own)
 
 
-SELECT = (
-    "Set padding of keys and values to 0 before the call, `jnp.where(real[..., None], key, 0)`. After the call, set the "
-    "results of queries that see no key to 0."
+FUNCTION = (
+    "Before the call, set padding of keys to 0, `jnp.where(real[..., None, None], key, 0)` for keys [B, m, heads, d], "
+    "where `real` [B, m] is True at real keys, and likewise padding of queries and values. After the call, set the "
+    "results of queries that see no key to 0. If values are narrower than keys, fill them up with columns of 0, and drop "
+    "these from the result. For wider values, call it once for each part of their columns. In float64 the results are "
+    "only as accurate as in float32, because the softmax is computed in float32. This has no remedy outside of the function."
+)
+LAYER = (
+    "Before the call, set padding of keys to 0, `jnp.where(real[:, None], key, 0)` for keys [m, width] of one example, "
+    "where `real` [m] is True at real keys, and likewise padding of queries and values. After the call, set the results "
+    "of queries that see no key to the bias of the output projection, or to 0 without such a bias."
 )
 NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = (
@@ -69,7 +77,7 @@ ENTRIES = (
         "dot_product_attention",
         dot_product,
         ("jax",),
-        SELECT + " For float64 inputs its softmax is computed in float32.",
+        FUNCTION,
         nothing_real=NOTHING,
     ),
     Entry(
@@ -77,7 +85,7 @@ ENTRIES = (
         "masked_softmax",
         softmax,
         ("jax",),
-        "Nothing, unless all scores of a row may be -inf. Then mask such rows.",
+        "Pass a boolean mask, `where=mask.astype(bool)`. If all real scores of a row may be -inf, mask the whole row.",
         dtypes=("float32", "bfloat16"),
         differs={"extreme scores": "if every included score is -inf, the softmax is not defined, and JAX returns NaN"},
     ),
@@ -86,7 +94,7 @@ ENTRIES = (
         "multi_head_attention",
         equinox_multihead,
         ("equinox", "jax"),
-        SELECT,
+        LAYER,
         ("float32", "bfloat16"),
         nothing_real=NOTHING,
     ),

@@ -17,8 +17,8 @@ def _keras():
 
 
 def attention(dtype):
-    """A query, and a value that is also the key; scores are products without a scale. Each of the two has a boolean
-    mask: values at masked positions do not contribute, and the output is 0 at masked queries.
+    """A query, and a value that is also the key; scores are dot products without a scale. Query and value each have a
+    boolean mask: values at masked positions do not contribute, and the output is 0 at masked queries.
     """
     layer = _keras().layers.Attention(dtype=dtype)
 
@@ -30,8 +30,8 @@ def attention(dtype):
 
 
 def additive_attention(dtype):
-    """Query, value and key, the layer's `scale` as `out_kernel`, and a mask over pairs [B, n, m], which `_apply_scores`
-    documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
+    """Query, value and key, the layer's `scale` as `out_kernel`, and a mask over pairs [B, n, m] (B examples, n queries, m
+    keys), which `_apply_scores` documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
     """
     scale = eighths(np.random.default_rng(0), 4)
     layer = _keras().layers.AdditiveAttention(dtype=dtype)
@@ -48,7 +48,9 @@ def additive_attention(dtype):
 
 
 def multi_head_attention(dtype):
-    """A boolean `attention_mask` [B, n, m], True where a query may attend to a key; `return_attention_scores`."""
+    """A boolean `attention_mask` [B, n, m] (B examples, n queries, m keys), True where a query may attend to a key;
+    `return_attention_scores`.
+    """
     own = heads(dtype)
     layer = _keras().layers.MultiHeadAttention(2, 2, output_shape=4, dtype=dtype)
     layer.build((1, 1, 4), (1, 1, 4), (1, 1, 4))
@@ -61,7 +63,7 @@ def multi_head_attention(dtype):
 
 
 def average(dtype):
-    """A mask [B, L] of the steps (tokens). The average does not include masked steps."""
+    """A mask [B, L] (B examples, L tokens). Tokens at which it is False are left out of the average."""
     layer = _keras().layers.GlobalAveragePooling1D(dtype=dtype)
 
     def pool(x, mask=None):
@@ -70,7 +72,11 @@ def average(dtype):
     return Candidate(pool, arrays="keras", batched=True)
 
 
-SELECT = "Set padding of keys and values to 0 before the call, `keras.ops.where(mask[..., None], x, 0)`"
+SELECT = (
+    "Before the call, set padding of queries, keys and values to 0, each with its own mask: "
+    "`keras.ops.where(real[..., None], key, 0)`, where `real` [B, m] is True at real keys."
+)
+FLOAT64 = " In float64 the results are only as accurate as in float32."
 AT_LEAST_ONE = "its documentation requires at least one True in each row of the mask"
 ENTRIES = (
     Entry(
@@ -78,7 +84,9 @@ ENTRIES = (
         "mask_attention",
         attention,
         ("keras", "torch"),
-        SELECT + ". Scores near or below -1e9 give wrong results.",
+        SELECT
+        + " If a value has no real token, set the results of this example to 0 after the call. Scores near or below -1e9 give "
+        "wrong results, which has no remedy outside of the layer." + FLOAT64,
         nothing_real=AT_LEAST_ONE,
     ),
     Entry(
@@ -86,7 +94,7 @@ ENTRIES = (
         "additive_attention",
         additive_attention,
         ("keras", "torch"),
-        SELECT + ".",
+        SELECT + " After the call, set the results of queries that see no key to 0." + FLOAT64,
         nothing_real=AT_LEAST_ONE,
     ),
     Entry(
@@ -95,7 +103,9 @@ ENTRIES = (
         multi_head_attention,
         ("keras", "torch"),
         SELECT
-        + ". After the call, set the results of queries that see no key to 0, which they are only with the scores.",
+        + " After the call, set the results of queries that see no key to the bias of the output projection, or to 0 without "
+        "such a bias; with `return_attention_scores` they are already right. Check real tokens for NaN yourself, because it "
+        "may vanish from the result." + FLOAT64,
         nothing_real="its documentation does not say what the result of a query without a visible key is",
         differs={
             "return_weights": "with `return_attention_scores` another program computes the result, which is equal up to rounding"
@@ -106,7 +116,8 @@ ENTRIES = (
         "mean_pooling",
         average,
         ("keras", "torch"),
-        "Replace the NaN of examples without a token before you compute the loss.",
+        "If an example may have no real token, mark one of its positions as real for the call, and set its result to 0 after it."
+        + FLOAT64,
         nothing_real="its documentation does not say what the average of no steps is",
         long=True,
     ),

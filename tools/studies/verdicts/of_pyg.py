@@ -31,8 +31,8 @@ def maximum(dtype):
 
 
 def softmax(dtype):
-    """Computes a softmax over each set of elements, feature by feature, with an inverse temperature. For one feature
-    this is attention with the inverse temperature as the query.
+    """Averages each set of elements, feature by feature, weighted by a softmax of the elements times an inverse
+    temperature `t`. With one feature this is attention with `t` as the query.
     """
     from torch_geometric.nn import aggr
 
@@ -41,8 +41,8 @@ def softmax(dtype):
 
 
 def attentional(dtype):
-    """Computes a softmax over each set of elements of the scores of `gate_nn`, here a linear map with the query as
-    weight.
+    """Averages each set of elements, weighted by a softmax of the scores that `gate_nn` computes, here a linear map with
+    the query as its weight.
     """
     import torch
     from torch_geometric.nn import aggr
@@ -54,10 +54,10 @@ def attentional(dtype):
     return _aggregated(aggr.AttentionalAggregation(gate), parameters=lambda _: own, fixed={"scale": 1.0})
 
 
-NOTHING = "Nothing: packed tokens have no padding."
+NOTHING = "Nothing in float32 and float64. Packed tokens have no padding."
 ENTRIES = (
     Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
-    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), NOTHING),
+    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), "Nothing."),
     Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
     Entry(
         "AttentionalAggregation (PyG)",

@@ -41,16 +41,21 @@ def last(dtype):
 
 
 SELECT = (
-    "If padding may hold NaN or inf, set it to 0 before the call: `torch.where(attention_mask[..., None] > 0, x, 0)`"
+    "If padding may hold NaN or inf, set it to 0 before the call: `torch.where(attention_mask[..., None] > 0, x, 0)`, where "
+    "`x` [B, L, d] are the token embeddings."
 )
-SKIP = "Do not pool texts without tokens, or replace their vectors"
+SKIP = "If a text may have no tokens, set its vector to 0 after the call, `torch.where(attention_mask.any(-1)[:, None], result, 0)`."
+TIES = (
+    " If tokens tie for the maximum, the gradient goes to one of them, where attnpool divides it evenly. This has no remedy "
+    "outside of the function."
+)
 NOTHING = "its documentation does not say what the vector of a text without tokens is"
 ENTRIES = tuple(
     Entry(f"Pooling({mode!r}) (sentence-transformers)", row, make, ("sentence-transformers", "torch"), advice, **rest)
     for mode, row, make, advice, rest in (
-        ("mean", "mean_pooling", mean, SELECT + ".", {"long": True}),
-        ("max", "max_pooling", maximum, SKIP + ".", {"nothing_real": NOTHING}),
-        ("cls", "first_pooling", first, SKIP + ".", {"nothing_real": NOTHING}),
-        ("lasttoken", "last_pooling", last, SELECT + ".", {}),
+        ("mean", "mean_pooling", mean, SELECT, {"long": True}),
+        ("max", "max_pooling", maximum, SKIP + TIES, {"nothing_real": NOTHING}),
+        ("cls", "first_pooling", first, SKIP, {"nothing_real": NOTHING}),
+        ("lasttoken", "last_pooling", last, SELECT + " Do not call it with sequences of length 0.", {}),
     )
 )

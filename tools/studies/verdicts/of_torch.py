@@ -61,8 +61,8 @@ def scaled_dot_product(dtype):
 
 
 def masked_mean(dtype):
-    """A mask, True for elements that count. `torch.masked.mean` is a prototype. Its documentation calls the mean of no
-    elements undefined.
+    """A mask, True for elements that are averaged. PyTorch calls `torch.masked` a prototype, and the mean of no elements
+    undefined.
     """
     del dtype
     import torch
@@ -73,7 +73,10 @@ def masked_mean(dtype):
     return Candidate(pool, arrays="torch")
 
 
-SELECT = "Set padding of keys, values and queries to 0 before the call, `torch.where(real[..., None], key, 0)`"
+SELECT = (
+    "Before the call, set padding of keys to 0, `torch.where(real[..., None], key, 0)`, where `real` [..., m] is True at "
+    "real keys, and likewise padding of queries and values."
+)
 NOTHING = "its documentation does not say what the result of a query without a visible key is"
 ENTRIES = (
     Entry(
@@ -81,7 +84,9 @@ ENTRIES = (
         "multi_head_attention",
         multihead_with_weights,
         ("torch",),
-        SELECT + ". Let each query that sees no key attend to one key, and set its result to 0 after the call.",
+        SELECT
+        + " Let each query that sees no key attend to one key. After the call, set its result to the bias of `out_proj`, "
+        "or to 0 without such a bias.",
         nothing_real=NOTHING,
     ),
     Entry(
@@ -89,21 +94,22 @@ ENTRIES = (
         "multi_head_attention",
         multihead_without_weights,
         ("torch",),
-        SELECT + ". Check the inputs for NaN yourself, because NaN may become 0. Do not call it with an empty batch.",
+        SELECT
+        + " Check real tokens for NaN yourself, because it may vanish from the result. Do not call the layer with 0 keys.",
     ),
     Entry(
         "F.scaled_dot_product_attention",
         "dot_product_attention",
         scaled_dot_product,
         ("torch",),
-        SELECT + ".",
+        SELECT + " Pass a boolean mask.",
     ),
     Entry(
         "torch.masked.mean",
         "mean_pooling",
         masked_mean,
         ("torch",),
-        "Nothing, if every example has a token. Replace the results of examples without tokens.",
+        "If an example may have no real token, mark one of its positions as real for the call, and set its result to 0 after it.",
         nothing_real="its documentation calls the result undefined if every element is masked out",
         long=True,
     ),

@@ -16,22 +16,26 @@ INTRODUCTION = """
 
 Results of `attnpool check` for the attention and pooling functions of other libraries: which of attnpool's
 [guarantees](guarantees.md) each function gives, and the smallest input that breaks each other guarantee. Most of these
-guarantees are only attnpool's. A library that does not give one is not at fault. Each section says what to do before or
-after the call, if the guarantee matters to you.
+guarantees are only attnpool's, so a library that does not give one of them is not at fault. If a broken guarantee matters
+to you, "What to do" in the section of the function says what helps before or after the call, or that nothing does.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
-{count} implementations, {minutes} minutes of judging, two at a time.
+{count} implementations, two at a time, in {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
 dtypes. Features that it does not offer are not checked. [judging.md](judging.md) says how to judge your own functions,
 and `tools/studies/verdicts/` has the calls of these implementations, one file per library.
 
 **How to read the counts.** *22/24* means that 22 of 24 guarantees hold. *+5* means that five more fail as a consequence
-of another broken guarantee; they are not counted. *-* means that nothing was checked. *†* means that the library defines
-a fully masked row differently: for a query that may see no key, or an example without tokens, attnpool returns 0, and
-the library returns a uniform average or NaN, or does not document the result. That is not a defect, and the other
-guarantees are then judged without such rows. The last column counts the dtypes in which all values are right. Under "Not
-checked", *smallest* is a call with only the required arguments, and *fullest* is a call with all arguments.
+of another broken guarantee; they are not counted. *-* means that nothing was checked. *†* means that the library's
+definition differs, which is not a defect: the section says how, under "Defined differently". Most of these concern fully
+masked rows, that is, a query that may see no key, or an example without tokens. There attnpool returns 0 (before the
+output projection of a multi-head attention), and the library returns an average or NaN, or does not document the result.
+The other guarantees are then judged without such rows. The last column counts the dtypes in which all values are right.
+Under "Not checked", *smallest* is a call with only the required arguments, and *fullest* is a call with all arguments.
+
+**If values are wrong only in bfloat16**, the library rounds intermediate results to bfloat16, and attnpool computes in
+float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
 """.strip()
 
 TABLE_HEAD = ("implementation", "guarantees", "dtypes")
@@ -55,9 +59,10 @@ def page(pairs, date):
 
 
 CODE = """
-Each section has code that shows its broken guarantees. It runs in a checkout, with
-`PYTHONPATH=.:tools/studies:tools/generate` and the library installed. `candidate_of` returns the function that is
-printed above the case. `parameters_of` returns the parameters of a module, which the reference (`oracle`) needs, too.
+Each section has code that shows its broken guarantees. The code runs in a checkout of attnpool, with
+`PYTHONPATH=.:tools/studies:tools/generate` and the library installed. It prints two results: that of the library
+(`candidate`) and the right one, of `attnpool_ref` (`oracle`). `candidate_of` returns the function that is printed under
+"How it is called". `parameters_of` returns the parameters of a module, which `oracle` needs, too.
 """.strip()
 
 
