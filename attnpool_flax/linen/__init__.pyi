@@ -56,10 +56,12 @@ class BilinearScore(nn.Module):
 
     Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
 
     >>> import jax
@@ -91,12 +93,14 @@ class AdditiveScore(nn.Module):
     Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -138,12 +142,14 @@ class ConcatScore(nn.Module):
     Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
     also ``bias`` [h].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -185,12 +191,14 @@ class TanhSumScore(nn.Module):
     Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -232,12 +240,14 @@ class LocationScore(nn.Module):
     Calls :func:`attnpool_flax.location_score`. Parameters: ``kernel`` [d+e, m] and, unless ``use_bias`` is False,
     ``bias`` [m].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the states.
+
     Attributes:
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -276,10 +286,12 @@ class TrilinearScore(nn.Module):
     Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], which multiplies the concatenated query,
     key and their product.
 
+    ``init`` reads these sizes from the data: d, the width of queries and keys.
+
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
 
     >>> import jax
@@ -311,6 +323,8 @@ class AdditiveAttention(nn.Module):
     Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
@@ -318,7 +332,7 @@ class AdditiveAttention(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -399,12 +413,14 @@ class TanhSumAttention(nn.Module):
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -478,12 +494,14 @@ class LocationAttention(nn.Module):
     Calls :func:`attnpool_flax.location_attention`. Parameters: ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless
     ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the states; v, the width of the values; m, the number of slots.
+
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -552,6 +570,8 @@ class MultiHeadAttention(nn.Module):
     ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
     ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
 
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys; v, the width of the values.
+
     Attributes:
       num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is the queries' width.
@@ -561,7 +581,7 @@ class MultiHeadAttention(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -645,10 +665,12 @@ class WeightedPool(nn.Module):
 
     Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each position, which start at 1.
 
+    ``init`` reads these sizes from the data: L, the length of every sequence, padding included.
+
     Attributes:
       dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -681,6 +703,8 @@ class AttentionPool(nn.Module):
     [d, c] and ``key_kernel`` [d, c]; with ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias``
     [d], which start at ones and zeros.
 
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the query.
+
     Attributes:
       qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
       normalize_query: apply layer normalization to the query, before its kernel.
@@ -691,7 +715,7 @@ class AttentionPool(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -783,6 +807,8 @@ class MultiHeadAttentionPool(nn.Module):
     ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``,
     ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
 
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the queries.
+
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
@@ -796,7 +822,7 @@ class MultiHeadAttentionPool(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -891,10 +917,12 @@ class MultiHeadAttentionPool(nn.Module):
 class MAPHead(nn.Module):
     """MAP head of big_vision and SigLIP: attention pooling with one learned query, then a residual MLP.
 
-    Parameters: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
-    [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
-    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+    Parameters, where c = d / H is the width of a head: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias``
+    [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d],
+    ``mlp_kernel`` [d, f], ``mlp_bias`` [f], ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the result.
 
     Attributes:
       num_heads: H, the number of heads.
@@ -904,7 +932,7 @@ class MAPHead(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -978,6 +1006,8 @@ class AttentionalPooler(nn.Module):
     [H, c] and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias``
     [q].
 
+    ``init`` reads these sizes from the data: d, the width of the tokens.
+
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
@@ -988,7 +1018,7 @@ class AttentionalPooler(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1066,6 +1096,8 @@ class AttentionPool2d(nn.Module):
     ``use_bias``, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with
     ``use_class_token`` ``class_token`` [d].
 
+    ``init`` reads these sizes from the data: d, the width of the tokens.
+
     Attributes:
       num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
@@ -1075,7 +1107,7 @@ class AttentionPool2d(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1146,11 +1178,13 @@ class AttentionPool2d(nn.Module):
 class PMA(nn.Module):
     """Pooling by multi-head attention of the Set Transformer (PMA), as in the authors' code or in PyG.
 
-    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel``
-    [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
-    ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
-    ``input_kernel`` [d, d] and ``input_bias`` [d].
+    Parameters, where c = d / H is the width of a head: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and
+    ``value_bias`` [H, c]; ``mlp_kernel`` [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d],
+    ``norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d]. With variant "pyg" also ``out_kernel``
+    [H, c, d], ``input_kernel`` [d, d], ``input_bias`` [d] and, depending on ``use_bias``, ``out_bias`` [d].
+
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the result.
 
     Attributes:
       num_heads: H, the number of heads.
@@ -1162,7 +1196,7 @@ class PMA(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1231,27 +1265,33 @@ class PMA(nn.Module):
 class AttentiveProbe(nn.Module):
     """Attentive probe of a frozen encoder (V-JEPA, AIM), without an output projection.
 
-    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale``
-    [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
-    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim": ``query`` [n, H, c], ``key_kernel``,
-    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: frozen batch statistics.
+    Parameters, where c = d / H is the width of a head: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel``
+    [d, H, c], ``value_kernel`` [d, H, c], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and
+    ``value_bias`` [H, c]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d],
+    ``mlp_kernel`` [d, f], ``mlp_bias`` [f], ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    With variant "aim" the parameters are only ``query`` [n, H, c], ``key_kernel``, ``value_kernel``, and the batch
+    statistics ``mean`` [d] and ``variance`` [d]. These are 0 and 1 in a new module, and no call updates them: load or
+    assign them.
+
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the result.
 
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      hidden_features: f, the width of the hidden layer, only for "vjepa".
+      hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
       variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
         by batch statistics, and averages the attention output over the queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
-      use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
+      use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
+        have none.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [d, n], or [c, n H] for "aim".
+      query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim".
 
     >>> import jax
     >>> head = AttentiveProbe(num_heads=2, hidden_features=8)
@@ -1372,7 +1412,8 @@ class LogSumExpPool(nn.Module):
     number, which does not affect the result's dtype, or one for each feature.
 
     Attributes:
-      scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
+      scale: initial value of the scale; 0 is the mean (with ``mean=False`` an error), and a large value approaches the
+        maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
@@ -1491,19 +1532,22 @@ class AttentiveStatisticsPool(nn.Module):
 
     Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
     ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
-    ``norm_scale`` [h] and ``norm_bias`` [h] of a frozen batch normalization, which start at ones and zeros.
+    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: the factor and offset to which a trained
+    batch normalization reduces.
+
+    ``init`` reads these sizes from the data: d, the width of the tokens.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
-      use_norm: apply a relu and a frozen batch normalization to the hidden layer, before the tanh.
-      activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
+      use_norm: apply a relu, ``norm_scale`` and ``norm_bias`` to the hidden layer, before the tanh.
+      activation: "tanh", "relu", "gelu" or "identity"; must be "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
-      epsilon: the minimum of both variances.
+      epsilon: the minimum of the variances of the result and of the context.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
       kernel_init: initializer of the kernels.
@@ -1589,6 +1633,8 @@ class AdditiveAttentionPool(nn.Module):
     with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
     and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
 
+    ``init`` reads these sizes from the data: d, the width of the tokens.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
@@ -1597,7 +1643,7 @@ class AdditiveAttentionPool(nn.Module):
       activation: "tanh", "relu", "gelu" (exact) or "identity".
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -1687,6 +1733,8 @@ class LatentAttentionPool(nn.Module):
     ``latent_norm_scale`` [d], ``latent_norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d], which start
     at ones and zeros.
 
+    ``init`` reads these sizes from the data: d, the width of the tokens and of the latents.
+
     Attributes:
       num_latents: r, the number of latents.
       num_heads: H, the number of heads.
@@ -1695,7 +1743,7 @@ class LatentAttentionPool(nn.Module):
       epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
       kernel_init: initializer of the kernels.
@@ -1753,13 +1801,15 @@ class Set2SetPool(nn.Module):
     """Set2Set readout: an LSTM attends to the set in several steps.
 
     Calls :func:`attnpool_flax.set2set_pooling`. Parameters: ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and
-    ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
+    ``bias`` [4d] of an LSTM, with the gates in the order input, forget, cell, output.
+
+    ``init`` reads these sizes from the data: d, the width of the tokens.
 
     Attributes:
       num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -1835,13 +1885,15 @@ class VLADPool(nn.Module):
     Calls :func:`attnpool_flax.vlad_pooling`. Parameters: ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and
     ``centers`` [K, d].
 
+    ``init`` reads these sizes from the data: d, the width of the tokens.
+
     Attributes:
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center, which have weights but no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
       kernel_init: initializer of the kernel.
@@ -1921,12 +1973,14 @@ class GatedSumPool(nn.Module):
     Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
     ``gate_bias`` [o] and ``value_bias`` [o].
 
+    ``init`` reads these sizes from the data: d, the width of the tokens.
+
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
       kernel_init: initializer of the kernels.
@@ -1985,7 +2039,7 @@ class CrossAttentionPool(nn.Module):
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
         ``init``.
@@ -2080,7 +2134,7 @@ class CodeWiseAttention(nn.Module):
     Attributes:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2149,7 +2203,7 @@ class MaskAttention(nn.Module):
     Attributes:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2216,10 +2270,12 @@ class BiDAFAttention(nn.Module):
     Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], which multiplies the concatenated context,
     query and their product.
 
+    ``init`` reads these sizes from the data: d, the width of context and query.
+
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
 
@@ -2290,13 +2346,15 @@ class RelationVector(nn.Module):
     [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
     parameters.
 
+    ``init`` reads these sizes from the data: f, the width of both examples.
+
     Attributes:
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -2338,12 +2396,14 @@ class FieldAttentionPool(nn.Module):
     False, ``bias`` [J], with a row for each field; without ``num_fields`` one row for all fields: ``kernel`` [d+e],
     ``bias`` [].
 
+    ``init`` reads these sizes from the data: d, the width of the target; e, the width of the fields.
+
     Attributes:
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -2398,12 +2458,14 @@ class LabelAttention(nn.Module):
     Calls :func:`attnpool_flax.label_attention`. Parameters: ``query_kernel`` [d, c], ``key_kernel`` [d, c] and
     ``value_kernel`` [d, v].
 
+    ``init`` reads these sizes from the data: d, the width of the labels.
+
     Attributes:
       qk_features: c, the width of queries and keys; None is the labels' width.
       out_features: v, the width of the result; None is the labels' width.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32.
+      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
 
