@@ -103,7 +103,7 @@ ATTENTION = (
         ("tanh sum score",),
         "attend(tanh_sum_score(q, k, W), v, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v",
-        "In JAX, `tanh_sum_attention` needs less memory: it never has the hidden layer of all pairs at once.",
+        "`tanh_sum_attention` does the same in one call. In JAX neither has the hidden layer of all pairs [..., n, m, h].",
         "TanhSumScore",
     ),
     Entry(
