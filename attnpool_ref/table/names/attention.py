@@ -36,7 +36,7 @@ ATTENTION = (
         ("additive score",),
         "attend(additive_score(q, k, W_q, W_k, w), v, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015)",
-        "In JAX, `additive_attention` needs less memory: it never has the hidden layer of all pairs at once.",
+        "`additive_attention` does the same in one call. In JAX neither has the hidden layer of all pairs [..., n, m, h].",
         "AdditiveScore",
     ),
     Entry(
