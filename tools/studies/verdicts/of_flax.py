@@ -8,9 +8,10 @@ from verdicts.table import Entry
 def _with_a_head(attention):
     """Returns the Candidate for a function of [..., n, H, d], with one head and without its axis."""
     import jax
+    import jax.numpy as jnp
 
     def attend(query, key, value, mask=None, *, bias=None):
-        mask, bias = (None if array is None else array[..., None, :, :] for array in (mask, bias))
+        mask, bias = (None if array is None else jnp.atleast_2d(array)[..., None, :, :] for array in (mask, bias))
         query, key, value = (array[..., :, None, :] for array in (query, key, value))
         return attention(query, key, value, bias=bias, mask=mask, deterministic=True)[..., 0, :]
 
@@ -77,10 +78,6 @@ FUNCTION = (
     "where `real` [..., m] is True at real keys, and likewise padding of queries and values. After the call, set the "
     "results of queries that see no key to 0. "
 )
-LINEN = (
-    FUNCTION
-    + "The IndexError comes from the function printed below, which adds the axis of heads; Linen itself broadcasts `bias`."
-)
 NNX = FUNCTION + (
     "Give `mask` and `bias` all their axes. If values are narrower than keys, fill them up with columns of 0, and drop "
     "these from the result. For wider values, call it once for each part of their columns."
@@ -95,7 +92,7 @@ NOTHING = "its documentation does not say what the result of a query without a v
 ENTRIES = tuple(
     Entry(name, row, make, ("flax", "jax"), advice, DTYPES, nothing_real=NOTHING)
     for name, row, make, advice in (
-        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function, LINEN),
+        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function, FUNCTION.strip()),
         ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead, LAYER),
         ("flax.nnx.dot_product_attention", "dot_product_attention", nnx_function, NNX),
         ("flax.nnx.MultiHeadAttention", "multi_head_attention", nnx_multihead, LAYER),
