@@ -122,7 +122,12 @@ def measure_sentence_embeddings(pairs):
 
 
 def measure_notebook(pairs, truth, length):
-    """Measures the notebook's code on pairs padded to a length: medians over the questions.
+    """Measures :func:`notebook_cross_pooling` on pairs padded to a length: medians over the questions (``hr``).
+
+    Args:
+      pairs: normalized, as :func:`normalized` returns them.
+      truth: the oracle's (questions, answers) for the same pairs without this padding.
+      length: the padded number of tokens.
 
     Returns:
       (relative distance of its pooled vectors from the true ones, its weight on padding).

@@ -111,7 +111,11 @@ def attentive_statistics(channels, network, context, epsilon, precision):
 
 
 def scores_of(channels, network, context, precision):
-    """Scores each token by a network: [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to tokens."""
+    """Scores each token by a network, the tuple of :func:`attentive_statistics`.
+
+    Returns [..., L, d], or [..., L, 1] if the network's out kernel has one axis. ``context`` [..., 2d], or None, acts as
+    if it were concatenated to each token.
+    """
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)

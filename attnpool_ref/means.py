@@ -134,8 +134,8 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     .. math:: o_c = \frac 1 m \sum_{i=1}^{m} x_{[i]c}, \qquad m = \min(k, N), \quad x_{[1]c} \ge x_{[2]c} \ge \dots
 
     :math:`x_{[1]c}` is the largest real value of feature :math:`c`, and :math:`N` the number of real tokens. Values
-    that tie at the k-th place share its gradient evenly, and ``k=1`` is :func:`max_pooling` with its gradient. There is
-    no packed or chunked version.
+    that tie with the k-th largest share evenly the gradient of the places that they fill among the first k. With
+    ``k=1`` it is :func:`max_pooling`, also in its gradient. There is no packed or chunked version.
 
     Args:
       x: [..., L, d] tokens.

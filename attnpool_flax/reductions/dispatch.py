@@ -198,7 +198,10 @@ def in_forward_mode(array):
 
 @contextlib.contextmanager
 def logged_dispatches():
-    """Yields a list to which each dispatch inside of the ``with`` block is appended."""
+    """Yields a list to which the implementation of each dispatch inside the ``with`` block is appended, such as "tiles".
+
+    Dispatches happen while a call is traced: a call that is already compiled appends nothing.
+    """
     log = []
     token = _LOGS.set((*_LOGS.get(), log))
     try:

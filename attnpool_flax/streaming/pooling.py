@@ -129,9 +129,9 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
 
 
 def _in_units(weights, axis):
-    """Returns (size, mass, weights divided by the unit) of weights that are 0 at padding, as in :class:`WeightedState`.
+    """Returns (size, mass, weights divided by the unit), which :class:`WeightedState` defines.
 
-    ``axis`` is the axis of the tokens.
+    ``weights`` must be 0 at padding; ``axis`` is their axis of tokens.
     """
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, axis, initial=0)

@@ -173,10 +173,14 @@ def _tensors(number, tensors, own):
 
 
 def _kept(folder):
-    """Returns the entries of ``modules.json`` that stay: those of the encoder.
+    """Returns the entries of the new ``modules.json`` for the encoder.
+
+    They are those of the old file before the first part that attnpool knows; one made for an encoder without that file;
+    none for a missing or empty folder.
 
     Raises:
-      ValueError: if the folder has other contents, or parts after the encoder that would be lost.
+      ValueError: if the target is a file or a folder of another kind, or if a part of an unknown type comes after the
+        encoder, because it would be lost.
     """
     if not there(folder):
         return []

@@ -13,7 +13,7 @@ D2L = Section(
 
 D2L.note(
     "S3-1",
-    "In the softmax formula of the text, the numerator has the index j in place of i.",
+    "In the notebook's softmax formula, the numerator has the index j of the sum in place of i.",
     "Such a formula has no value that could be computed. `masked_softmax` has the formula of the book.",
 )
 
