@@ -20,7 +20,7 @@ from attnpool_flax.streaming.means import SumState
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of transformed tokens."""
 
 
 @compiled
@@ -98,7 +98,7 @@ class VladState(State):
         constant in the gradient.
       sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
-      normalize: the option ``normalize``; static.
+      normalize: whether ``finalize_state`` divides the sums by their norms; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
