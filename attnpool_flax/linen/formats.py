@@ -43,7 +43,8 @@ def load(
 
     Raises:
       ValueError: as :func:`attnpool_flax.load`.
-      TypeError: ``param_dtype`` is not a dtype.
+      FileNotFoundError: there is no such file or folder.
+      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
     """
     from attnpool_flax import linen
 

@@ -87,7 +87,8 @@ def load(
     Raises:
       ValueError: as :func:`attnpool_ref.formats.read`; or ``param_dtype`` is not a floating dtype; or parameters would
         be float64, and ``jax_enable_x64`` is off.
-      TypeError: ``param_dtype`` is not a dtype.
+      FileNotFoundError: there is no such file or folder.
+      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")

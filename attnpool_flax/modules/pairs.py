@@ -78,8 +78,8 @@ class CrossAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           y: [..., T, e] tokens.
-          x_mask: bool, broadcastable to [..., L], True = real.
-          y_mask: bool, broadcastable to [..., T], True = real.
+          x_mask: bool, broadcastable to [..., L], True = real; None if all are.
+          y_mask: bool, broadcastable to [..., T], True = real; None if all are.
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
@@ -158,8 +158,8 @@ class CodeWiseAttention(PoolingModule):
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
           context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real.
-          context_mask: bool, broadcastable to [..., n], True = real.
+          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
+          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -225,8 +225,8 @@ class MaskAttention(PoolingModule):
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
           context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real.
-          context_mask: bool, broadcastable to [..., n], True = real.
+          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
+          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -297,8 +297,8 @@ class BiDAFAttention(PoolingModule):
         Args:
           context: [..., T, d] tokens.
           query: [..., J, d] tokens.
-          context_mask: bool, broadcastable to [..., T], True = real.
-          query_mask: bool, broadcastable to [..., J], True = real.
+          context_mask: bool, broadcastable to [..., T], True = real; None if all are.
+          query_mask: bool, broadcastable to [..., J], True = real; None if all are.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or

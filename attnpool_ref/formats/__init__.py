@@ -50,8 +50,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
         a folder with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the tensors of the head
         are read.
       format: the name of a format, such as "siglip".
-      prefix: the beginning of the names of the head's tensors, such as "vision_model.head."; None finds it. Other
-        tensors are ignored.
+      prefix: the beginning of the names of the head's tensors, up to a "." or "/", such as "vision_model.head."; None
+        finds it. Other tensors are ignored.
       num_heads: the number of heads; None takes it from the configuration, the shapes or the format, and is an error if
         none of them has it.
       epsilon: the epsilon of the layer normalizations; None takes that of the configuration, else the default of the

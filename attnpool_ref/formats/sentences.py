@@ -71,11 +71,11 @@ class Stage:
       shapes: the shapes of the stage's parameters, by name.
       modes: for "pooling", the pooling modes whose results are concatenated.
       width: for "pooling", the width of the tokens as the folder states it; None if unknown.
-      include_prompt: for "pooling", whether the tokens of the prompt are pooled too.
+      include_prompt: for "pooling", whether the tokens of a prompt before the text are pooled too.
       activation: for "dense", the name of the activation.
       residual: for "dense", whether the input of the stage is added to its result, after ``residual_kernel`` if there
         is one.
-      start: for "layers", the first of the layers that are averaged.
+      start: for "layers", the index of the first of the encoder's layers that are averaged; all after it are, too.
     """
 
     kind: str

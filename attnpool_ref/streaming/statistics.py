@@ -178,8 +178,8 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
-        None is 1.
+      weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
+        [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
       epsilon: the minimum of the variance, a number.
@@ -215,8 +215,8 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
-        None is 1.
+      weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
+        [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
       epsilon: the minimum of the variance, a number.
