@@ -144,6 +144,9 @@ def pack(sequences, *, length=None, num_segments=None):
 def unpack(x, segment_ids, num_segments):
     """Splits packed tokens into a list, the tokens of each segment in their order: the inverse of :func:`pack`.
 
+    Zero vectors that :func:`pack` appended to reach ``length`` have a segment number out of range, which is an error
+    here. Remove them first: with ``real = segment_ids < num_segments`` pass ``x[real]`` and ``segment_ids[real]``.
+
     Args:
       x: [N, d] tokens, N of width d.
       segment_ids: int [N], the segment of each token, in any order.

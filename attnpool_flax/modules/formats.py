@@ -82,7 +82,8 @@ def load(
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
-      A module of the format's class, with the parameters of the file.
+      A module of the format's class, with the parameters of the file. Its attribute ``extras`` has the arrays of the
+      file that are not parameters, if there are any; :func:`save` writes them back.
 
     Raises:
       ValueError: as :func:`attnpool_ref.formats.read`; or ``param_dtype`` is not a floating dtype; or parameters would

@@ -17,13 +17,14 @@ from attnpool_flax.segments import segment_cross_attention_pooling
 class CrossAttentionPool(PoolingModule):
     """Pooling of two sequences, each under its scores against the other.
 
-    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
-    [d, c], ``y_kernel`` [e, c] or both.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: ``x_kernel`` [d, c] with ``x_features``,
+    ``y_kernel`` [e, c] with ``y_features``; else none.
 
     Args:
-      x_features: d, the width of x, if x is projected.
-      y_features: e, the width of y, if y is projected.
+      x_features: d, the width of x; give it to project x, or None.
+      y_features: e, the width of y; give it to project y, or None.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
+        None without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
