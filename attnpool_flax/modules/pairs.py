@@ -17,8 +17,8 @@ from attnpool_flax.segments import segment_cross_attention_pooling
 class CrossAttentionPool(PoolingModule):
     """Pooling of two sequences, each under its scores against the other.
 
-    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: ``x_kernel`` [d, c] with ``x_features``,
-    ``y_kernel`` [e, c] with ``y_features``; else none.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: with ``qk_features`` ``x_kernel``
+    [d, c], ``y_kernel`` [e, c], or only that of the side that is projected; else none.
 
     Args:
       x_features: d, the width of x; give it to project x, or None.

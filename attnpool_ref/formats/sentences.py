@@ -69,7 +69,7 @@ class Stage:
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
       shapes: (name, shape) of each of the stage's parameters.
-      modes: for "pooling", the names in ``MODES`` such as "mean", of the results to concatenate, in order.
+      modes: for "pooling", names in ``MODES``, such as "mean"; their results are concatenated in this tuple's order.
       width: for "pooling", the width of the tokens as the folder states it; None if unknown.
       include_prompt: for "pooling", whether the tokens of a prompt before the text are pooled too.
       activation: for "dense", the name of the activation, a value of ``ACTIVATIONS`` such as "tanh".
