@@ -82,15 +82,15 @@ def save(
     Args:
       module: a Linen module of the format's class.
       variables: its variables, as ``module.init`` or :func:`load` returns them.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, which gets the
-        arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
-        parts after the encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, which gets
+        the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
+        whose parts after the encoder are replaced.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or the path is none to
-        which :func:`attnpool_ref.formats.save` writes.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or
+        :func:`attnpool_ref.formats.save` refuses the path.
       TypeError: ``module`` is not a Linen module, or ``target`` is neither a path nor a dict.
       FileNotFoundError: the folder of the path does not exist.
     """

@@ -134,8 +134,8 @@ def save(head, target, format, *, prefix=""):
     Args:
       head: a :class:`Head`.
       target: a path that ends with ``.safetensors`` or ``.npz``, where an existing file is replaced once the new one is
-        complete; or a dict, which gets the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, that of an encoder, or
-        that of a model, whose parts after the encoder are replaced.
+        complete; or a dict, which gets the arrays by ``update``. For "sentence_transformers" a folder: a new or empty
+        one, that of an encoder, or that of a model, whose parts after the encoder are replaced.
       format: the name of a format.
       prefix: the beginning of the names; not for "sentence_transformers".
 

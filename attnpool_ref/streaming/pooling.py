@@ -191,7 +191,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     Args:
       x: [..., L, d] tokens of the chunk.
       weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
-        axes, compared with that of x, decides which; it must be the same for all chunks. None gives each token weight 1.
+        axes, compared with that of x, decides which; it must be the same for all chunks. None gives each token weight
+        1.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 

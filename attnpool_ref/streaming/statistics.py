@@ -171,9 +171,9 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    States whose ``ddof`` or ``epsilon`` differ do not merge: :func:`merge_states` raises an error. Two states merge about
-    their common mean. The state stores the mean under the absolute weights, which is :math:`\mu`
-    if no weight is negative.
+    States whose ``ddof`` or ``epsilon`` differ do not merge: :func:`merge_states` raises an error. Two states merge
+    about their common mean. The state stores the mean under the absolute weights, which is :math:`\mu` if no weight is
+    negative.
 
     Args:
       x: [..., L, d] tokens of the chunk.
