@@ -348,7 +348,7 @@ def kernel_regression(
       mask: bool, broadcastable to [..., n, m]: True where the query sees the key; None if each query sees every key.
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       kernel: "gaussian", "boxcar", "triangular", "epanechnikov" or "constant".
-      bandwidth: :math:`\sigma`, a positive number.
+      bandwidth: :math:`\sigma`, a positive number, which is not checked.
       return_weights: also return the weights.
 
     Returns:

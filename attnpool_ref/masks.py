@@ -112,7 +112,7 @@ def pad(sequences, *, length=None, side="right"):
 
     Returns:
       (x [B, L, d], mask bool [B, L], True at real tokens). x has the widest floating dtype of the
-      sequences, or float64 if all hold integers.
+      sequences; if all hold integers, float64, or in JAX its default floating dtype.
 
     Raises:
       ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, if one is

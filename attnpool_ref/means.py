@@ -89,7 +89,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     no packed or chunked version, because a quantile needs all tokens at once.
 
     Args:
-      x: [..., L, d] tokens.
+      x: [..., L, d] L tokens of width d.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       q: :math:`q`, a number from 0 to 1; the range is not checked. 0.5 is the median.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
@@ -138,7 +138,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     ``k=1`` it is :func:`max_pooling`, also in its gradient. There is no packed or chunked version.
 
     Args:
-      x: [..., L, d] tokens.
+      x: [..., L, d] L tokens of width d.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       k: :math:`k`, an integer of at least 1.

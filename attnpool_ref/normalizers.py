@@ -241,7 +241,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
       mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       noise: broadcastable to ``scores``, :math:`g`: ``rng.gumbel(size=shape)``, ``jax.random.gumbel(key, shape)``; None
         is 0. The noise does not affect the result's dtype, and its values at padding are never read.
-      temperature: :math:`T`, a number.
+      temperature: :math:`T`, a positive number, which is not checked.
       hard: give weight 1 to the first of the largest sums :math:`s + g`, and 0 to the others.
       axis: the axis that is normalized.
 

@@ -28,6 +28,7 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
     Raises:
       ValueError: if ``matrices`` does not have four axes, if one of them has size 0, or if the number of titles is not
         that of columns.
+      ModuleNotFoundError: if matplotlib is not installed.
 
     Source:
       d2l, chapter Attention Mechanisms, but with one scale for all panels instead of that of the last panel.
@@ -76,6 +77,7 @@ def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
 
     Raises:
       ValueError: if tokens, weights, mask and titles do not agree in number.
+      ModuleNotFoundError: if matplotlib is not installed.
     """
     weights = np.atleast_2d(np.asarray(weights).astype(np.float64))
     mask = np.ones(len(tokens), bool) if mask is None else np.asarray(mask, bool)

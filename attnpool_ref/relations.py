@@ -169,9 +169,9 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     .. math:: V_j = [e ; f_j], \qquad \alpha = \mathrm{softmax}_j\big(\tanh(V_j \cdot W_j + b_j)\big), \qquad
               R = \sum_j \alpha_j V_j
 
-    :math:`V_j` is the target :math:`e` concatenated with field :math:`f_j`. The average is over :math:`V_j`, so the
-    first d numbers of the result are the target itself. Scores are between -1 and 1, so no weight is more than
-    :math:`\exp(2)` times another.
+    :math:`V_j` is the target :math:`e` concatenated with field :math:`f_j`; in shapes, e is the width of a field. The
+    average is over :math:`V_j`, so the first d numbers of the result are the target itself. Scores are between -1 and
+    1, so no weight is more than :math:`\exp(2)` times another.
 
     Args:
       target: [..., d] candidate items of width d, :math:`e`; with d = 0 only the fields are scored.

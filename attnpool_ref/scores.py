@@ -280,7 +280,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
     Args:
       query: [..., n, d] n queries :math:`q_i` of width d.
       key: [..., m, d] m keys :math:`k_j` of width d.
-      bandwidth: :math:`\sigma`, a positive number.
+      bandwidth: :math:`\sigma`, a positive number, which is not checked.
 
     Returns:
       [..., n, m] scores, at most 0.

@@ -118,8 +118,8 @@ def pack(sequences, *, length=None, num_segments=None):
       num_segments: the number of segments, of which the last ones may be empty; None is the number of sequences.
 
     Returns:
-      (x [N, d], segment_ids int [N], sorted, num_segments). x has the widest floating dtype of the sequences, or
-      float64 if all hold integers.
+      (x [N, d], segment_ids int [N], sorted, num_segments). x has the widest floating dtype of the sequences; if
+      all hold integers, float64, or in JAX its default floating dtype.
 
     Raises:
       ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, or if
@@ -143,6 +143,9 @@ def pack(sequences, *, length=None, num_segments=None):
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
     """Splits packed tokens into a list, the tokens of each segment in their order: the inverse of :func:`pack`.
+
+    Zero vectors that :func:`pack` appended to reach ``length`` have a segment number out of range, which is an error
+    here. Remove them first: with ``real = segment_ids < num_segments`` pass ``x[real]`` and ``segment_ids[real]``.
 
     Args:
       x: [N, d] tokens, N of width d.

@@ -43,7 +43,8 @@ def load(
 
     Raises:
       ValueError: as :func:`attnpool_flax.load`.
-      TypeError: ``param_dtype`` is not a dtype.
+      FileNotFoundError: there is no such file or folder.
+      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
     """
     from attnpool_flax import linen
 
@@ -81,15 +82,17 @@ def save(
     Args:
       module: a Linen module of the format's class.
       variables: its variables, as ``module.init`` or :func:`load` returns them.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
-        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
-        parts after the encoder are replaced.
-      format: the name of a format.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, which gets
+        the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
+        whose parts after the encoder are replaced.
+      format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module.
-      TypeError: ``module`` is not a Linen module.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or
+        :func:`attnpool_ref.formats.save` refuses the path.
+      TypeError: ``module`` is not a Linen module, or ``target`` is neither a path nor a dict.
+      FileNotFoundError: the folder of the path does not exist.
     """
     check_module(module, nn.Module, "a Linen module")
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}

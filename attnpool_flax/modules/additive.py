@@ -66,7 +66,7 @@ class AdditiveAttentionPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average; None averages the tokens.
           return_weights: also return the weights.

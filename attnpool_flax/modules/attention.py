@@ -62,11 +62,12 @@ class AdditiveAttention(PoolingModule):
           query: [..., n, d] queries.
           key: [..., m, e] keys.
           value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
+            each sees all.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
-            default.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
 
@@ -133,7 +134,8 @@ class TanhSumAttention(PoolingModule):
           query: [..., n, d] queries.
           key: [..., m, e] keys.
           value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
+            each sees all.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
           return_weights: also return the weights.
@@ -202,7 +204,7 @@ class LocationAttention(PoolingModule):
           query: [..., n, d] queries.
           state: [..., n, e] one state vector for each query.
           value: [..., m, v] the vectors in the slots.
-          mask: bool, broadcastable to [..., m], True = this slot is real.
+          mask: bool, broadcastable to [..., m], True = this slot is real; None if all are.
           return_weights: also return the weights.
 
         Returns:
@@ -277,11 +279,12 @@ class MultiHeadAttention(PoolingModule):
           query: [..., n, d] queries.
           key: [..., m, e] keys.
           value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
+          mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key; None if
+            each sees all.
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
-            default.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
 

@@ -82,12 +82,14 @@ def load(
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
-      A module of the format's class, with the parameters of the file.
+      A module of the format's class, with the parameters of the file. Its attribute ``extras`` has the arrays of the
+      file that are not parameters, if there are any; :func:`save` writes them back.
 
     Raises:
       ValueError: as :func:`attnpool_ref.formats.read`; or ``param_dtype`` is not a floating dtype; or parameters would
         be float64, and ``jax_enable_x64`` is off.
-      TypeError: ``param_dtype`` is not a dtype.
+      FileNotFoundError: there is no such file or folder.
+      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")
@@ -118,15 +120,17 @@ def save(
 
     Args:
       module: an NNX module of the format's class.
-      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which the
-        arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose
-        parts after the encoder are replaced.
-      format: the name of a format.
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, which gets
+        the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
+        whose parts after the encoder are replaced.
+      format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the keys, before those of the format.
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module.
-      TypeError: ``module`` is not an NNX module.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or
+        :func:`attnpool_ref.formats.save` refuses the path.
+      TypeError: ``module`` is not an NNX module, or ``target`` is neither a path nor a dict.
+      FileNotFoundError: the folder of the path does not exist.
 
     >>> tensors = {}
     >>> head = modules.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))

@@ -1,7 +1,8 @@
 """Functions of the published pooling heads, which have layers before and after attention pooling with learned queries.
 
 Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
-row the attention output is 0, and the layers after the attention map this vector like any other.
+row the attention output is 0, and the layers after the attention map this vector like any other. The docstrings of the
+modules (:mod:`attnpool_flax.modules.heads`, :mod:`attnpool_flax.modules.probes`) have the shapes of the parameters.
 """
 
 from typing import Any

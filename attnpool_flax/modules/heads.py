@@ -64,7 +64,7 @@ class MAPHead(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
@@ -140,7 +140,7 @@ class AttentionalPooler(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
@@ -215,7 +215,7 @@ class AttentionPool2d(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 

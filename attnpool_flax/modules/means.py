@@ -49,7 +49,7 @@ class PowerMeanPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
@@ -111,7 +111,7 @@ class LogSumExpPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
@@ -170,7 +170,7 @@ class SoftmaxPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.

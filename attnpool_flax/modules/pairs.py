@@ -17,13 +17,14 @@ from attnpool_flax.segments import segment_cross_attention_pooling
 class CrossAttentionPool(PoolingModule):
     """Pooling of two sequences, each under its scores against the other.
 
-    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
-    [d, c], ``y_kernel`` [e, c] or both.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: with ``qk_features`` ``x_kernel``
+    [d, c], ``y_kernel`` [e, c], or only that of the side that is projected; else none.
 
     Args:
-      x_features: d, the width of x, if x is projected.
-      y_features: e, the width of y, if y is projected.
+      x_features: d, the width of x; give it to project x, or None.
+      y_features: e, the width of y; give it to project y, or None.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
+        None without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
@@ -78,8 +79,8 @@ class CrossAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           y: [..., T, e] tokens.
-          x_mask: bool, broadcastable to [..., L], True = real.
-          y_mask: bool, broadcastable to [..., T], True = real.
+          x_mask: bool, broadcastable to [..., L], True = real; None if all are.
+          y_mask: bool, broadcastable to [..., T], True = real; None if all are.
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
@@ -158,8 +159,8 @@ class CodeWiseAttention(PoolingModule):
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
           context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real.
-          context_mask: bool, broadcastable to [..., n], True = real.
+          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
+          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -225,8 +226,8 @@ class MaskAttention(PoolingModule):
         Args:
           query: [..., k, d] tokens, often a shared [k, d].
           context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real.
-          context_mask: bool, broadcastable to [..., n], True = real.
+          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
+          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -297,8 +298,8 @@ class BiDAFAttention(PoolingModule):
         Args:
           context: [..., T, d] tokens.
           query: [..., J, d] tokens.
-          context_mask: bool, broadcastable to [..., T], True = real.
-          query_mask: bool, broadcastable to [..., J], True = real.
+          context_mask: bool, broadcastable to [..., T], True = real; None if all are.
+          query_mask: bool, broadcastable to [..., J], True = real; None if all are.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or

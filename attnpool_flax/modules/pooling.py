@@ -49,7 +49,7 @@ class WeightedPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:
@@ -130,10 +130,10 @@ class AttentionPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
-            default.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
@@ -239,10 +239,10 @@ class MultiHeadAttentionPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True drops no weights; None follows the module's ``train()`` or ``eval()`` mode, ``train()`` by
-            default.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
           rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.

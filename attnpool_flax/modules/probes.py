@@ -67,7 +67,7 @@ class PMA(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
@@ -148,12 +148,13 @@ class AttentiveProbe(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
-          [..., n, d], or [..., d] for "aim"; and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, d], or [..., d] for "aim"; and with ``return_weights`` the weights [..., H, n, L]. The axis n is
+          dropped with ``num_queries=None``.
         """
         found = attentive_probe(
             cast(x, self.dtype),

@@ -71,7 +71,7 @@ class LatentAttentionPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
@@ -139,7 +139,7 @@ class Set2SetPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
@@ -215,7 +215,7 @@ class VLADPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the clusters.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
@@ -286,7 +286,7 @@ class GatedSumPool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.

@@ -111,7 +111,7 @@ class FieldAttentionPool(PoolingModule):
         Args:
           target: [..., d] vectors.
           fields: [..., J, e] vectors.
-          mask: bool, broadcastable to [..., J], True = real.
+          mask: bool, broadcastable to [..., J], True = real; None if all are.
           return_weights: also return the weights.
 
         Returns:
@@ -167,7 +167,7 @@ class LabelAttention(PoolingModule):
 
         Args:
           labels: [..., M, d] vectors.
-          mask: bool, broadcastable to [..., M], True = real.
+          mask: bool, broadcastable to [..., M], True = real; None if all are.
           return_weights: also return the weights.
 
         Returns:

@@ -33,7 +33,8 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
       x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], the tokens of all the encoder's layers.
       mask: bool [..., L] or None.
       lengths: the numbers of real tokens, in place of the mask, or None.
-      prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage may leave them out.
+      prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage "pooling" whose
+        ``include_prompt`` is False leaves them out.
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
       parameters: arrays by name; each name ends with the stage's number.
       precision: the precision of matrix products.

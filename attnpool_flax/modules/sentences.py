@@ -73,9 +73,9 @@ class SentencePool(PoolingModule):
 
         Args:
           x: [..., L, d] tokens; [layers, ..., L, d] if the first stage is a mean of layers.
-          mask: bool, broadcastable to [..., L], True = real.
-          prompt_length: the number of the prompt's tokens, which are the first real tokens; only for models whose
-            pooling leaves the prompt out.
+          mask: bool, broadcastable to [..., L], True = real; None if all are.
+          prompt_length: the number of first real tokens that are left out because they are a prompt, such as
+            "query: "; it has no effect unless the model's pooling leaves prompts out (``include_prompt`` is False).
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:

@@ -2,7 +2,7 @@
 
 Host options are options of a pooling, such as a scale, whose values Python knows when the state is made: Python numbers
 and NumPy arrays, not arrays on a device. A state stores them, so that merging states with different options is an
-error.
+error. Options on a device are not compared, because that would read them back.
 """
 
 from dataclasses import replace

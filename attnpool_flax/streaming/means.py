@@ -313,7 +313,7 @@ def _exponents(state):
 
 @compiled(as_they_come=("x",))
 def sum_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.sum_state`; the sum is compensated (Kahan summation), so that it does not drift.
+    """Twin of :func:`attnpool_ref.sum_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -348,7 +348,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @compiled(as_they_come=("x",))
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.power_mean_state`; the sums are compensated (Kahan summation).
+    """Twin of :func:`attnpool_ref.power_mean_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> whole = merge_states(power_mean_state(jnp.array([[2.0]])), power_mean_state(jnp.array([[2.0]])))
     >>> finalize_state(whole)
@@ -362,7 +362,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @compiled(as_they_come=("x",))
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums are compensated (Kahan summation).
+    """Twin of :func:`attnpool_ref.logsumexp_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> one, other = (logsumexp_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -376,7 +376,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @compiled(as_they_come=("x",))
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    """Twin of :func:`attnpool_ref.softmax_state`; the sums are compensated (Kahan summation).
+    """Twin of :func:`attnpool_ref.softmax_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> one, other = (softmax_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))

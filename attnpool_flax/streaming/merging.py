@@ -20,7 +20,9 @@ from attnpool_ref.streaming import checks
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    """Twin of :func:`attnpool_ref.merge_states`; sums over many chunks do not drift.
+    """Twin of :func:`attnpool_ref.merge_states`; sums are compensated: rounding errors hardly add up.
+
+    Options whose values are on a device or traced are not compared; those of ``a`` are used.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0]])), mean_state(jnp.array([[3.0]])))
     >>> finalize_state(whole)

@@ -29,7 +29,7 @@ from attnpool_flax.reductions.sums import divisor_of
 
 @compiled(as_they_come=("x",))
 def mean_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_state`; the sum is compensated (Kahan summation), so that it does not drift.
+    """Twin of :func:`attnpool_ref.mean_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -52,7 +52,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated (Kahan summation), so that it does not drift.
+    """Twin of :func:`attnpool_ref.mean_max_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     Tokens that tie for the largest value share its gradient evenly, across all chunks.
 
@@ -110,7 +110,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 @compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated (Kahan summation) and do not drift.
+    """Twin of :func:`attnpool_ref.weighted_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))

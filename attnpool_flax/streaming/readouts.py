@@ -20,7 +20,7 @@ from attnpool_flax.streaming.means import SumState
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of transformed tokens."""
 
 
 @compiled
@@ -47,7 +47,7 @@ def latent_attention_state(
     epsilon=1e-5,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated (Kahan summation) and does not drift.
+    """Twin of :func:`attnpool_ref.latent_attention_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -98,7 +98,7 @@ class VladState(State):
         constant in the gradient.
       sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
-      normalize: the option ``normalize``; static.
+      normalize: whether ``finalize_state`` divides the sums by their norms; static.
       decided: the name of the result's dtype; empty if all data are integers.
     """
 
@@ -151,7 +151,7 @@ class GatedSumState(SumState):
 def gated_sum_state(
     x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None, precision=None
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated (Kahan summation) and does not drift.
+    """Twin of :func:`attnpool_ref.gated_sum_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
     >>> one, other = (gated_sum_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0))

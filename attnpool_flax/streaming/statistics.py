@@ -205,7 +205,7 @@ def _number(value, x):
 
 @compiled(as_they_come=("x",))
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.std_state`; the sums are compensated (Kahan summation), so that they do not drift.
+    """Twin of :func:`attnpool_ref.std_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> whole = merge_states(std_state(jnp.array([[1.0], [2.0]])), std_state(jnp.array([[6.0]])))
     >>> finalize_state(whole).round(5)
@@ -216,7 +216,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated (Kahan summation) and do not drift.
+    """Twin of :func:`attnpool_ref.statistics_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
     >>> finalize_state(whole)
@@ -255,7 +255,7 @@ def attentive_statistics_state(
     epsilon=0.0,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_state`; the sums are compensated (Kahan summation).
+    """Twin of :func:`attnpool_ref.attentive_statistics_state`; rounding errors of chunks hardly add up (Kahan summation).
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> whole = merge_states(*(attentive_statistics_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0)))

@@ -14,7 +14,16 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
-    """Returns a static argument as a Python value; raises a ValueError if the row does not allow it."""
+    """Returns a static argument as a Python value; raises a ValueError if the row does not allow it.
+
+    Args:
+      name: the function's name, for messages.
+      key: the argument's name.
+      value: the argument.
+      allowed: a tuple of names; "flag" for True or False; or for integers "size" or "count" (at least 0), "positive"
+        (at least 1), or any other text.
+      refused: (argument, value, reason) for values that other functions allow; the message has the reason.
+    """
     if isinstance(allowed, OrFunction) and callable(value):
         if getattr(type(value), "__hash__", None) is None:
             raise ValueError(

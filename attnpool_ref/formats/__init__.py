@@ -50,8 +50,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
         a folder with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the tensors of the head
         are read.
       format: the name of a format, such as "siglip".
-      prefix: the beginning of the names of the head's tensors, such as "vision_model.head."; None finds it. Other
-        tensors are ignored.
+      prefix: the beginning of the names of the head's tensors, up to a "." or "/", such as "vision_model.head."; None
+        finds it. Other tensors are ignored.
       num_heads: the number of heads; None takes it from the configuration, the shapes or the format, and is an error if
         none of them has it.
       epsilon: the epsilon of the layer normalizations; None takes that of the configuration, else the default of the
@@ -133,14 +133,16 @@ def save(head, target, format, *, prefix=""):
 
     Args:
       head: a :class:`Head`.
-      target: a path that ends with ``.safetensors`` or ``.npz``, where an existing file is replaced; or a dict, to
-        which the arrays are added. For "sentence_transformers" a folder: a new or empty one, that of an encoder, or
-        that of a model, whose parts after the encoder are replaced.
+      target: a path that ends with ``.safetensors`` or ``.npz``, where an existing file is replaced once the new one is
+        complete; or a dict, which gets the arrays by ``update``. For "sentence_transformers" a folder: a new or empty
+        one, that of an encoder, or that of a model, whose parts after the encoder are replaced.
       format: the name of a format.
-      prefix: the beginning of the names.
+      prefix: the beginning of the names; not for "sentence_transformers".
 
     Raises:
-      ValueError: as :func:`write` does, or if the path has another ending.
+      ValueError: as :func:`write` does, if the path has another ending, if it exists and is not a regular file, or if
+        the file format lacks a dtype (.npz lacks bfloat16). For "sentence_transformers": if the folder has other
+        contents, or parts that would be lost.
       TypeError: if ``head`` is not a :class:`Head`, or if ``target`` is neither a path nor a dict.
       FileNotFoundError: if the folder of the path does not exist.
     """

@@ -20,7 +20,8 @@ class Head(NamedTuple):
       module: the name of the class in ``attnpool_flax``.
       options: arguments of the constructor, by name.
       parameters: arrays, by the names of the parameters of the module; None for an optional one that is absent.
-      extras: tensors of the file that are not parameters, by their keys without the prefix.
+      extras: tensors of the file that are not parameters, by their keys without the prefix; ``write`` returns
+        them too.
     """
 
     module: str

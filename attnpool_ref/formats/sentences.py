@@ -45,7 +45,7 @@ ACTIVATIONS = {
     "torch.nn.modules.activation.SiLU": "silu",
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
-"""Activations of dense layers; no other name in a configuration is imported or called."""
+"""Names of the activations of dense layers by the library's names; no other name in a configuration is imported or called."""
 
 LARGEST = 2**31
 """Sizes in configurations must be smaller than this."""
@@ -68,14 +68,14 @@ class Stage:
 
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
-      shapes: the shapes of the stage's parameters, by name.
-      modes: for "pooling", the pooling modes whose results are concatenated.
+      shapes: (name, shape) of each of the stage's parameters.
+      modes: for "pooling", names in ``MODES``, such as "mean"; their results are concatenated in this tuple's order.
       width: for "pooling", the width of the tokens as the folder states it; None if unknown.
-      include_prompt: for "pooling", whether the tokens of the prompt are pooled too.
-      activation: for "dense", the name of the activation.
+      include_prompt: for "pooling", whether the tokens of a prompt before the text are pooled too.
+      activation: for "dense", the name of the activation, a value of ``ACTIVATIONS`` such as "tanh".
       residual: for "dense", whether the input of the stage is added to its result, after ``residual_kernel`` if there
         is one.
-      start: for "layers", the first of the layers that are averaged.
+      start: for "layers", the index of the first of the encoder's layers that are averaged; all after it are, too.
     """
 
     kind: str

@@ -288,7 +288,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @definition
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Returns the state of one chunk of a sequence for the power mean (GeM); it holds p.
+    r"""Returns the state of one chunk of a sequence for the power mean (GeM); it holds ``p``.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
@@ -296,14 +296,15 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the :math:`N` real tokens. Each feature is computed for itself; the state stores :math:`t` as
-    the :math:`\ln y_l` that attains it. Only states with the same p merge.
+    the :math:`\ln y_l` that attains it. :func:`merge_states` raises an error for states
+    with different p.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       p: :math:`p`, a number, or [d] with one for each feature.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      epsilon: :math:`\epsilon`, a number of at least 0.
+      epsilon: :math:`\epsilon`, a number of at least 0; the same for all chunks, which is not checked.
 
     Returns:
       A ``PowerMeanState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
@@ -325,7 +326,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @definition
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Returns the state of one chunk of a sequence for log-sum-exp pooling; it holds the options.
+    r"""Returns the state of one chunk of a sequence for log-sum-exp pooling; it holds ``scale`` and ``mean``.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
@@ -333,7 +334,8 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the :math:`N` real tokens. Each feature is computed for itself; the state stores :math:`t` as
-    the :math:`x_l` that attains it. Only states with the same scale and the same ``mean`` merge.
+    the :math:`x_l` that attains it. :func:`merge_states` raises an error for states
+    with different ``scale`` or ``mean``.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -359,14 +361,15 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    r"""Returns the state of one chunk of a sequence for softmax pooling; it holds the scale.
+    r"""Returns the state of one chunk of a sequence for softmax pooling; it holds ``scale``.
 
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens. Each feature is computed for itself; the state stores :math:`t` as the
-    :math:`x_l` that attains it. Only states with the same scale merge.
+    :math:`x_l` that attains it. :func:`merge_states` raises an error for
+    states with different scales.
 
     Args:
       x: [..., L, d] tokens of the chunk.

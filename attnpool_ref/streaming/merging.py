@@ -22,7 +22,8 @@ def merge_states(a, b):
 
     Args:
       a: a state, as functions such as :func:`attention_state` return it.
-      b: a state of the same class, widths and batch axes, made with the same options.
+      b: a state of another chunk of the same sequences: of the same class, widths and batch axes, made with the same
+        options. Kernels, queries and the like must be equal too, which is not checked.
 
     Returns:
       The state of both chunks; its field ``dtype`` is promoted as for two arguments of one call.

@@ -191,7 +191,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     Args:
       x: [..., L, d] tokens of the chunk.
       weights: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature. The number of
-        axes, compared with that of x, decides which; it must be the same for all chunks. None is 1.
+        axes, compared with that of x, decides which; it must be the same for all chunks. None gives each token weight
+        1.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
@@ -315,8 +316,9 @@ def multi_head_attention_state(
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the real tokens. :math:`i` counts queries and :math:`h` heads; :math:`t` is the largest of their
-    scores :math:`s_l`, and the three entries are max, denominator and numerator of the average of the raw tokens.
+    :math:`l : k_l` are the real tokens. :math:`i` counts queries and :math:`h` heads. For each pair of them,
+    :math:`t` is the largest of the real tokens' scores :math:`s_l`, and the three entries are max, denominator and
+    numerator of the average of the raw tokens.
 
     The value kernel is applied to the averages, in :func:`finalize_state`. The key bias is ignored, because it cancels
     in the softmax.
@@ -335,7 +337,7 @@ def multi_head_attention_state(
 
     Returns:
       A ``MultiHeadAttentionState``, for :func:`merge_states` and then :func:`finalize_state`, which returns
-      [..., n, H, d], or [..., n, o] if it is given kernels.
+      [..., n, H, d], or [..., n, o] if it is given a ``value_kernel``.
 
     Raises:
       ValueError: if shapes disagree, if the mask has a float dtype, or if ``query_bias`` is given without

@@ -118,9 +118,9 @@ class VladState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights relative to the largest.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight a in each of K clusters; -inf for a fully masked row.
+      top: [..., K], the largest logarithm of a token's weight a in each of K clusters; -inf for a fully masked row.
       sum: [..., K, d], the sum of exp(log a - top) times the residual.
-      normalize: whether the result is divided by its norms.
+      normalize: whether ``finalize_state`` divides the result by its norms, as ``vlad_pooling`` does.
       dtype: the dtype of the result.
     """
 
@@ -149,23 +149,24 @@ class VladState(NamedTuple):
 
 @definition
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True):
-    r"""Returns the state of one chunk of a sequence for :func:`vlad_pooling`: unnormalized sums of residuals.
+    r"""Returns the state of one chunk of a sequence for :func:`vlad_pooling`: sums of residuals, not divided by norms.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
               t_j = \max_{l : k_l} \log a_{lj}
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the real tokens. The weights :math:`a` and the centers :math:`c_j` are those of
-    :func:`vlad_pooling`.
+    :math:`l : k_l` are the real tokens. The weight :math:`a_{lj}` of token :math:`l` in cluster
+    :math:`j` is that of :func:`vlad_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       assign_kernel: [d, K+G], for K clusters and G ghosts, which have the last columns.
-      centers: [K, d], :math:`c`.
+      centers: [K, d], :math:`c`, the centers of the clusters.
       assign_bias: [K+G], or None.
-      normalize: divide by the norms, as in :func:`vlad_pooling`; only states with the same value merge.
+      normalize: whether :func:`finalize_state` divides the sums by their norms, as :func:`vlad_pooling` does.
+        :func:`merge_states` raises an error for states with different values.
 
     Returns:
       A ``VladState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., K, d].

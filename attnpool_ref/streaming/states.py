@@ -1,8 +1,8 @@
 """Accumulator states of chunked pooling: named tuples with an associative and commutative merge.
 
 A state has the batch axes of its chunk and holds float64 arrays; its field ``dtype`` is the dtype of the result, or
-None if all data are integers. Some states also hold options of their function, and do not merge with states of other
-options.
+None if all data are integers. Some states also hold options of their function; ``merge_states`` raises a ValueError for
+states with different options.
 """
 
 from typing import Any, NamedTuple

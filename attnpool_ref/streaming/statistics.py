@@ -163,7 +163,7 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk of a sequence for the standard deviation; it holds the options.
+    r"""Returns the state of one chunk of a sequence for the standard deviation; it holds ``ddof`` and ``epsilon``.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -171,18 +171,18 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    Two states merge about their common mean. The state stores the mean under the absolute weights, which is :math:`\mu`
-    if no weight is negative.
+    States whose ``ddof`` or ``epsilon`` differ do not merge: :func:`merge_states` raises an error. Two states merge
+    about their common mean. The state stores the mean under the absolute weights, which is :math:`\mu` if no weight is
+    negative.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
-        None is 1.
+      weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
+        [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; 1 divides by N - 1 if there are no weights and N real tokens. Only states with the same ``ddof``
-        merge.
-      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
+      ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
       A ``StdState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
@@ -202,7 +202,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Returns the state of one chunk of a sequence for mean and standard deviation; it holds the options.
+    r"""Returns the state of one chunk of a sequence for mean and standard deviation, with ``ddof`` and ``epsilon``.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -210,15 +210,16 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
+    States whose ``ddof`` or ``epsilon`` differ do not merge: :func:`merge_states` raises an error.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
-      weights: at least 0: [L], shared by all examples; [..., L], for each example; or [..., L, d], for each feature.
-        None is 1.
+      weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
+        [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number; 1 divides by N - 1 if there are no weights and N real tokens. Only states with the same ``ddof``
-        merge.
-      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
+      ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
+      epsilon: the minimum of the variance, a number.
 
     Returns:
       A ``StatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
@@ -271,10 +272,11 @@ def attentive_statistics_state(
       bias: [h], :math:`b`, or None.
       out_bias: a number or [d], or None; ignored, because it cancels.
       norm_scale: [h], as in :func:`attentive_statistics_pooling`, or None; only with the activation "tanh".
-      norm_bias: [h], as there, or None; only with ``norm_scale``.
-      activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
+      norm_bias: [h], as in :func:`attentive_statistics_pooling`, or None; only with ``norm_scale``.
+      activation: :math:`a`: "tanh", "relu", "gelu" (exact) or "identity".
       global_context: only False.
-      epsilon: the minimum of the variance, a number. Only states with the same ``epsilon`` merge.
+      epsilon: the minimum of the variance, a number. :func:`merge_states` raises an error for states with different
+        values.
 
     Returns:
       An ``AttentiveStatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns

@@ -56,8 +56,13 @@ def tensors_of(path):
 def save(tensors, target):
     """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written.
 
+    Args:
+      tensors: arrays by name.
+      target: the path.
+
     Raises:
-      ValueError: if an array has a dtype that is not NumPy's own, or if the target is not a regular file.
+      ValueError: if an array has a dtype that is not NumPy's own, such as bfloat16, or if the target exists and is not
+        a regular file.
       FileNotFoundError: if the folder does not exist.
     """
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]

@@ -54,16 +54,17 @@ def opened(source):
 
 
 def save(tensors, target, framework=""):
-    """Writes arrays by name into a file, or puts them into a dict.
+    """Writes arrays into a file, which replaces an existing one only once it is complete, or puts them into a dict.
 
     Args:
       tensors: arrays by name.
-      target: a path or a dict.
+      target: a path, whose ending selects the file format; or a dict, which is changed by ``update``.
       framework: the entry ``format`` of a ``.safetensors`` file; "" for none.
 
     Raises:
-      ValueError: if the path has another ending than .safetensors and .npz, or if the target is not a regular file.
-      FileNotFoundError: if there is no such folder.
+      ValueError: if the path has another ending than .safetensors and .npz, if the file format lacks the dtype of an
+        array (such as bfloat16 in .npz), or if the path exists and is not a regular file.
+      FileNotFoundError: if the folder of the path does not exist.
       TypeError: if the target is neither a path nor a dict.
     """
     if isinstance(target, MutableMapping):

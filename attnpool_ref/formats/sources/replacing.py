@@ -26,7 +26,7 @@ def replacing(target):
       target: a path.
 
     Raises:
-      ValueError: if the target is not a regular file.
+      ValueError: if the target exists and is not a regular file.
       FileNotFoundError: if its folder does not exist.
     """
     target, old = _resolved(target)

@@ -79,7 +79,7 @@ def save(tensors, target, framework=""):
       framework: the entry ``format`` of the header, such as "pt"; "" for none.
 
     Raises:
-      ValueError: if an array has a dtype that the format lacks, or if the target is not a regular file.
+      ValueError: if an array has a dtype that the format lacks, or if the target exists and is not a regular file.
       FileNotFoundError: if the folder does not exist.
     """
     with replacing(target) as file:
