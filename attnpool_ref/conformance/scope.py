@@ -73,7 +73,11 @@ class Scope:
         help="Judge only this dtype; may be repeated.",
         command_default=(),
     )
-    strict: bool = option(False, "a function that the implementation lacks fails; one named in ``only`` always does.")
+    strict: bool = option(
+        False,
+        "if True, a function that the implementation lacks fails; if False, it is only reported as missing, unless "
+        "``only`` names it.",
+    )
     shapes: tuple[str, ...] = option(
         cases.SHAPES,
         "names of further shapes (``cases.SHAPES``) to judge in the first dtype, besides a batch of five examples with "
@@ -156,16 +160,17 @@ class Scope:
         "seconds for one call, including its compilation; a call that takes longer ends the judging of its function.",
         flag="--time-limit",
         kind="number",
-        help="Seconds for one call.",
+        help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its "
+        "function.",
     )
     seed: str = option(
         "",
-        "a text that changes the random numbers of all cases; without it they derive from the cases' names only, and "
-        "are the same on every machine.",
+        "a text that changes the random numbers of all cases: they derive from it and from the cases' names, and are "
+        "the same on every machine.",
         str,
         flag="--seed",
         kind="text",
-        help="Draw other cases than those that derive from their names.",
+        help="Draw other random cases; the same text draws the same cases on every machine.",
     )
     jobs: int = option(
         1,

@@ -14,7 +14,18 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
-    """Returns a static argument as a Python value; raises a ValueError if the row does not allow it."""
+    """Returns a static argument as a Python value.
+
+    Args:
+      name: the function's name.
+      key: the argument's name.
+      value: the argument.
+      allowed: its possible values, as in ``Variant.options``.
+      refused: values for which the message gives a reason, as in ``Variant.refused``.
+
+    Raises:
+      ValueError: if ``allowed`` or ``refused`` excludes the value.
+    """
     if isinstance(allowed, OrFunction) and callable(value):
         if getattr(type(value), "__hash__", None) is None:
             raise ValueError(

@@ -18,7 +18,7 @@ def run(*arguments, columns=200, env=None):
 
 
 def python(*arguments):
-    """Runs another Python process with the same import path, in which nothing is imported yet."""
+    """Runs Python in a new process with the same import path, for at most 300 s; returns the finished process."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
 

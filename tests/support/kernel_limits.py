@@ -1,4 +1,4 @@
-"""Largest errors of kernels of Pallas, interpreted, against whole products in float64."""
+"""Allowed errors of attnpool's Pallas kernels in Pallas' interpreter, against the same sums computed in float64."""
 
 import numpy as np
 

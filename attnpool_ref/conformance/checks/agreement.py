@@ -50,7 +50,10 @@ BOUNDED_TERMS = frozenset({"tanh_sum_score", *table.in_all_layouts("gated_sum_po
 
 
 def agreement(subject, case, return_weights=False, got=None):
-    """Compares the implementation's results, their shape and dtype, with the oracle's for the same arguments."""
+    """Compares the implementation's results, their shape and dtype, with the oracle's; returns a :class:`Finding`.
+
+    ``got`` has the implementation's results; if it is None, the implementation is called.
+    """
     got = subject.outputs(case, return_weights) if got is None else got
     want = subject.exact(case, return_weights)
     return compare(subject, case, "agreement with the oracle", got, want, return_weights)
