@@ -107,7 +107,7 @@ def show(name):
 @click.option(
     "--quick",
     is_flag=True,
-    help="Judge few shapes, and float32 and bfloat16 unless --dtype is given: on one core about 2 s a function in JAX, "
+    help="Judge few shapes, and float32 and bfloat16 unless --dtype is given: on one core about 2 s a row in JAX, "
     "0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")

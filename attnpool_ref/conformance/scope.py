@@ -106,34 +106,35 @@ class Scope:
         False,
         "also judge bad input: it must raise a TypeError or a ValueError.",
         flag="--refusals",
-        help="Also test that bad input is refused.",
+        help="Also test bad input, which must raise a TypeError or a ValueError.",
     )
     integers: bool = option(
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
         flag="--integers",
-        help="Also test data of integers.",
+        help="Also test data of integers only, if float64 is judged.",
     )
     mixed: bool = option(
         False,
         "for arguments of several dtypes, require the result dtype of attnpool's contract; otherwise an error, or a "
         "result that is right up to the rounding of another dtype, is a note in the report.",
         flag="--mixed",
-        help="Also test arguments of several dtypes for the dtype of the contract.",
+        help="Require attnpool's dtype of the result if arguments have several dtypes.",
     )
     broadcasting: bool = option(
         False,
         "require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1; "
         "otherwise a wrong result for them is a note in the report.",
         flag="--broadcasting",
-        help="Also test masks of integers, of a lower rank, and with axes of 1.",
+        help="Require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1.",
     )
     contract: bool = option(
         False,
         "require all guarantees of attnpool's contract (``docs/contract.md``), including ``mixed`` and "
         "``broadcasting``, but neither ``refusals`` nor ``integers``.",
         flag="--contract",
-        help="Test all guarantees of attnpool itself; always on for the default CANDIDATE.",
+        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without --refusals and "
+        "--integers; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(
         None,
@@ -144,7 +145,7 @@ class Scope:
         kind="pairs",
         metavar="NAME=REASON",
         example="1e30 in padding=inputs are finite",
-        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold; may be repeated.",
+        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold, and the reason; may be repeated.",
     )
     examples: int = option(
         0,

@@ -16,7 +16,7 @@ SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
 class Split(Call):
     """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
 
-    In the first example one device has only padding, in the second all have, and the third example has ties.
+    In the first example one of eight devices has only padding, in the second all have, and the third example has ties.
     """
 
     def __init__(self, name, title, implementation=None):
