@@ -76,8 +76,8 @@ def formats_command(context, words):
 def inspect(context, file):
     """Say which formats (see `attnpool formats`) fit the weights in FILE, and the prefix of their names in FILE.
 
-    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes are
-    read, and of a folder also its configuration.
+    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes
+    are read, and of a folder also its configuration.
 
     Exit status: 1 if no format fits, 2 for a corrupt file.
     """

@@ -13,7 +13,7 @@ SNIPPET = "x = [[..., 1]]\ncandidate(x)  # " + "a line that is longer than any t
 
 
 def run(*arguments, columns=200, env=None):
-    """Runs the command line inside this process, and returns the result of click."""
+    """Runs the command line inside this process, ``columns`` wide; returns the result of click."""
     return CliRunner().invoke(application.application, arguments, env={"COLUMNS": str(columns)} | (env or {}))
 
 

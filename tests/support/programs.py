@@ -1,4 +1,4 @@
-"""Measurements of compiled programs without running them; LLVM's optimizations, which may be off, do not change them."""
+"""Measurements of compiled programs without running them. LLVM's optimizations, which may be off, change none."""
 
 import jax
 

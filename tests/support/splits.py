@@ -49,7 +49,7 @@ class Split(Call):
 
 
 def objective(results):
-    """Returns the sum of the squared results, which no function makes constant."""
+    """Returns the sum of the squared results; a plain sum may be constant, as that of weights is."""
     return sum(jnp.sum(jnp.square(out)) for out in results)
 
 
@@ -72,7 +72,7 @@ def with_gradients(forward):
 
 
 def gradients_inside(call, mesh):
-    """Returns a function from arrays to gradients that each device takes itself.
+    """Returns a function from arrays to gradients, which each device computes inside of ``jax.shard_map``.
 
     A device gets the gradients of its own tokens, and those of the parameters, which are the same on all devices.
     """
