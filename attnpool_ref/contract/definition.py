@@ -88,7 +88,9 @@ def _broadcast(value, shape):
 
 
 def as_array(name, key, value):
-    """Converts an argument with ``np.asarray``; leaves None and text unchanged, which later checks reject.
+    """Converts an argument with ``np.asarray``; returns None and text unchanged.
+
+    Later checks reject text, and None for a required argument.
 
     Raises:
       TypeError: if NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
@@ -122,7 +124,7 @@ def _full_mask(mask, argument, call, values):
 
 
 def cast(result, dtype):
-    """Casts the float64 arrays of a result to a dtype."""
+    """Casts the float64 arrays of a result to a dtype; other arrays, such as masks, stay as they are."""
     if isinstance(result, tuple):
         return tuple(cast(part, dtype) for part in result)
     result = np.asarray(result)
