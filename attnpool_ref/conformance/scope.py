@@ -24,7 +24,7 @@ SIMPLE = ("smallest", "fullest")
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("options", "partial", "laws"), False
 )
-"""The options of ``attnpool check --quick``."""
+"""The options of ``attnpool check --quick``; in Python, ``judge(pool, **QUICK)``."""
 
 
 def _functions(names):

@@ -69,7 +69,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
 
 CACHE_SIZE = 256
-"""Largest number of call signatures in the cache of a definition."""
+"""Largest number of resolved calls (by shapes, dtypes and options) in the cache of a definition."""
 
 
 def _resolve_once(row, values, resolved):
