@@ -24,7 +24,7 @@ PACKED = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and row
 """Rows whose functions can process packed tokens in tiles."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
-"""Sizes with which each sequence has more than ``tiling.WHOLE`` bytes, even in narrow dtypes."""
+"""Sizes with which x and y, of 16 sequences each, have more than ``tiling.WHOLE`` bytes, even in narrow dtypes."""
 
 
 class Call:

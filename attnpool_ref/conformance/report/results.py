@@ -251,7 +251,7 @@ class Report:
         return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
-        """Returns the report as dicts, lists, numbers and strings; ``docs/judging.md`` describes the keys.
+        """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
 
         NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Raise
         :data:`SCHEMA_VERSION` when a key changes its meaning, not when one is added.
