@@ -2028,13 +2028,14 @@ class GatedSumPool(nn.Module):
 class CrossAttentionPool(nn.Module):
     """Pooling of two sequences, each under its scores against the other.
 
-    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
-    [d, c], ``y_kernel`` [e, c] or both.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: with ``qk_features`` ``x_kernel``
+    [d, c], ``y_kernel`` [e, c], or only that of the side that is projected; else none.
 
     Attributes:
       x_features: d; needed only to project x and not y: give it without ``y_features``.
       y_features: e; needed only to project y and not x: give it without ``x_features``.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
+        None without a projection.
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.

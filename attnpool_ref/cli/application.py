@@ -8,6 +8,7 @@ from attnpool_ref.cli.exits import Commands, Refused, need_folder
 from attnpool_ref.cli.options import FunctionName, JudgingCommand, values_of
 
 FILE = click.Path(dir_okay=False, writable=True, allow_dash=True)
+TO_FILE = " to this file, which is replaced if it exists; - is standard output."
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +24,13 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 
 
 @application.command("list")
-@click.option("--family", "families", type=click.Choice(FAMILIES), multiple=True, help="Only these; may be repeated.")
+@click.option(
+    "--family",
+    "families",
+    type=click.Choice(FAMILIES),
+    multiple=True,
+    help="Only functions of this family; may be repeated.",
+)
 @click.option(
     "--search", "words", multiple=True, metavar="WORD", help="Only functions that have this word; may be repeated."
 )
@@ -67,10 +74,10 @@ def formats_command(context, words):
 @click.argument("file", type=click.Path(exists=True))
 @click.pass_context
 def inspect(context, file):
-    """Say which formats fit the names in FILE, and under which prefix.
+    """Say which formats (see `attnpool formats`) fit the weights in FILE, and the prefix of their names in FILE.
 
-    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read, and the
-    configuration of a folder.
+    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes
+    are read, and of a folder also its configuration.
 
     Exit status: 1 if no format fits, 2 for a corrupt file.
     """
@@ -90,7 +97,7 @@ def show(name):
 
 @application.command(cls=JudgingCommand)
 @click.argument("candidate", default="attnpool_flax")
-@click.option("--layouts", is_flag=True, help="With --only: also its packed and chunked forms.")
+@click.option("--layouts", is_flag=True, help="With --only: also judge the forms for packed tokens and for chunks.")
 @click.option(
     "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
 )
@@ -100,18 +107,15 @@ def show(name):
 @click.option(
     "--quick",
     is_flag=True,
-    help="Two dtypes and few shapes: on one core about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
+    help="Judge few shapes, and float32 and bfloat16 unless --dtype is given: on one core about 2 s a row in JAX, "
+    "0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
-@click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
-@click.option(
-    "--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - is standard output."
-)
-@click.option(
-    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - is standard output."
-)
+@click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")
+@click.option("--junit", "junit_file", type=FILE, help=f"Also write the report as JUnit XML{TO_FILE}")
+@click.option("--html", "html_file", type=FILE, help=f"Also write the report as a page with heat maps{TO_FILE}")
 @click.pass_obj
 def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
-    """Judge an implementation against the oracle.
+    """Judge an implementation against attnpool's definitions in NumPy (the oracle).
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
@@ -149,10 +153,10 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     type=click.Path(dir_okay=False, writable=True),
     default="attnpool_demo.png",
     show_default=True,
-    help="File of the picture.",
+    help="File of the picture, which is replaced if it exists.",
 )
 def demo(out):
-    """Pool real embeddings in both packages, and plot the results of a right and of a wrong mask."""
+    """Pool sentence embeddings in attnpool_ref and attnpool_flax; plot the results of a right and of a wrong mask."""
     need_folder(out)
     missing = extras.missing("flax", "plot")
     if missing:

@@ -37,7 +37,11 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
 
 
 def process_pool(named, quick=False, time_limit=0.0):
-    """Returns a pool of processes for the implementation; ``quick`` makes JAX compile without most optimizations."""
+    """Returns a pool of processes for the :class:`Named` implementation.
+
+    ``quick`` makes JAX compile without most optimizations. ``time_limit`` is that of a call in seconds; the import may
+    take as long, or :data:`~attnpool_ref.conformance.running.processes.IMPORT_LIMIT` if that is longer.
+    """
     environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # most of the time is compilation
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
@@ -45,9 +49,10 @@ def process_pool(named, quick=False, time_limit=0.0):
 def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
-    ``files`` has the files to which the report is also written, by format. If one of them is standard output, the
-    report in words goes to standard error. ``words`` are further arguments of :func:`question`. ``jobs`` is the number
-    of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and judged in this process.
+    ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
+    is standard output, the report in words goes to standard error. ``words`` are further arguments of :func:`question`.
+    ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
+    judged in this process.
 
     Raises:
       Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported, or

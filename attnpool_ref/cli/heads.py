@@ -101,7 +101,14 @@ def _is_default(default):
 
 
 def load_of(row, source=None, prefix=None, asked=None):
-    """Returns code that loads a head of this format; ``...`` marks the values that the caller must fill in."""
+    """Returns code that loads a head of this format; ``...`` marks the values that the caller must fill in.
+
+    Args:
+      row: the format.
+      source: the file or folder; None writes the name ``source``.
+      prefix: the prefix of the head's names in the file; None leaves it out, so that ``load`` finds it.
+      asked: names of the options to fill in; None takes those that every call needs if the source has no configuration.
+    """
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     if asked is None:
         asked = [name for name, default in options.items() if default == GIVEN]

@@ -24,7 +24,7 @@ SIMPLE = ("smallest", "fullest")
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("options", "partial", "laws"), False
 )
-"""The options of ``attnpool check --quick``."""
+"""The options of ``attnpool check --quick``; in Python, ``judge(pool, **QUICK)``."""
 
 
 def _functions(names):
@@ -73,7 +73,11 @@ class Scope:
         help="Judge only this dtype; may be repeated.",
         command_default=(),
     )
-    strict: bool = option(False, "a function that the implementation lacks fails; one named in ``only`` always does.")
+    strict: bool = option(
+        False,
+        "if True, a function that the implementation lacks fails; if False, it is only reported as missing, unless "
+        "``only`` names it.",
+    )
     shapes: tuple[str, ...] = option(
         cases.SHAPES,
         "names of further shapes (``cases.SHAPES``) to judge in the first dtype, besides a batch of five examples with "
@@ -102,34 +106,35 @@ class Scope:
         False,
         "also judge bad input: it must raise a TypeError or a ValueError.",
         flag="--refusals",
-        help="Also test that bad input is refused.",
+        help="Also test bad input, which must raise a TypeError or a ValueError.",
     )
     integers: bool = option(
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
         flag="--integers",
-        help="Also test data of integers.",
+        help="Also test data of integers only, if float64 is judged.",
     )
     mixed: bool = option(
         False,
         "for arguments of several dtypes, require the result dtype of attnpool's contract; otherwise an error, or a "
         "result that is right up to the rounding of another dtype, is a note in the report.",
         flag="--mixed",
-        help="Also test arguments of several dtypes for the dtype of the contract.",
+        help="Require attnpool's dtype of the result if arguments have several dtypes.",
     )
     broadcasting: bool = option(
         False,
         "require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1; "
         "otherwise a wrong result for them is a note in the report.",
         flag="--broadcasting",
-        help="Also test masks of integers, of a lower rank, and with axes of 1.",
+        help="Require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1.",
     )
     contract: bool = option(
         False,
         "require all guarantees of attnpool's contract (``docs/contract.md``), including ``mixed`` and "
         "``broadcasting``, but neither ``refusals`` nor ``integers``.",
         flag="--contract",
-        help="Test all guarantees of attnpool itself; always on for the default CANDIDATE.",
+        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without --refusals and "
+        "--integers; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(
         None,
@@ -140,7 +145,7 @@ class Scope:
         kind="pairs",
         metavar="NAME=REASON",
         example="1e30 in padding=inputs are finite",
-        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold; may be repeated.",
+        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold, and the reason; may be repeated.",
     )
     examples: int = option(
         0,
@@ -156,16 +161,17 @@ class Scope:
         "seconds for one call, including its compilation; a call that takes longer ends the judging of its function.",
         flag="--time-limit",
         kind="number",
-        help="Seconds for one call.",
+        help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its "
+        "function.",
     )
     seed: str = option(
         "",
-        "a text that changes the random numbers of all cases; without it they derive from the cases' names only, and "
-        "are the same on every machine.",
+        "a text that changes the random numbers of all cases: they derive from it and from the cases' names, and are "
+        "the same on every machine.",
         str,
         flag="--seed",
         kind="text",
-        help="Draw other cases than those that derive from their names.",
+        help="Draw other random cases; the same text draws the same cases on every machine.",
     )
     jobs: int = option(
         1,

@@ -2,8 +2,8 @@
 
 :func:`bind` gives every argument of a call its name. :func:`resolve` compares shapes and dtypes with the row of the
 function (:mod:`attnpool_ref.table.language`) and returns a :class:`Call`. It reads no values, so it can run while JAX
-traces, once for each signature. :func:`check_values` checks the values of masks, lengths and segment numbers in host
-arrays.
+traces, once for each combination of shapes, dtypes and options. :func:`check_values` checks the values of masks,
+lengths, positions, indices and segment numbers in host (NumPy) arrays.
 """
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric

@@ -29,7 +29,10 @@ def refuse(name, key, value, error=None):
 
 
 def repair(name, key, value, untried=True):
-    """Returns "; did you mean ...?" for an argument that is not an array of numbers; "" if no repair is likely."""
+    """Returns "; did you mean ...?" for an argument that is not an array of numbers; "" if no repair is likely.
+
+    ``untried`` says that ``np.asarray`` has not failed on the argument, so that it may be suggested.
+    """
     if is_ragged(value):
         argument = _arguments(name).get(key)
         if argument is None or argument.kind not in ("data", "mask"):

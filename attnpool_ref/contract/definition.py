@@ -14,7 +14,8 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
     The body gets float64 arrays with all batch axes, numbers as floats, and boolean masks of the full shape, also if
     the caller gives lengths or neither; only ``masked_softmax`` converts its lengths itself. The result of the body is
-    cast to the result dtype that follows from the arguments (``docs/contract.md``).
+    cast to the result dtype that follows from the arguments (``docs/contract.md``). A state stays in float64 and has
+    this dtype as its field ``dtype``, to which ``finalize_state`` casts the result.
 
     Args:
       function: the body, which has the name of its row in the table.
@@ -68,7 +69,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
 
 CACHE_SIZE = 256
-"""Largest number of call signatures in the cache of a definition."""
+"""Largest number of resolved calls (by shapes, dtypes and options) in the cache of a definition."""
 
 
 def _resolve_once(row, values, resolved):
@@ -88,7 +89,9 @@ def _broadcast(value, shape):
 
 
 def as_array(name, key, value):
-    """Converts an argument with ``np.asarray``; leaves None and text unchanged, which later checks reject.
+    """Converts an argument with ``np.asarray``; returns None and text unchanged.
+
+    Later checks reject text, and None for a required argument.
 
     Raises:
       TypeError: if NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
@@ -122,7 +125,7 @@ def _full_mask(mask, argument, call, values):
 
 
 def cast(result, dtype):
-    """Casts the float64 arrays of a result to a dtype."""
+    """Casts the float64 arrays of a result to a dtype; other arrays, such as masks, stay as they are."""
     if isinstance(result, tuple):
         return tuple(cast(part, dtype) for part in result)
     result = np.asarray(result)

@@ -23,6 +23,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
       allowed: a tuple of names; "flag" for True or False; or for integers "size" or "count" (at least 0), "positive"
         (at least 1), or any other text.
       refused: (argument, value, reason) for values that other functions allow; the message has the reason.
+
+    Raises:
+      ValueError: if ``allowed`` or ``refused`` excludes the value.
     """
     if isinstance(allowed, OrFunction) and callable(value):
         if getattr(type(value), "__hash__", None) is None:

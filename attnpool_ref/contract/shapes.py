@@ -3,7 +3,10 @@
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
-"""Axes whose size must not be 0. A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row."""
+"""Axes whose size must not be 0, unless a rule such as "d may be 0" allows it.
+
+A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row.
+"""
 
 COUNTS = ("num_segments",)
 """Options whose value is the size of an axis of the arguments."""

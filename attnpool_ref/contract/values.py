@@ -11,7 +11,9 @@ LARGEST = np.iinfo(np.int64).max
 
 
 def check_values(row, values, call, largest=LARGEST):
-    """Checks the values of masks, adjacencies, lengths and segment numbers, but only in host arrays.
+    """Checks the values of masks, adjacencies, lengths, positions, indices and segment numbers in host (NumPy) arrays.
+
+    Values in other arrays, such as JAX's, are not checked.
 
     Args:
       row: the :class:`~attnpool_ref.table.Variant`.

@@ -1,8 +1,8 @@
 """Table of the functions: one row for each function, in the order of the documentation.
 
 A row is data: the argument checks, the tests, the command line, the type stubs and the judge (``attnpool check``) read
-it. They find the function by the name of the row in any namespace. Each family of functions has a file in ``rows/``;
-:mod:`attnpool_ref.table.language` describes the syntax of ``shapes`` and ``rules``.
+it. They find a function in a package, or in a module under test, by the name of its row. Each family of functions has
+a file in ``rows/``; :mod:`attnpool_ref.table.language` describes the syntax of ``shapes`` and ``rules``.
 """
 
 from attnpool_ref.table.row import Variant

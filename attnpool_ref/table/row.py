@@ -102,7 +102,7 @@ class Variant:
         return any(argument.batched for argument in self.arguments.values())
 
     def weights_of_rank(self, rank):
-        """Returns the axes of the alternative of ``weights`` with ``rank`` axes without batch axes, or of the first."""
+        """Returns the axes of the weights: the alternative with ``rank`` axes besides batch axes, or else the first."""
         alternatives = [own for part in self.weights.split("|") for own in language.parse_results(part)]
         return next((own for own in alternatives if len(own) - ("..." in own) == rank), alternatives[0])
 

@@ -12,7 +12,11 @@ from attnpool_ref.conformance.checks.subject import Subject, flatten
 
 
 def arguments_of(case, function):
-    """Returns the arrays of a case by name (floats as float32), and a function that calls ``function`` with them."""
+    """Returns the arrays of a case by name, floats as float32, and a function that pools them.
+
+    That function takes a dict of these arrays, calls ``function`` with them and with the case's options, and returns a
+    flat list of the results.
+    """
     arrays = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None}
 
     def call(arrays):

@@ -13,12 +13,12 @@ SNIPPET = "x = [[..., 1]]\ncandidate(x)  # " + "a line that is longer than any t
 
 
 def run(*arguments, columns=200, env=None):
-    """Runs the command line inside this process, and returns the result of click."""
+    """Runs the command line inside this process, ``columns`` wide; returns the result of click."""
     return CliRunner().invoke(application.application, arguments, env={"COLUMNS": str(columns)} | (env or {}))
 
 
 def python(*arguments):
-    """Runs another Python process with the same import path, in which nothing is imported yet."""
+    """Runs Python in a new process with the same import path, for at most 300 s; returns the finished process."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
 

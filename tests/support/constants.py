@@ -9,9 +9,9 @@ from attnpool_flax.call.compiled import FUNCTIONS
 
 @contextlib.contextmanager
 def replaced(module, **constants):
-    """Replaces constants of ``module`` inside of a with block, where the public functions compile anew.
+    """Replaces constants of ``module`` inside of a with block; JAX compiles attnpool's functions anew with them.
 
-    What they compiled before is available again afterwards.
+    After the block the functions use their earlier compiled programs again.
     """
     with pytest.MonkeyPatch.context() as patch, compiling_anew(*FUNCTIONS.values()):
         for name, value in constants.items():
@@ -21,9 +21,10 @@ def replaced(module, **constants):
 
 @contextlib.contextmanager
 def compiling_anew(*frames):
-    """Hides what the functions of these frames have compiled inside of a with block.
+    """Gives functions empty caches of compiled programs inside of a with block.
 
-    It is put aside, because freeing it and compiling it again takes time.
+    Their own caches are restored after the block, because filling them again takes time. ``frames`` are values of
+    :data:`attnpool_flax.call.compiled.FUNCTIONS`.
     """
     with pytest.MonkeyPatch.context() as patch:
         for frame in frames:

@@ -1,9 +1,7 @@
 """Tests that need POSIX, or the packages of an extra, and are skipped without them.
 
-Without an extra, each file of its tests is one line among the skipped ones.
-
-A target of the Makefile that runs only such a directory then fails: all files are skipped, and pytest counts a run
-without tests as a failure.
+Without an extra, pytest reports each file of its tests as one skipped test. A target of the Makefile that runs only
+these files then fails, because pytest exits with an error if it collects no tests.
 """
 
 import os

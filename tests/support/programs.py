@@ -1,4 +1,4 @@
-"""Measurements of compiled programs without running them. LLVM, whose optimizations may be off, does not matter."""
+"""Measurements of compiled programs without running them. LLVM's optimizations, which may be off, change none."""
 
 import jax
 

@@ -1,16 +1,17 @@
 """Evaluation of programs on a CPU with matrix products that round their operands as TPUs and GPUs do.
 
-A device multiplies these numbers in the place of float32 operands:
+A device replaces float32 operands by one number, or by the sum of two, in these formats:
 
 =========  =================  ============
 precision  TPU                NVIDIA GPU
 =========  =================  ============
 DEFAULT    bfloat16           TF32
-HIGH       three bfloat16     TF32
+HIGH       two bfloat16       TF32
 HIGHEST    float32            float32
 =========  =================  ============
 
-Products of bfloat16 and float16 operands are exact everywhere; all are summed in float32. Of
+Of the four products of two such sums, that of the two smaller parts is left out. Products of bfloat16 and float16
+operands are exact everywhere. All products are summed in float32. Of
 ``lax.platform_dependent`` the branch of the device is evaluated.
 """
 

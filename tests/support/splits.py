@@ -16,7 +16,7 @@ SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
 class Split(Call):
     """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
 
-    In the first example one device has only padding, in the second all have, and the third example has ties.
+    In the first example one of eight devices has only padding, in the second all have, and the third example has ties.
     """
 
     def __init__(self, name, title, implementation=None):
@@ -49,7 +49,7 @@ class Split(Call):
 
 
 def objective(results):
-    """Returns the sum of the squared results, which no function makes constant."""
+    """Returns the sum of the squared results; a plain sum may be constant, as that of weights is."""
     return sum(jnp.sum(jnp.square(out)) for out in results)
 
 
@@ -72,7 +72,7 @@ def with_gradients(forward):
 
 
 def gradients_inside(call, mesh):
-    """Returns a function from arrays to gradients that each device takes itself.
+    """Returns a function from arrays to gradients, which each device computes inside of ``jax.shard_map``.
 
     A device gets the gradients of its own tokens, and those of the parameters, which are the same on all devices.
     """

@@ -24,11 +24,11 @@ PACKED = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and row
 """Rows whose functions can process packed tokens in tiles."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
-"""Sizes with which each sequence has more than ``tiles.WHOLE`` bytes, even in narrow dtypes."""
+"""Sizes with which x and y, of 16 sequences each, have more than ``tiling.WHOLE`` bytes, even in narrow dtypes."""
 
 
 class Call:
-    """A call of such a function, with any implementation and any values.
+    """A call of a function that can process tokens in tiles.
 
     Attributes:
       case: the case of the judge that is called.
@@ -91,10 +91,10 @@ def size(array):
 
 
 def walked(function, call):
-    """Returns the bytes of all tiles that are cut from the tokens, divided by the bytes of the tokens.
+    """Returns the bytes of all tiles that ``function(call.arrays)`` cuts from the tokens, divided by their bytes.
 
-    They are counted in the program as JAX traces it, because what XLA reports for a loop does not depend on its number
-    of steps.
+    The tiles are counted in the program as JAX traces it, because what XLA reports for a loop does not depend on its
+    number of steps.
     """
     shapes = {array.shape for array in call.tokens.values()}
     program = jax.make_jaxpr(function)(call.arrays).jaxpr
@@ -102,7 +102,7 @@ def walked(function, call):
 
 
 def trips(function, call):
-    """Returns the number of steps of each loop that cuts the tokens into tiles."""
+    """Returns the number of steps of each loop in ``function(call.arrays)`` that cuts the tokens into tiles."""
     shapes = {array.shape for array in call.tokens.values()}
     return [trips for trips, _ in _tiles(jax.make_jaxpr(function)(call.arrays).jaxpr, shapes)]
 

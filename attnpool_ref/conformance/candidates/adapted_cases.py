@@ -105,7 +105,8 @@ def check_some_real(case, calling):
 def check_rank(case, candidate, own=()):
     """Raises :class:`NotApplicable` for a case with batch axes that the implementation does not take.
 
-    ``own`` has the names of the arguments that the implementation holds as parameters. Segment ids need a batch axis.
+    ``own`` has the names of the arguments that the implementation holds as parameters. With the mask form "segments"
+    every case without a batch axis is excluded.
     """
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments

@@ -69,23 +69,30 @@ class Candidate:
         kind="pairs",
         metavar="THEIRS=OURS",
         example="attention_mask=mask",
-        help="Your name of an argument.",
+        help="The name of an argument in your implementation and in attnpool; may be repeated.",
     )
     padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
     mask_form: str | None = option(
-        None, flag="--mask-form", kind="choice", choices=MASK_FORMS, help="The form of your masks."
+        None,
+        flag="--mask-form",
+        kind="choice",
+        choices=MASK_FORMS,
+        help="The form of your masks: integer is 0 and 1, additive is 0 and -inf, lengths are numbers of real tokens, "
+        "counted from the left, and segments are packed tokens with segment ids; by default boolean or integer.",
     )
     mask_required: bool = option(False, flag="--mask-required", help="Never call your implementation without a mask.")
     some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows.")
-    batched: bool = option(False, flag="--batched", help="Your implementation takes only [B, L, d].")
-    same_batch: bool = option(False, flag="--same-batch", help="Give all data the same batch axes.")
+    batched: bool = option(
+        False, flag="--batched", help="Your implementation takes only data with one batch axis, as in [B, L, d]."
+    )
+    same_batch: bool = option(False, flag="--same-batch", help="Never share data: all have the same batch axes.")
     sizes: Mapping[str, int] = option(
         dict,
         flag="--size",
         kind="sizes",
         metavar="AXIS=NUMBER",
         example="d=6",
-        help="The only size of an axis that your implementation takes.",
+        help="The only size of an axis of attnpool's function that your implementation takes; may be repeated.",
     )
     fixed: Mapping[str, Any] = option(
         dict,
@@ -93,14 +100,15 @@ class Candidate:
         kind="literals",
         metavar="ARGUMENT=VALUE",
         example="scale=1",
-        help="Your value of an argument, instead of its default.",
+        help="Your value of an argument of attnpool's function, in place of its default; may be repeated.",
     )
     leave: tuple[str, ...] = option(
         (),
         flag="--leave",
         kind="names",
         metavar="NAME",
-        help="Leave this argument at its default; may be repeated.",
+        help="An argument that only your implementation has, to leave at its default, or a mask that it does not take "
+        "by design; may be repeated.",
     )
     arrays: Any = option(
         None, flag="--arrays", kind="choice", choices=ARRAYS, help="The library of your arrays; detected by default."
@@ -112,7 +120,7 @@ class Candidate:
         metavar="ARGUMENT=ATTRIBUTE",
         example="query=q",
         help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel, in the same "
-        "layout; a transposition needs Python.",
+        "layout; a transposed one needs Candidate(parameters=...) in Python; may be repeated.",
     )
 
     def __post_init__(self):

@@ -9,7 +9,7 @@ import numpy as np
 from attnpool_ref.table import Variant
 
 SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
-"""Text that seeds the random numbers of a case in addition to its name; with "" they are the same on every machine."""
+"""Text that seeds the random numbers of a case, together with the names of its function and of the case."""
 
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
@@ -36,7 +36,7 @@ FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num
 """Axes of features, hidden layers, heads and clusters, which are empty only where a rule of the table allows it."""
 
 ANY_RANK = ("...", "n", "m")
-"""Axes of an array that may have any rank: batch axes and two others."""
+"""Axes of an array that may have any rank, as most cases draw it: batch axes and two others."""
 
 RANK_1 = ("m",)
 """Axes of an array that may have any rank, drawn as a vector for the shape "rank 1"."""

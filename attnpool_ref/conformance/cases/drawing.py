@@ -20,7 +20,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
       sizes: sizes of named axes, in addition to :data:`SIZES` or instead of them.
       shared: the data arguments that are drawn without batch axes.
       left: the numeric arguments that are omitted.
-      any_rank: the axes of an array that may have any rank.
+      any_rank: the axes of an array that may have any rank, :data:`ANY_RANK` or ``case.RANK_1``.
     """
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments

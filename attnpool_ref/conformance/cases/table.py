@@ -30,7 +30,7 @@ SHAPES = (
 )
 """Names of the shapes besides the mixed batch (five examples with different masks).
 
-JAX compiles a program for each shape.
+JAX compiles a program for each shape, so fewer shapes take less time.
 
 * "rank 1": arrays that may have any rank are vectors.
 * "axes of 0": axes that may have size 0 have it.

@@ -258,10 +258,11 @@ TIED = frozenset(
 
 
 def tied(main):
-    """Returns a case with pairs of equal tokens and a negative scale, so that exactly two tokens share each maximum.
+    """Returns a case with pairs of equal tokens and a negative scale, so that at most two tokens share each maximum.
 
-    Losses with a margin get hinges at 0; other functions get no case, and the result is None. Central differences then
-    measure an equal share of the gradient for both tokens, and half of the slope at a hinge.
+    The last of an odd number of tokens equals no other. Losses with a margin get hinges at 0; other functions get no
+    case, and the result is None. Central differences then measure an equal share of the gradient for both tokens, and
+    half of the slope at a hinge.
     """
     values = {}
     if main.row.name in TIED:

@@ -29,7 +29,10 @@ __all__ = ["AGREEMENT", "BAD_INPUT", "CHECKS", "WITH_OWN_CASES", "Check", "Situa
 
 @dataclass(frozen=True)
 class Check:
-    """A check: ``run`` is its function, and ``applies`` returns whether it is called."""
+    """A check: ``run`` is its function, and ``applies`` returns whether it is called.
+
+    In :data:`CHECKS`, ``applies`` takes the Situation.
+    """
 
     run: Callable[..., Any]
     applies: Callable[..., bool]

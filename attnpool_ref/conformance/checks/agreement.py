@@ -50,7 +50,10 @@ BOUNDED_TERMS = frozenset({"tanh_sum_score", *table.in_all_layouts("gated_sum_po
 
 
 def agreement(subject, case, return_weights=False, got=None):
-    """Compares the implementation's results, their shape and dtype, with the oracle's for the same arguments."""
+    """Compares the implementation's results, their shape and dtype, with the oracle's; returns a :class:`Finding`.
+
+    ``got`` has the implementation's results; if it is None, the implementation is called.
+    """
     got = subject.outputs(case, return_weights) if got is None else got
     want = subject.exact(case, return_weights)
     return compare(subject, case, "agreement with the oracle", got, want, return_weights)
@@ -79,7 +82,8 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
     """Compares results with exact ones, element by element, and returns the worst element as a finding.
 
     Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
-    all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments.
+    all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments. Cases
+    with ``terms_of_sum`` have the tighter bound of :func:`~attnpool_ref.conformance.checks.tolerances.average_error`.
     ``sensitive`` has the sensitivities of the outputs, measured if it is None. ``times`` multiplies the allowed error.
     """
     dtype = case.result or subject.dtype

@@ -133,7 +133,12 @@ def refuses(error):
 
 
 def _refuses_an_option(subject, case, message):
-    """Returns whether a non-default value of an option in the case is a function, or is named by the error."""
+    """Returns whether an error may come from an option that the implementation lacks.
+
+    This is so if an option of the case has a value other than the default, and the value is a string that the error
+    contains, or a function. A function counts whatever the error says, because the error of an implementation that
+    takes only names need not mention the function.
+    """
     chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
     return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
 

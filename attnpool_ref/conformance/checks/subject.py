@@ -351,7 +351,11 @@ def flatten(result):
 
 
 def output_axes(case, return_weights):
-    """Returns the names of each output's axes; an output that may have any rank has the axes of the drawn arrays."""
+    """Returns the names of each output's axes.
+
+    For functions whose data may have any rank, an output of that rank always gets :data:`ANY_RANK`, also in the cases
+    of rank 1, whose arrays have the axis "m" only.
+    """
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]

@@ -116,7 +116,10 @@ def difference(function, arrays, directions, step=STEP):
 
 
 def slope(function, arrays, directions):
-    """Returns a central difference without extrapolation, to measure how the derivative changes with the arguments."""
+    """Returns a central difference with the step :data:`STEP`, without extrapolation.
+
+    It measures how the derivative changes with the arguments.
+    """
     ahead, behind = difference(function, arrays, directions)
     return (ahead - behind) / (2 * STEP)
 

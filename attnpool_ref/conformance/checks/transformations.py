@@ -42,7 +42,7 @@ def traced(subject, case, situation):
 
 
 def compiles_once(subject, case, _situation=None):
-    """Checks that a call with other values of the arguments, including numbers, compiles nothing."""
+    """Checks that a call with other data and other numbers, such as ``scale``, compiles nothing."""
     check = "one program"
     numbers = {k: case.values[k] * 1.125 for k in case.given("number")}
     data = {k: v * 0.875 for k, v in subject.floats(case, ("data",)).items()}

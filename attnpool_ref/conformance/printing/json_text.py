@@ -7,7 +7,7 @@ import numpy as np
 
 
 def as_json(report):
-    """Returns the whole report as JSON; NaN and infinities are text, because JSON has no such numbers."""
+    """Returns the report as JSON; NaN and infinities are "nan", "inf" and "-inf", as JSON has no such numbers."""
     return json.dumps(_finite(report.as_dict()), indent=2) + "\n"
 
 

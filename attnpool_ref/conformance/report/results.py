@@ -15,7 +15,10 @@ EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
 
 @dataclass
 class Measure:
-    """Worst error and its allowed error, in units of the dtype's epsilon times the magnitude of the result."""
+    """Error that is largest relative to its allowed error, and the title of its case.
+
+    Both errors are in units of the dtype's epsilon times the magnitude of the result.
+    """
 
     error: float
     allowed: float
@@ -167,7 +170,7 @@ class RowReport:
         return [kept.promise for kept in self.broken if kept.follows_from == promise]
 
     def set_status(self):
-        """Sets the verdict from the results of the guarantees."""
+        """Sets ``status``, the verdict, from the results of the guarantees and from ``partial``."""
         if self.accused:
             self.status = FAIL
         elif not any(kept.status == HELD for kept in self.promises.values()):
@@ -248,7 +251,11 @@ class Report:
         return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
-        """Returns plain data for JSON; ``schema_version`` is raised when a key changes its meaning."""
+        """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
+
+        NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Raise
+        :data:`SCHEMA_VERSION` when a key changes its meaning, not when one is added.
+        """
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):
             for dtype, cell in source.cells.items():

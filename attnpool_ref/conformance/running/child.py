@@ -66,7 +66,10 @@ class Child:
         theirs.close()
 
     def wait_for_import(self, limit):
-        """Waits for the import, and sets ``properties`` or ``ended``; returns the import's exception, or None."""
+        """Waits up to ``limit`` seconds for the import, and sets ``properties`` or ``ended``.
+
+        Returns the import's exception, or None.
+        """
         match self._receive(limit, f"took longer than {limit:g} s for the import"):
             case "ready", *properties:
                 self.properties = Properties(*properties)
@@ -102,7 +105,7 @@ class Child:
         return list(running.values())
 
     def blame(self, judged):
-        """Reports the end of the process as the failure of a function."""
+        """Reports the end of the process as the failure of a function, given by its ``RowJudge``."""
         name, (dtype, title) = judged.row.name, self.calls.get(judged.row.name, ("", ""))
         code = f"# attnpool check ... --only {name} --jobs 1 dies as well"
         verdict.unanswered(judged.report, dtype, title, f"the process {self.ended}", code)

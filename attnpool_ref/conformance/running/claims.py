@@ -21,6 +21,9 @@ NONE = "the candidate has none of the rows; name the one that it is"
 def each_promise(candidate, *rows, **asked: Any):
     """Returns a :class:`Claim` for each guarantee of each function, for ``pytest.mark.parametrize`` or ``subTest``.
 
+    One more claim for each function, "nothing left out", is that every mask and argument of the implementation was
+    judged.
+
     The implementation is called in this process, which a crash would end; ``pytest --attnpool`` uses a child process.
 
     Args:
@@ -29,7 +32,8 @@ def each_promise(candidate, *rows, **asked: Any):
       **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`, such as dtypes and the calling convention.
 
     Returns:
-      A list; nothing is judged yet.
+      A list. Nothing is judged yet: a function is judged when ``check`` of one of its claims is first called, which
+      then also raises the errors of :func:`~attnpool_ref.conformance.running.judge` about wrong values of options.
 
     Raises:
       TypeError: the judge has no such argument, or ``candidate`` is a Candidate and ``asked`` has a calling convention.
@@ -54,7 +58,11 @@ def each_promise(candidate, *rows, **asked: Any):
 
 
 def claims_of(names, judge_row):
-    """Returns a :class:`Claim` for each guarantee of each function; ``judge_row`` judges one function."""
+    """Returns a :class:`Claim` for each guarantee of each function, and one more for each function, :data:`WHOLE`.
+
+    ``judge_row`` takes a function's name and returns the judge's report with this function only. It is called when the
+    first claim of the function is checked.
+    """
     judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
     return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
@@ -64,7 +72,7 @@ class Judgement:
 
     Attributes:
       row: the function's name.
-      judge_row: a function from the name to the judge's report.
+      judge_row: a function from the name to the judge's report with this function only.
       alone: whether no other function is tested; the names of tests then lack the function's name.
     """
 

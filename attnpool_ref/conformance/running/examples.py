@@ -32,7 +32,7 @@ def examples_of(subject, traced):
 
     Args:
       subject: the implementation under test, in one dtype.
-      traced: whether gradients are judged, in about an eighth of the examples.
+      traced: whether gradients are judged, too, but only in about an eighth of the examples.
     """
     from hypothesis import reject, strategies
 

@@ -31,7 +31,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
       candidate: a module, a mapping of names, any object with functions named as in attnpool, one callable if ``only``
         has the name of the function that it implements, or a :class:`~attnpool_ref.conformance.Candidate`.
       name: the implementation's name in the report; its own name if empty.
-      progress: a function that is called as ``progress(done, total, label)``; a step is one function in one dtype.
+      progress: a function that is called as ``progress(done, total, label)`` with numbers of steps, after each step; a
+        step is one function in one dtype.
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Returns:

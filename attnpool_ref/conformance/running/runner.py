@@ -33,7 +33,7 @@ class Runner:
         self.report, self.subject, self.case, self.situation = report, subject, case, situation
 
     def __call__(self, name, run):
-        """Runs the check ``name``, adds its findings to the report, and returns them.
+        """Runs the check ``name``, whose function is ``run``; adds its findings to the report, and returns them.
 
         Raises:
           Untraceable: the check needs a gradient that the framework cannot take.
@@ -106,7 +106,7 @@ class Runner:
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
 
     def look(self, name, run, case):
-        """Runs the check ``name`` on a case of this kind, and returns its findings.
+        """Runs a check on any case of the same kind, and returns its findings, which are not added to the report.
 
         Raises:
           NotApplicable: the implementation cannot be called with this case.

@@ -34,7 +34,7 @@ def search(report, subject, count, traced):
       report: the report of the function.
       subject: the implementation under test, in one dtype, with its own cache of the oracle's results.
       count: the number of examples.
-      traced: whether gradients are judged, in about an eighth of the examples.
+      traced: whether gradients are judged, too, but only in about an eighth of the examples.
 
     Returns:
       A list with (case, situation) of the failing example; an empty list if there is none.

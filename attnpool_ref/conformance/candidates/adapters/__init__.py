@@ -92,7 +92,8 @@ def find(target, attempt):
 
     NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first if the
     function's module uses PyTorch and its body uses neither NumPy nor JAX, because methods that both libraries have
-    would work for NumPy's arrays as well. If no call returns an array of a known type, the first adapter is used.
+    would work for NumPy's arrays as well. If no call returns an array of a known type (or a Python number for NumPy's
+    arrays), the adapter that is tried first is used.
 
     Args:
       target: the implementation.

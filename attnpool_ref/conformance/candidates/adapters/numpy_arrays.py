@@ -25,11 +25,14 @@ def numpy_dtype(name):
 
 
 class NumpyArrays:
-    """Adapter of NumPy arrays, which have no gradients; base class of the other adapters."""
+    """Adapter of NumPy arrays, which have no gradients; base class of the other adapters.
+
+    Dtypes are given by name, such as "float32".
+    """
 
     name = "numpy"
     gradient = None
-    """Method that returns gradients, as that of the JAX adapter; None if the family has none."""
+    """Method that returns gradients, with the arguments of ``JaxArrays.gradient``; None if the family has none."""
 
     second = None
     """Method that returns Hessian-vector products; None if second derivatives are not judged."""
@@ -49,7 +52,7 @@ class NumpyArrays:
         return {"numpy": np.__version__}
 
     def reduced_products(self):
-        """Returns whether products of narrow dtypes keep fewer bits than float32."""
+        """Returns whether products of narrow dtypes (float16, bfloat16) keep fewer bits than float32."""
         return False
 
     def exact_weights(self):
@@ -69,7 +72,7 @@ class NumpyArrays:
         """Clears caches such as compiled functions; it is called while no implementation runs."""
 
     def array(self, value, dtype):
-        """Returns a float array of the family; booleans and integers keep their dtype."""
+        """Returns a NumPy array as a new array of the family: floats in ``dtype``, booleans and integers unchanged."""
         with np.errstate(over="ignore"):  # 1e30 becomes inf in float16, as it should
             return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
 
