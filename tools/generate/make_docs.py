@@ -95,9 +95,9 @@ WHICH_INTRODUCTION = """
 
 # You know it as
 
-Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and the
-differences from the code that you know. `attnpool find WORD` searches the same table: `attnpool find ABMIL`, `attnpool
-find global attention`.
+Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and a note:
+how the call differs from the source or, if it does not, what its arguments are. `attnpool find WORD` searches the same
+table: `attnpool find ABMIL`, `attnpool find global attention`.
 
 The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
 [..., L] is True at real tokens. `q` is a query, or several; in attentions `q`, `k` and `v` are queries, keys and values.
@@ -235,14 +235,14 @@ def heads_page():
 
 
 def _known(entry):
-    """Returns the text for a name: its other names, the call, the module, the source, the differences."""
+    """Returns the text for a name: its other names, the call, the module, the source, the note."""
     first, *others = entry.names
     module = module_of(entry)
     facts = [
         *([f"* Also: {', '.join(others)}"] if others else []),
         *([f"* Module: `{module}`"] if module else []),
         f"* Source: {entry.source}",
-        f"* {'Differs' if entry.call else 'Instead'}: {entry.differs}",
+        f"* {'Note' if entry.call else 'Instead'}: {entry.differs}",
     ]
     return "\n\n".join([f"### {first}", *([f"```python\n{entry.call}\n```"] if entry.call else []), "\n".join(facts)])
 

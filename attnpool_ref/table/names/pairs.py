@@ -32,7 +32,7 @@ RETRIEVAL = (
         ("cross attention pooling of all pairs", "each with each of another batch"),
         "cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "The result equals that of a loop over all pairs of a sequence of x and one of y.",
+        "Pools each of B sequences x with each of C sequences y: results [B, C, d] and [B, C, e]. The notebook pools matching pairs.",
     ),
 )
 
@@ -79,7 +79,7 @@ MATCHING = (
         ("code-wise attention", "label-aware pooling"),
         "code_wise_attention(labels, x, label_mask, mask)",
         "Yue et al. 2021 (yue2021)",
-        "The maximum is over real labels only.",
+        "A token's score is the maximum of its dot products with the real labels. Labels may be masked.",
         "CodeWiseAttention",
     ),
     Entry(
@@ -117,13 +117,13 @@ RELATIONS = (
         ("differential attention", "DAN", "attention triplet loss"),
         "attention_triplet_loss(anchor, positive, negative, margin=0.2)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Returns one loss for each example. You write the mean.",
+        "Returns one loss for each example. Average them over the batch.",
     ),
     Entry(
         ("differential context", "DCN of visual question answering"),
         "differential_context(attention, supporting, opposing, mask)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "A zero vector stays 0. It is not divided by its norm.",
+        "If `attention` is a zero vector, its projections are 0, not NaN.",
     ),
     Entry(
         ("contrastive case relations", "CTM relation vector"),
