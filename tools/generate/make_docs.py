@@ -101,8 +101,9 @@ table: `attnpool find ABMIL`, `attnpool find global attention`.
 
 The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
 [..., L] is True at real tokens. `q` is a query, or several; in attentions `q`, `k` and `v` are queries, keys and values.
-`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors. In normalizations, `s` and `u` are scales, and `t` and
-`v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
+`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors; `W1`, `b_q` and the like are further kernels and biases.
+`y` is a second sequence, `y_mask` its mask, and `scores` are [..., L]. In normalizations, `s` and `u` are scales, and `t`
+and `v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
 `concatenate` and similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the
 parameters of the call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the
 papers.

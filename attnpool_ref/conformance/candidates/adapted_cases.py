@@ -76,7 +76,8 @@ def _form_of_masks(candidate):
     """Returns the form of the implementation's masks, in words."""
     if candidate.mask_form in (None, "boolean", "integer", "additive"):
         said = {None: "arrays", "boolean": "booleans", "integer": "integers 0 and 1", "additive": "numbers 0 and -inf"}
-        side = ", True at padding" if candidate.padding_true else ""
+        one = "1" if candidate.mask_form == "integer" else "True"
+        side = f", {one} at padding" if candidate.padding_true else ""
         return f"{said[candidate.mask_form]} with all axes{side}"
     return {"lengths": "lengths", "segments": "segment ids"}[candidate.mask_form]
 

@@ -76,7 +76,7 @@ ATTENTION = (
         ("cosine attention", "content-based addressing", "NTM attention"),
         "attend(sharpness * cosine_score(q, k), v, mask[..., None, :])",
         "Graves, Wayne, Danihelka 2014; Wang et al. 2016 (wang2016)",
-        "A zero vector has cosine 0, with a finite gradient.",
+        "`sharpness` is a positive number. A zero vector has cosine 0, with a finite gradient.",
     ),
     Entry(
         ("Attn class", "location-based attention"),
@@ -171,7 +171,7 @@ NORMALIZERS = (
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",
-        'A length greater than L is an error. `side="left"` is for left padding.',
+        'The mask is [..., L]. A length greater than L is an error. `side="left"` is for left padding.',
     ),
     Entry(
         ("sparsemax",),

@@ -130,7 +130,7 @@ SPEECH = (
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "`p` are probabilities. autopool's Keras layer ignores its mask, and its default axis is the batch.",
+        "`p` are probabilities, `alpha` is the sharpness. autopool's Keras layer ignores masks; its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(

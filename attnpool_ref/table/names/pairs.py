@@ -86,7 +86,7 @@ MATCHING = (
         ("graph decomposition", "NeurJudge label graph"),
         "graph_decomposition(labels, adjacency, num_layers=2)",
         "Yue et al. 2021 (yue2021)",
-        "A label without neighbors stays unchanged.",
+        "`adjacency` [k, k] marks the neighbors of the k `labels` [k, d]. A label without neighbors stays unchanged.",
     ),
     Entry(
         ("label attention", "LEMM"),
@@ -117,7 +117,7 @@ RELATIONS = (
         ("differential attention", "DAN", "attention triplet loss"),
         "attention_triplet_loss(anchor, positive, negative, margin=0.2)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Returns one loss for each example. Average them over the batch.",
+        "`anchor`, `positive`, `negative` [..., m] are attentions over m regions. Average the losses [...] over the batch.",
     ),
     Entry(
         ("differential context", "DCN of visual question answering"),
@@ -129,7 +129,7 @@ RELATIONS = (
         ("contrastive case relations", "CTM relation vector"),
         "relation_vector(x, y, W1, W2, W3, b)",
         "Liu et al. 2022 (liu2022)",
-        "attnpool computes the sigmoid without overflow for any input.",
+        "`x` and `y` are [..., d], vectors of two cases. attnpool computes the sigmoid without overflow for any input.",
         "RelationVector",
     ),
     Entry(

@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "`seeds` are learned. As in the authors' code: no output projection, scale by the width of all heads, projected seeds added.",
+        "`seeds` are learned, `d` is the width of all heads together. As in the authors' code, there is no output projection.",
         "PMA",
     ),
     Entry(
@@ -99,7 +99,7 @@ PACKED = (
         ("readout", "global_mean_pool", "scatter_mean", "segment_mean"),
         "segment_mean_pooling(x, batch, num_graphs)",
         "PyG's `global_mean_pool`; torch_scatter",
-        "You pass the number of segments, so the result includes empty segments, and `jax.jit` works.",
+        "`batch` [N] is the graph of each token. You pass `num_graphs`, so empty graphs are in the result, and `jax.jit` works.",
     ),
     Entry(
         ("global_max_pool", "scatter_max"),

@@ -123,7 +123,7 @@ SENTENCES = (
         ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
-        "Weights are divided by their sum over real tokens. SIF also removes the first principal component: do it afterwards.",
+        "`weights` [..., L] are divided by their sum over real tokens. SIF then subtracts the first principal component.",
         "WeightedPool",
     ),
     Entry(
@@ -152,7 +152,7 @@ CLASSIFIERS = (
         ("Lin's penalty", "Frobenius penalty", "diversity of hops"),
         "attention_penalty(weights)",
         "Lin et al. 2017",
-        "The penalty is the squared norm for each example. Some ports subtract 1 from every entry, or omit the square.",
+        "`weights` are [..., hops, L]. The penalty is a squared norm. Some ports omit the square, or subtract 1 from all entries.",
     ),
     Entry(
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
@@ -182,7 +182,7 @@ SPANS = (
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
         "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
         "Lee et al. 2017; AllenNLP's extractor of that name",
-        "AllenNLP gives weight to padding inside a span. In attnpool its weight is 0.",
+        "`ends` [..., S, 2] are the first and last token of S spans. AllenNLP gives weight to padding in a span, attnpool 0.",
     ),
     Entry(
         ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
@@ -190,7 +190,7 @@ SPANS = (
         "slots = broadcast_to(arange(L), spans.shape)\n"
         'concatenate([attend(sign * slots, x, spans, normalizer="hardmax") for sign in (-1.0, 1.0)], -1)',
         "AllenNLP's extractor of that name, combination x,y",
-        "The ends are the first and last real token of the span. AllenNLP's embedding of the width is left out.",
+        "The result has the first and last real token of each span. AllenNLP's embedding of the span's width is left out.",
     ),
     Entry(
         ("windows", "strided average", "late chunking", "AvgPool1d with a mask"),
@@ -198,6 +198,6 @@ SPANS = (
         "windows = (p >= starts) & (p < starts + width)\n"
         "attend(zeros(windows.shape), x, windows)",
         "a recipe; `starts` is [W, 1]",
-        "A short last window is divided by the number of its real tokens. torch and Flax also count padding.",
+        "Windows have `width` tokens. A short last one is divided by its number of real tokens; torch and Flax count padding.",
     ),
 )
