@@ -4,7 +4,7 @@ import math
 import statistics
 
 HEAD = "## On an accelerator\n"
-UNMEASURED = "Nothing was timed on a GPU or a TPU yet. On a machine with one, `make accelerator` fills this table.\n"
+UNMEASURED = "Nothing was timed on a GPU or a TPU yet. On a machine with one, `make accelerator` times the functions and writes a table here.\n"
 
 OURS, COPY = "attnpool", "copy"
 

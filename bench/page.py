@@ -19,12 +19,12 @@ overwritten between two calls. Before the timing, all results are compared with 
 `attnpool_ref`), and the gradients of the others with those of attnpool.
 
 * **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
-* **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid,
-  timed in the same rounds. If attnpool skips padding, it can take less than this floor. The floors are:
+* **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid
+  except by skipping padding, timed in the same rounds. The floors are:
   * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
   * **the products alone**: for functions with a product for every pair of tokens, the matrix products, in blocks;
   * **writing the results**: for functions whose results are much larger than x.
-* A number is the median over the rounds. The lowest and the highest round are in parentheses. A dash was not measured.
+* A number is the median over the rounds. The lowest and the highest round are in parentheses. A dash means that nothing was measured.
 * **forward** computes the result, **step** the result and the gradients of all floating arrays.
 
 These libraries and formulas are compared, all with the same parameters:
@@ -225,7 +225,10 @@ def growth(found):
         fixed = " ".join(p for p in points[0]["title"].split() if p[0] not in points[0]["letters"])
         said = ", ".join(f"{way} {power:.1f}" for way, power in powers.items())
         lines.append(f"* `{name}`, {fixed}, {letters} from {lengths[-2]} to {lengths[-1]}: {said}\n")
-    text = "The time grows as a power of the length. These are the exponents between the two lengths of each line; 1 is linear, 2 is quadratic.\n\n"
+    text = (
+        "The time grows as a power of the length. These are the exponents between the two lengths of each line, from the\n"
+        "fastest rounds; 1 is linear, 2 is quadratic.\n\n"
+    )
     return "## Growth with the length\n\n" + text + "".join(lines)
 
 
@@ -236,7 +239,10 @@ def eager(found):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
         cell = times(ours, jitted, "the jitted call")
         rows.append([race["function"], race["title"], f"{min(ours) * 1e6:.0f} µs", cell])
-    text = f"{where(found)}, calls with `return_weights=True` are compared with the same calls under `jax.jit`.\n\n"
+    text = (
+        f"{where(found)}, calls with `return_weights=True` outside of `jax.jit` (eager) are compared with\n"
+        "the same calls under `jax.jit`. The times in µs are those of the fastest round.\n\n"
+    )
     head = ["function", "sizes", "the eager call takes", "which is"]
     return "## An eager call on small arrays\n\n" + text + table(head, rows)
 
@@ -250,7 +256,7 @@ def lines(found):
         speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        f"{where(found)}, each function was timed on small arrays (a few MB, with padding), forward only. One read\n"
+        f"{where(found)}, each function of `attnpool_flax` was timed on small arrays (a few MB, with padding), forward only. One read\n"
         "is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the oracle is faster.\n\n"
     )
     head = ["function", "times as long as one read", "times faster than the oracle"]

@@ -87,6 +87,6 @@ def _print(out, entry):
     if module:
         facts.add_row("    module", Text(f"attnpool_flax.{module}"))
     facts.add_row("    source", Text(entry.source))
-    facts.add_row("    differs" if entry.call else "    instead", Text(entry.differs))
+    facts.add_row("    note" if entry.call else "    instead", Text(entry.differs))
     out.print(facts)
     out.print()

@@ -9,8 +9,9 @@ BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
 
 TEXT = """## Compiled for a TPU and a GPU
 
-`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. A step
-computes the results and the gradients of all floating arrays. `bench/aot/sizes.py` has the sizes.
+`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. **way**
+is the implementation: attnpool's default, one of its options, or another formula. **program** is forward (the results) or step
+(also the gradients of all floating arrays), and the dtype. `bench/aot/sizes.py` has the sizes.
 
 * **÷ floor**, **÷ x**: the bytes that the kernels of the compiled program read and write (in a loop, in every step), divided by the
   floor (each argument read once, each result and gradient written once) or by the bytes of x, the largest array of tokens.

@@ -131,7 +131,7 @@ def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
     place = next(i for i, line in enumerate(lines) if line.startswith("causal attention"))
     shown = " ".join(" ".join(lines[place + 1 : place + 9]).split())
     assert " ".join(entry.call.split()) in shown
-    assert f"module attnpool_flax.{finding.module_of(entry)} source {entry.source} differs " in shown
+    assert f"module attnpool_flax.{finding.module_of(entry)} source {entry.source} note " in shown
 
 
 def test_what_attnpool_does_not_have_is_said_too():

@@ -95,14 +95,15 @@ WHICH_INTRODUCTION = """
 
 # You know it as
 
-Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and the
-differences from the code that you know. `attnpool find WORD` searches the same table: `attnpool find ABMIL`, `attnpool
-find global attention`.
+Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and a note:
+how the call differs from the source or, if it does not, what its arguments are. `attnpool find WORD` searches the same
+table: `attnpool find ABMIL`, `attnpool find global attention`.
 
 The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
 [..., L] is True at real tokens. `q` is a query, or several; in attentions `q`, `k` and `v` are queries, keys and values.
-`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors. In normalizations, `s` and `u` are scales, and `t` and
-`v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
+`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors; `W1`, `b_q` and the like are further kernels and biases.
+`y` is a second sequence, `y_mask` its mask, and `scores` are [..., L]. In normalizations, `s` and `u` are scales, and `t`
+and `v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
 `concatenate` and similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the
 parameters of the call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the
 papers.
@@ -235,14 +236,14 @@ def heads_page():
 
 
 def _known(entry):
-    """Returns the text for a name: its other names, the call, the module, the source, the differences."""
+    """Returns the text for a name: its other names, the call, the module, the source, the note."""
     first, *others = entry.names
     module = module_of(entry)
     facts = [
         *([f"* Also: {', '.join(others)}"] if others else []),
         *([f"* Module: `{module}`"] if module else []),
         f"* Source: {entry.source}",
-        f"* {'Differs' if entry.call else 'Instead'}: {entry.differs}",
+        f"* {'Note' if entry.call else 'Instead'}: {entry.differs}",
     ]
     return "\n\n".join([f"### {first}", *([f"```python\n{entry.call}\n```"] if entry.call else []), "\n".join(facts)])
 

@@ -1,6 +1,6 @@
 """Command that judges the implementations of ``tools/studies/verdicts`` and writes ``docs/verdicts.md``.
 
-``--only WORD`` judges the entries whose names contain WORD, and prints their sections.
+``--only WORD`` judges only the entries whose names contain WORD, and prints their sections instead of writing the page.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main():
         "--only",
         default="",
         metavar="WORD",
-        help="judge only the entries whose names contain WORD, and print their sections",
+        help="judge only the entries whose names contain WORD, and print their sections; the page is not written",
     )
     word = parser.parse_args().only
     entries = [entry for entry in verdicts.ENTRIES if word in entry.name]

@@ -31,7 +31,7 @@ def fit(case, calling, parameters):
     options = dict(case.options)
     own_form = candidate.mask_form is not None or candidate.padding_true
     if own_form and any(key in case.spread for key in case.given("mask")):
-        raise NotApplicable("its masks have only one form")
+        raise NotApplicable(f"it takes masks only as {_form_of_masks(candidate)}")
     for key, value in parameters.items():
         own = next(own for own in own_parameters.shapes_of(row, key) if len(own) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
@@ -70,6 +70,16 @@ def needs_mask(calling, key):
     """Returns whether the implementation is never called without this mask."""
     candidate: Candidate = calling.candidate
     return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
+
+
+def _form_of_masks(candidate):
+    """Returns the form of the implementation's masks, in words."""
+    if candidate.mask_form in (None, "boolean", "integer", "additive"):
+        said = {None: "arrays", "boolean": "booleans", "integer": "integers 0 and 1", "additive": "numbers 0 and -inf"}
+        one = "1" if candidate.mask_form == "integer" else "True"
+        side = f", {one} at padding" if candidate.padding_true else ""
+        return f"{said[candidate.mask_form]} with all axes{side}"
+    return {"lengths": "lengths", "segments": "segment ids"}[candidate.mask_form]
 
 
 def _everything_real(case, argument):

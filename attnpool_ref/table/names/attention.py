@@ -43,7 +43,7 @@ ATTENTION = (
         ("Luong attention", "multiplicative attention", "Luong general", "bilinear attention"),
         "attend(bilinear_score(q, k, W), v, mask[..., None, :])",
         "Luong, Pham, Manning 2015 (luong2015)",
-        "W [d, e] (widths of q and k) is the transpose of a torch layer's weight.",
+        "W [d, e] (widths of q and k) is the paper's W_a; a torch layer that maps q to width e has its transpose as weight.",
         "BilinearScore",
     ),
     Entry(
@@ -62,27 +62,27 @@ ATTENTION = (
         ("Luong concat",),
         "attend(concat_score(q, k, W, w), v, mask[..., None, :])",
         "Luong, Pham, Manning 2015 (luong2015)",
-        "W is one kernel for the concatenation [query; key].",
+        "W [d+e, h] has the query's rows first and is the transpose of a torch layer's weight; w [h] is the paper's v_a.",
         "ConcatScore",
     ),
     Entry(
         ("trilinear score", "BiDAF similarity"),
         "attend(trilinear_score(q, k, w), v, mask[..., None, :])",
         "Seo et al. 2017 (seo2017)",
-        "The concatenation [q; k; q * k] is never computed.",
+        "q is BiDAF's context, k its query. w [3d] has the parts for q, k and q * k; their concatenation is never computed.",
         "TrilinearScore",
     ),
     Entry(
         ("cosine attention", "content-based addressing", "NTM attention"),
         "attend(sharpness * cosine_score(q, k), v, mask[..., None, :])",
         "Graves, Wayne, Danihelka 2014; Wang et al. 2016 (wang2016)",
-        "A zero vector has cosine 0, with a finite gradient.",
+        "`sharpness` is a positive number. A zero vector has cosine 0, with a finite gradient.",
     ),
     Entry(
         ("Attn class", "location-based attention"),
         "location_attention(q, state, v, W, b, W_o, b_o, mask)",
         "Luong, Pham, Manning 2015 (luong2015); PyTorch's translation tutorial",
-        "Scores depend on the position and the query, not on the values. Luong's score is `location_score`.",
+        "Scores depend on the query and `state`, not on the values. W [d+e, m] has one column for each of the m positions.",
         "LocationAttention",
     ),
     Entry(
@@ -96,7 +96,7 @@ ATTENTION = (
         ("tanh sum attention",),
         "tanh_sum_attention(q, k, v, W, mask[..., None, :])",
         "Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v",
-        "Scores are unweighted sums of the hidden layer. `tanh_sum_score` computes only the scores.",
+        "Scores are sums of the hidden layer, without learned weights v. `tanh_sum_score` computes only the scores.",
         "TanhSumAttention",
     ),
     Entry(
@@ -171,7 +171,7 @@ NORMALIZERS = (
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",
-        'A length greater than L is an error. `side="left"` is for left padding.',
+        'The mask is [..., L]. A length greater than L is an error. `side="left"` is for left padding.',
     ),
     Entry(
         ("sparsemax",),
@@ -189,7 +189,7 @@ NORMALIZERS = (
         ("alpha-entmax", "entmax_bisect"),
         "entmax(scores, mask, alpha=1.3)",
         "Peters, Niculae, Martins 2019 (peters2019); entmax",
-        "Unlike the package, it takes a mask. alpha = 1, 1.5 and 2 are softmax, entmax15 and sparsemax.",
+        "Unlike the package entmax, it takes a mask. alpha = 1, 1.5 and 2 are softmax, entmax15 and sparsemax.",
     ),
     Entry(
         ("sigmoid attention",),
@@ -213,7 +213,7 @@ NORMALIZERS = (
         ("Gumbel softmax", "straight-through"),
         "gumbel_softmax(scores, mask, noise, temperature=0.5, hard=True)",
         "Jang, Gu, Poole 2017; F.gumbel_softmax",
-        "You pass the noise as an array, not a key or a generator.",
+        "You draw the noise, such as `rng.gumbel(size=scores.shape)`. torch draws it inside the function.",
     ),
     Entry(
         ("your own normalizer", "custom softmax", "normalizer"),

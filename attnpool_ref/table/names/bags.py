@@ -82,7 +82,7 @@ SPEECH = (
         ("TSDP", "std pooling", "standard deviation pooling"),
         "std_pooling(x, mask, ddof=1)",
         "WeSpeaker's `TSDP`",
-        "Equal tokens have std 0, with gradient 0.",
+        "Equal tokens have std 0, with gradient 0. WeSpeaker adds a small constant to the variance.",
     ),
     Entry(
         ("ASP", "attentive statistics pooling", "attentive statistics", "speaker embedding"),
@@ -123,14 +123,14 @@ SPEECH = (
         ("SpeechBrain AttentionPooling", "S3PRL AttentionPooling", "linear attention score", "Linear(d, 1)"),
         "attention_pooling(x, mask, w, scale=1.0)",
         "SpeechBrain's and S3PRL's `AttentionPooling`",
-        "The bias of the linear layer cancels in the softmax.",
+        "`w` [d] is the weight of the linear layer. Its bias is left out, because it cancels in the softmax.",
         "AttentionPool",
     ),
     Entry(
         ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
         "softmax_pooling(p, mask, alpha)",
         "McFee, Salamon, Bello 2018; marl/autopool",
-        "`p` are probabilities. autopool's Keras layer ignores its mask, and its default axis is the batch.",
+        "`p` are probabilities, `alpha` is the sharpness. autopool's Keras layer ignores masks; its default axis is the batch.",
         "SoftmaxPool",
     ),
     Entry(

@@ -36,7 +36,7 @@ class Entry:
       names: names in use, the usual one first.
       call: Python statements; empty if attnpool does not have the function, and ``differs`` then says what to do.
       source: the paper, and well-known code.
-      differs: the difference from that code, in a short sentence.
+      differs: the difference from that code, or what the call needs, in one to three short sentences.
       module: the class of attnpool_flax that holds the parameters, if any.
       takes: shapes and options that the call needs, as "function argument[axes]" or "function option=value".
     """

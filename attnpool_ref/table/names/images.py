@@ -14,7 +14,7 @@ MEANS = (
         ("lp pooling", "p-norm pooling", "lp_pool2d"),
         "n ** (1 / p) * power_mean_pooling(abs(x), mask, p)",
         "a recipe; `n` [..., 1] is the number of real tokens",
-        "torch's `lp_pool2d`, too, is the root of a sum, not of a mean. It is NaN if the sum is negative.",
+        "`p` is the exponent. torch's `lp_pool2d` is also the root of a sum, but without abs: NaN if the sum is negative.",
     ),
 )
 
@@ -82,7 +82,7 @@ HEADS = (
         "multi_head_attention(mean_pooling(x, mask)[..., None, :], keys, keys, mask[..., None, :], query_kernel=Q, "
         "key_kernel=K, value_kernel=identity, out_kernel=identity)",
         "Psomas et al. 2023; billpsomas/simpool",
-        "SimPool's power gamma is left out, because it needs the minimum of the whole batch.",
+        "SimPool's power gamma is left out: it needs the minimum of the whole batch. `identity` are kernels that change nothing.",
     ),
     Entry(
         ("Perceiver resampler", "Flamingo resampler", "token merging (ToMe)"),

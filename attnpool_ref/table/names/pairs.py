@@ -32,7 +32,7 @@ RETRIEVAL = (
         ("cross attention pooling of all pairs", "each with each of another batch"),
         "cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)",
         "Notebook 000, for SimKGC (notebook000)",
-        "The result equals that of a loop over all pairs of a sequence of x and one of y.",
+        "Pools each of B sequences x with each of C sequences y: results [B, C, d] and [B, C, e]. The notebook pools matching pairs.",
     ),
 )
 
@@ -79,14 +79,14 @@ MATCHING = (
         ("code-wise attention", "label-aware pooling"),
         "code_wise_attention(labels, x, label_mask, mask)",
         "Yue et al. 2021 (yue2021)",
-        "The maximum is over real labels only.",
+        "A token's score is the maximum of its dot products with the real labels. Labels may be masked.",
         "CodeWiseAttention",
     ),
     Entry(
         ("graph decomposition", "NeurJudge label graph"),
         "graph_decomposition(labels, adjacency, num_layers=2)",
         "Yue et al. 2021 (yue2021)",
-        "A label without neighbors stays unchanged.",
+        "`adjacency` [k, k] marks the neighbors of the k `labels` [k, d]. A label without neighbors stays unchanged.",
     ),
     Entry(
         ("label attention", "LEMM"),
@@ -117,19 +117,19 @@ RELATIONS = (
         ("differential attention", "DAN", "attention triplet loss"),
         "attention_triplet_loss(anchor, positive, negative, margin=0.2)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "Returns one loss for each example. You write the mean.",
+        "`anchor`, `positive`, `negative` [..., m] are attentions over m regions. Average the losses [...] over the batch.",
     ),
     Entry(
         ("differential context", "DCN of visual question answering"),
         "differential_context(attention, supporting, opposing, mask)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "A zero vector stays 0. It is not divided by its norm.",
+        "If `attention` is a zero vector, its projections are 0, not NaN.",
     ),
     Entry(
         ("contrastive case relations", "CTM relation vector"),
         "relation_vector(x, y, W1, W2, W3, b)",
         "Liu et al. 2022 (liu2022)",
-        "attnpool computes the sigmoid without overflow for any input.",
+        "`x` and `y` are [..., d], vectors of two cases. attnpool computes the sigmoid without overflow for any input.",
         "RelationVector",
     ),
     Entry(

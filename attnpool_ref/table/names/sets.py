@@ -22,7 +22,7 @@ SETS = (
         "key_kernel=K, value_kernel=V, query_bias=b1, key_bias=b2, value_bias=b3)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "Lee et al. 2019; juho-lee/set_transformer",
-        "`seeds` are learned. As in the authors' code: no output projection, scale by the width of all heads, projected seeds added.",
+        "`seeds` are learned, `d` is the width of all heads together. As in the authors' code, there is no output projection.",
         "PMA",
     ),
     Entry(
@@ -45,13 +45,13 @@ SETS = (
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "You write PNA's degree scalers (factors that depend on the number of neighbors).",
+        "PNA's degree scalers (factors that depend on the number of neighbors) are left out: multiply the result by them.",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
         "softmax_pooling(x, mask, t)",
         "Li et al. 2020; PyG's `SoftmaxAggregation`",
-        "The results are the same. `t` multiplies the tokens in the softmax.",
+        "No difference in the result. `t` multiplies the tokens in the softmax.",
         "SoftmaxPool",
     ),
     Entry(
@@ -83,7 +83,7 @@ SETS = (
         ("GGNN readout", "MPNN readout", "gated sum", "gated graph readout"),
         "gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)",
         "Li et al. 2016; Gilmer et al. 2017",
-        "You write the paper's outer tanh. For your own networks: `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
+        "The paper's outer tanh is left out. For your own networks: `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
         "GatedSumPool",
     ),
     Entry(
@@ -99,7 +99,7 @@ PACKED = (
         ("readout", "global_mean_pool", "scatter_mean", "segment_mean"),
         "segment_mean_pooling(x, batch, num_graphs)",
         "PyG's `global_mean_pool`; torch_scatter",
-        "You pass the number of segments, so the result includes empty segments, and `jax.jit` works.",
+        "`batch` [N] is the graph of each token. You pass `num_graphs`, so empty graphs are in the result, and `jax.jit` works.",
     ),
     Entry(
         ("global_max_pool", "scatter_max"),
@@ -111,7 +111,7 @@ PACKED = (
         ("global_add_pool", "scatter_add", "segment_sum"),
         "segment_sum_pooling(x, batch, num_graphs)",
         "PyG's `global_add_pool`; jax.ops.segment_sum",
-        "Padding may be masked or have a segment id out of range. NaN in padding has no effect.",
+        "Padding tokens have a segment id out of range, or a mask excludes them. NaN in them has no effect.",
     ),
     Entry(
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),
@@ -130,7 +130,7 @@ PACKED = (
         ("pad_sequence", "collate", "ragged list"),
         "x, mask = pad(sequences)",
         "torch.nn.utils.rnn.pad_sequence",
-        "`pad` also returns the mask.",
+        "`pad` also returns the mask [B, L]; torch returns only x.",
     ),
     Entry(
         ("streaming", "chunks", "online softmax", "longer than memory"),

@@ -55,19 +55,19 @@ SENTENCES = (
         ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),
         "mean_pooling(x, mask & (token_positions(mask) >= k))",
         "Su et al. 2023; sentence-transformers' include_prompt",
-        "`k` is the length of the prompt, counted from the first real token.",
+        "`k` is the number of tokens of the prompt, which begins at the first real token.",
     ),
     Entry(
         ("CLIP text encoder", "EOS token", "PromptBERT", "[MASK] token", "entity marker"),
         "first_pooling(x, mask & (ids == token))",
         "Radford et al. 2021; Jiang et al. 2022",
-        "The mask selects the token with the id `token`. A text without this token gives 0, not its first token.",
+        "`ids` [..., L] are token ids; `token` is the id to select. A text without this token gives 0, not its first token.",
     ),
     Entry(
         ("BERT pooler", "ALBERT pooler", "CLS pooler", "pooler_output"),
         "tanh(first_pooling(x, mask) @ W + b)",
         "Devlin et al. 2019; transformers' BertPooler",
-        "You write the dense layer and the tanh. The first token is the first real one.",
+        "`W` [d, d] is the transpose of the torch layer's weight. BertPooler takes position 0, attnpool the first real token.",
     ),
     Entry(
         ("SimKGC", "_pool_output", "normalised sentence embedding"),
@@ -79,7 +79,7 @@ SENTENCES = (
         ("first-last average", "avg_first_last"),
         "mean_pooling((first_layer + last_layer) / 2, mask)",
         "Gao, Yao, Chen 2021; SimCSE's avg_first_last",
-        "You write the average of the first and the last layer.",
+        "`first_layer` and `last_layer` [..., L, d] are the token vectors that the encoder returns for these layers.",
     ),
     Entry(
         ("WeightedLayerPooling", "weighted layers"),
@@ -97,7 +97,7 @@ SENTENCES = (
         ("SPLADE",),
         "max_pooling(log1p(relu(logits)), mask)",
         "Formal et al. 2021; sentence-transformers' `SpladePooling`",
-        "You write the relu and the logarithm. SPLADE's older form is a sum, not a maximum.",
+        "`logits` [..., L, V] are scores of V words for each token. SPLADE's older form takes their sum: `sum_pooling`.",
     ),
     Entry(
         ("mean-max pooling", "AdaptiveConcatPool", "mean and max side by side"),
@@ -109,7 +109,7 @@ SENTENCES = (
         ("ULMFiT concat pooling", "concat pooling"),
         "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Howard, Ruder 2018; fastai's text classifier",
-        "You write three calls. Each ignores padding.",
+        "Three poolings side by side. Each ignores padding, wherever it is.",
     ),
     Entry(
         ("NV-Embed", "latent attention pooling"),
@@ -123,20 +123,20 @@ SENTENCES = (
         ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
-        "Weights are normalized over the real tokens. You remove the first principal component (SIF).",
+        "`weights` [..., L] are divided by their sum over real tokens. SIF then subtracts the first principal component.",
         "WeightedPool",
     ),
     Entry(
         ("recency", "exponential decay"),
         "weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)",
         "a recipe; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
-        "Before normalization the last real token has weight 1, on whichever side the padding is.",
+        "`decay` is between 0 and 1. The last real token has the largest weight, on whichever side the padding is.",
     ),
     Entry(
         ("ALiBi pooling", "attention with a linear bias"),
         "attention_pooling(x, mask, q, bias=-slope * (n - 1 - token_positions(mask)))",
         "after Press et al. 2022; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens",
-        "The bias decreases with the distance from the last real token. Its values at padding have no effect.",
+        "`slope` is positive: the farther a token is from the last real token, the lower its bias.",
     ),
 )
 
@@ -152,7 +152,7 @@ CLASSIFIERS = (
         ("Lin's penalty", "Frobenius penalty", "diversity of hops"),
         "attention_penalty(weights)",
         "Lin et al. 2017",
-        "It is the squared norm for each example. Some ports subtract 1 from every entry, or omit the square.",
+        "`weights` are [..., hops, L]. The penalty is a squared norm. Some ports omit the square, or subtract 1 from all entries.",
     ),
     Entry(
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
@@ -175,14 +175,14 @@ SPANS = (
         ("span pooling", "mean span", "mention pooling", "coreference spans"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\nattend(zeros(spans.shape), x, spans)",
         "AllenNLP's span extractors",
-        "`ends` are inclusive, as in AllenNLP. Padding inside a span does not count.",
+        "`ends` [..., S, 2] are the first and last token of S spans, both included. Padding inside a span does not count.",
     ),
     Entry(
         ("SelfAttentiveSpanExtractor", "self-attentive span"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
         "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
         "Lee et al. 2017; AllenNLP's extractor of that name",
-        "AllenNLP gives weight to padding inside a span. In attnpool its weight is 0.",
+        "`ends` [..., S, 2] are the first and last token of S spans. AllenNLP gives weight to padding in a span, attnpool 0.",
     ),
     Entry(
         ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
@@ -190,7 +190,7 @@ SPANS = (
         "slots = broadcast_to(arange(L), spans.shape)\n"
         'concatenate([attend(sign * slots, x, spans, normalizer="hardmax") for sign in (-1.0, 1.0)], -1)',
         "AllenNLP's extractor of that name, combination x,y",
-        "The ends are the first and last real token of the span. You write the embedding of the span's width.",
+        "The result has the first and last real token of each span. AllenNLP's embedding of the span's width is left out.",
     ),
     Entry(
         ("windows", "strided average", "late chunking", "AvgPool1d with a mask"),
@@ -198,6 +198,6 @@ SPANS = (
         "windows = (p >= starts) & (p < starts + width)\n"
         "attend(zeros(windows.shape), x, windows)",
         "a recipe; `starts` is [W, 1]",
-        "A short last window is divided by the number of its real tokens. torch and Flax also count padding.",
+        "Windows have `width` tokens. A short last one is divided by its number of real tokens; torch and Flax count padding.",
     ),
 )

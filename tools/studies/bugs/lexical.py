@@ -173,8 +173,8 @@ def _(attnpool):
 
 @MIAN.error("S4-M2", was="ValueError", now="1 -1 0.25 0.25", raises=ValueError)
 def _(attnpool):
-    """The equation has one kernel for each behavior, which fixes the number of behaviors. attnpool shares one kernel,
-    so the number may vary.
+    """The equation has one kernel for each behavior, which fixes the number of behaviors. attnpool also takes one
+    kernel for all behaviors, so that their number may vary.
     """
     target, fields = np.array([1.0, -1.0]), np.array([[0.5, 0.0], [0.0, 0.5]])
     w = np.zeros((3, 4))

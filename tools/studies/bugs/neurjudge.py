@@ -105,7 +105,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-8", was="1", now="2")
 def _(attnpool):
-    """Means are divided by the padded length."""
+    """Means are divided by the padded length, not by the number of real tokens."""
     x, mask = np.array([[2.0], [0.0]]), np.array([True, False])
     return (
         lambda: x.mean(0),

@@ -46,7 +46,9 @@ def _(attnpool):
 
 @CROSS.wrong("S0-4a", was="0.5", now="1")
 def _(attnpool):
-    """If the tail has no real token, the weights of the hr text are uniform over its real tokens and its padding."""
+    """If the tail has no real token, all scores are 0, so the weights of the hr text are uniform over its real tokens
+    and its padding.
+    """
     h, t, mask, none = np.array([[1.0], [5.0]]), np.ones((3, 1)), np.array([True, False]), np.zeros(3, bool)
     return (
         lambda: cross_pooling(h, t, mask, none)[0],
@@ -56,7 +58,7 @@ def _(attnpool):
 
 @CROSS.wrong("S0-4b", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """If the tail has no real token, its weights are uniform over its padding."""
+    """If the tail has no real token, all its scores are 0, so its weights are uniform over its padding."""
     h, t, mask, none = np.array([[1.0], [5.0]]), np.ones((3, 1)), np.array([True, False]), np.zeros(3, bool)
     return (
         lambda: cross_pooling(h, t, mask, none)[3],

@@ -165,7 +165,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-8", was="nan", now="1")
 def _(attnpool):
-    """A weight of 0 times NaN in a padded value is NaN."""
+    """Weights of padding are 0, but 0 times NaN in a padded value is NaN."""
     s, v = np.zeros((1, 1, 2)), np.array([[[1.0], [np.nan]]])
     return (
         lambda: d2l_softmax(s, np.array([1])) @ v,

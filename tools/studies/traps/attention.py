@@ -91,8 +91,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13b", was="5.8e-11", now="1", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """1e-7 is added to the sum of exponentials by which they are divided. If all scores are low, the sum is smaller
-    than 1e-7. The numbers are sums of the weights.
+    """1e-7 is added to the denominator, the sum of exponentials. If all scores are low, this sum is smaller than 1e-7,
+    and the weights are too small. The numbers are sums of the weights.
     """
     s = np.float32([-40, -41])
     return (
@@ -103,8 +103,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13c", was="4.2e-11 1.6e-11", now="0.731059 0.268941", place="richliao/textClassifier")
 def _(attnpool):
-    """1e-7 is added to the sum of exponentials by which they are divided. If all scores are low, the sum is smaller
-    than 1e-7. The numbers are the weights.
+    """1e-7 is added to the denominator, the sum of exponentials. If all scores are low, this sum is smaller than 1e-7,
+    and the weights are too small. The numbers are the weights.
     """
     s = np.float32([-40, -41])
     return (

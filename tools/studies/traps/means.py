@@ -44,8 +44,8 @@ def _(attnpool):
 
 @PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation, line 285")
 def _(attnpool):
-    """With p = 1 the mean is clamped only if p is a learned parameter. The numbers are the result with a learned p and
-    with a fixed one.
+    """With p = 1, tokens and mean are clamped to [1e-4, 100] only if p is a learned parameter. The numbers are the
+    results with a learned p and with a fixed one. attnpool raises tokens to at least 1e-6 in both.
     """
     x = np.array([[-1.0], [3.0]])
     return (

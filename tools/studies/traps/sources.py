@@ -31,7 +31,7 @@ def std_of_pyg(x):
 
 
 def std_by_moments(x, floor):
-    """Computes the standard deviation of attentive statistics from E[x^2] - mean^2, with equal weights and a floor."""
+    """Computes a standard deviation with equal weights: the root of E[x^2] - mean^2, raised to at least ``floor``."""
     weights = np.full_like(x, 1 / len(x))
     squares, mean = (weights * x * x).sum(0), (weights * x).sum(0)
     return np.sqrt(np.maximum(squares - mean * mean, np.array(floor, x.dtype)))
@@ -65,7 +65,7 @@ def power_mean_of_cirtorch(x, p):
 
 
 def lp_pool(x, p):
-    """Computes PyTorch's ``lp_pool2d`` over all tokens: the root of the signed mean times their number."""
+    """Computes PyTorch's ``lp_pool2d`` over all tokens: the root of the sum of their powers."""
     mean = (x**p).mean(0)
     return (np.sign(mean) * np.maximum(np.abs(mean), 0) * len(x)) ** (1 / p)
 

@@ -31,11 +31,11 @@ BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
 def candidate_of(name, dtype="float32"):
-    """Returns the function of an entry, for code that is pasted from the page."""
+    """Returns the function or module of an entry, for code that is pasted from the page."""
     return BY_NAME[name].make(dtype).target
 
 
 def parameters_of(name, dtype="float32"):
-    """Returns the parameters that an entry's module holds itself, by the names of the row."""
+    """Returns the parameters that an entry's module holds itself, by the names of attnpool's arguments."""
     candidate = BY_NAME[name].make(dtype)
     return {} if candidate.parameters is None else candidate.parameters(candidate.target)

@@ -60,7 +60,7 @@ class Verdict:
     Attributes:
       entry: the entry's name.
       reports: for each dtype the row's report.
-      elsewhere: the failure for fully masked rows, if the entry defines these differently.
+      elsewhere: the failure for fully masked rows if the entry defines these differently, None if the result is 0.
       own: the names of the parameters that the implementation holds itself.
       versions: the versions of its packages.
       seconds: the duration of the judging.
@@ -111,7 +111,11 @@ def own_failures(verdict, promise):
 
 
 def state(entry, verdict, promise):
-    """Returns the state of a promise: kept, broken, differs (another definition), follows from another, or not asked."""
+    """Returns the state of a promise in all dtypes together.
+
+    It is broken, or differs (another definition), if it fails in any dtype by itself; else it follows, if another broken
+    promise explains a failure; else it is kept, or not asked in any dtype.
+    """
     statuses = [report.promises[promise].status for report in verdict.reports.values()]
     if promise == promises.EMPTY and entry.nothing_real:
         return DIFFERS

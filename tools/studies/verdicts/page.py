@@ -32,7 +32,12 @@ definition differs, which is not a defect: the section says how, under "Defined 
 masked rows, that is, a query that may see no key, or an example without tokens. There attnpool returns 0 (before the
 output projection of a multi-head attention), and the library returns an average or NaN, or does not document the result.
 The other guarantees are then judged without such rows. The last column counts the dtypes in which all values are right.
-Under "Not checked", *smallest* is a call with only the required arguments, and *fullest* is a call with all arguments.
+
+**How to read "Not checked".** A reason in parentheses applies to all entries since the previous reason. An entry is an
+argument that was never given, a dtype, or a call. *smallest* is a call with the required arguments and the masks,
+*fullest* is a call with all arguments except lengths, and *without masks* is a call with the required arguments only. What
+follows was changed in that call: the batch axes, the sizes, or one argument. For example, in "smallest, `mask` as
+[..., 1]" the last axis of the mask has size 1. `1...` are batch axes of size 1, and a *shared* argument has no batch axes.
 
 **If values are wrong only in bfloat16**, the library rounds intermediate results to bfloat16, and attnpool computes in
 float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
