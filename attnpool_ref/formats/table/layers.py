@@ -88,7 +88,11 @@ KERAS_MHA = _of_shapes(
 
 
 def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """Returns the format of a layer whose heads share one axis; ``parts`` names query, key, value and output."""
+    """Returns the format of a layer whose heads share one axis.
+
+    ``parts`` names the layers of query, key, value and output; ``into`` is the layout of the first three kernels,
+    ``out_of`` that of the output kernel.
+    """
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
     return Format(
