@@ -153,11 +153,13 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   configurations, and lists them in `modules.json`. It never writes an encoder. If the folder has an encoder,
   `SentenceTransformer("models/mine")` then loads both; if it has a model, the pool's layers replace those after the
   model's encoder. A new or empty folder gets the layers only.
-* **Crashes while saving**: if the process dies during `save`, the file is either the old one or the new one, and
-  complete.
+* **Existing files**: `save` replaces an existing `.safetensors` or `.npz` file as a whole: if it held a whole model,
+  only the head remains. To a dictionary `save` adds the tensors of the head. If the process dies during `save`, each
+  file is either the old one or the new one, and complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
   (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
-  batch normalization, are kept, and `save` writes them again.
+  batch normalization, are kept in the module's attribute `extras` (in Linen among the variables), and `save` writes them
+  again.
 * **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the attention
   returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the gradient
   with respect to their tokens is 0.

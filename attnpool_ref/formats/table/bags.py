@@ -9,7 +9,10 @@ _SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
 
 
 def _forms(hidden, out, gate=None, bare=False):
-    """Returns the forms with one hop, whose results have no axis of hops, and with several."""
+    """Returns the forms with one hop (one score for each instance; no axis of hops in the result) and with several.
+
+    ``hidden``, ``gate`` and ``out`` are the names of the layers in the file; see :class:`Form` for ``bare``.
+    """
     shared = (
         Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
         Tensor(f"{hidden}.bias", "h", ("bias",)),
@@ -34,7 +37,7 @@ CLAM = Format(
     module="AdditiveAttentionPool",
     verified="3.0e-16, without padding, because the original has no mask",
     usual="attention_net.3.",
-    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does, pass `prefix`. For one class the result is [B, d] (the original's is [1, d], because it takes one bag), and for K classes [B, K, d].",
+    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For one class the result is [B, d] (the original's is [1, d], because it takes one bag), and for K classes [B, K, d].",
     forms=(
         *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_forms("module.0", "module.2"),

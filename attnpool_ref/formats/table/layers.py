@@ -17,7 +17,7 @@ TORCH_MHA = Format(
     source="torch 2.13, torch/nn/modules/activation.py",
     module="MultiHeadAttention",
     verified="3.1e-16, with and without the original's mask",
-    notes="`key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn` is not supported, and the file does not say whether the layer used it.",
+    notes="`key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn=True` is not supported. The file does not say whether the layer used it, so `load` raises no error for such a layer, but the results differ from the original's.",
     forms=(
         Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
@@ -88,7 +88,11 @@ KERAS_MHA = _of_shapes(
 
 
 def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """Returns the format of a layer whose heads share one axis; ``parts`` names query, key, value and output."""
+    """Returns the format of a layer whose heads share one axis.
+
+    ``parts`` names the layers of query, key, value and output; ``into`` is the layout of the first three kernels,
+    ``out_of`` that of the output kernel.
+    """
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
     return Format(

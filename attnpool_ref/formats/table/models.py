@@ -9,7 +9,7 @@ SENTENCE_TRANSFORMERS = Format(
     source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
     module="SentencePool",
     verified="1.2e-15, with padding on either side, with and without a prompt",
-    notes="The layers may be `Pooling` in all modes, `Dense`, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `save` adds the layers to the folder of an encoder, replaces the layers after the encoder in the folder of a model, and writes only the layers into a new or empty folder. No file of an encoder changes. Dropout is neither read nor written.",
+    notes="The layers may be `Pooling` in all modes, `Dense`, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `prompt_length` (default 0) is the number of the prompt's tokens, which are the first real tokens; it matters only if the model's pooling leaves the prompt out (`include_prompt` false), and without it such a model pools the prompt too. If the first layer is `WeightedLayerPooling`, `x` is [layers, ..., L, d]. `save` adds the layers to the folder of an encoder, replaces the layers after the encoder in the folder of a model, and writes only the layers into a new or empty folder. No file of an encoder changes. Dropout is neither read nor written.",
     forms=(),
     sizes={},
 )

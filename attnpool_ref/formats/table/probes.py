@@ -104,7 +104,7 @@ AIM = Format(
     module="AttentiveProbe",
     verified="3.8e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="head.",
-    notes='The classifier after the pooling (`linear`) is not part of the module; its kernel is `module.extras["linear.weight"]`. Tokens are normalized by the stored mean and variance, as in AIM\'s PyTorch code. The JAX code of AIM uses those of the batch even at inference.',
+    notes='The classifier after the pooling (`linear`) is not part of the module; if the file has it, its kernel is `module.extras["linear.weight"]` [classes, d], and its bias `module.extras["linear.bias"]`. Tokens are normalized by the stored mean and variance, as in AIM\'s PyTorch code. The JAX code of AIM uses those of the batch even at inference.',
     forms=(
         Form(
             (

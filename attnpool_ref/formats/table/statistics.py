@@ -72,7 +72,7 @@ SPEECHBRAIN_ASP = Format(
     module="AttentiveStatisticsPool",
     verified="3.6e-16, with and without the original's mask",
     usual="asp.",
-    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. `norm_scale` and `norm_bias` are computed from the batch normalization. `save` writes its tensors unchanged, unless these two parameters have changed.",
+    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. `norm_scale` and `norm_bias` are computed from the four tensors of the batch normalization. `save` writes these four as they were in the file; if one of the two parameters has changed, it writes the parameters as weight and bias, with mean 0 and variance 1 - 1e-5, which gives the same result.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
