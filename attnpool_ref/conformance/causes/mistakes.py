@@ -40,7 +40,7 @@ class Mistake:
 
 
 def _masks(change, silent=False):
-    """Returns a mistake that changes all masks; ``silent`` excludes calls without masks."""
+    """Returns the ``answer`` of a :class:`Mistake` that changes all masks; ``silent`` excludes calls without masks."""
 
     def answer(call):
         if not call.masks:
@@ -73,7 +73,7 @@ def _swapped_masks(first, second):
 
 
 def _softmax(change):
-    """Returns a mistake about a softmax: ``change(normalization)`` returns its wrong weights."""
+    """Returns the ``answer`` of a :class:`Mistake` about a softmax, with the weights ``change(normalization)``."""
 
     def answer(call):
         normalization = call.normalization()
@@ -121,7 +121,7 @@ def _not_normalized_again(call):
 
 
 def _multiplied(only_real):
-    """Returns a mistake that multiplies scores by the mask; ``only_real`` also sets the weights of padding to 0."""
+    """Returns the ``answer`` of a mistake that multiplies scores by the mask; ``only_real`` also sets the weights of padding to 0."""
 
     def answer(call):
         normalization = call.normalization(softmax=False)
@@ -214,7 +214,7 @@ def _results_swapped(call):
 
 
 def _scaled(power):
-    """Returns a mistake that multiplies scores by ``d**power`` in place of 1/sqrt(d), where d is the width."""
+    """Returns the ``answer`` of a mistake that multiplies scores by ``d**power`` in place of 1/sqrt(d), where d is the width."""
 
     def answer(call):
         name, values = call.row.name, call.values
@@ -232,7 +232,7 @@ def _scaled(power):
 
 
 def _norms(norm):
-    """Returns a mistake that divides vectors by ``norm(n)`` in place of their norm n."""
+    """Returns the ``answer`` of a mistake that divides vectors by ``norm(n)`` in place of their norm n."""
 
     def answer(call):
         def unit(x, axis=-1):
