@@ -27,7 +27,8 @@ class Agreement:
     Attributes:
       pooling: the function's name.
       difference: the largest absolute difference.
-      in_eps: the same in units of float32's epsilon times the largest pooled value.
+      in_eps: the difference, divided by the product of float32's epsilon and the largest absolute value of the oracle's
+        result.
     """
 
     pooling: str

@@ -120,7 +120,7 @@ def attention_penalty(weights):
       [...]: one penalty for each example.
 
     Raises:
-      ValueError: if the weights are boolean, as only a mask is.
+      ValueError: if the weights are boolean (then they are probably a mask).
 
     Source:
       Lin et al. 2017, equation 8.

@@ -35,7 +35,8 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
+        probably a mask).
 
     Source:
       Snyder et al. 2018, section 2.1, the second half of the statistics pooling layer.
@@ -77,7 +78,8 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
       [..., 2d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
+        probably a mask).
 
     Source:
       Snyder et al. 2018, section 2.1, the statistics pooling layer.

@@ -256,7 +256,7 @@ def lines(found):
         speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        f"{where(found)}, each function of `attnpool_flax` was timed on small arrays (a few MB, with padding), forward only. One read\n"
+        f"{where(found)}, each function of `attnpool_flax` was compiled and timed on small arrays (a few MB, with padding), forward only. One read\n"
         "is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the oracle is faster.\n\n"
     )
     head = ["function", "times as long as one read", "times faster than the oracle"]

@@ -1,4 +1,4 @@
-"""Constructors of NNX and Linen modules: signatures in ``help``, errors for sizes by position, short tracebacks."""
+"""Changes to module classes: the signature that ``help`` shows, errors if sizes are passed by position, short tracebacks."""
 
 import functools
 import inspect

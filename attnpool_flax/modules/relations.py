@@ -167,7 +167,8 @@ class LabelAttention(PoolingModule):
 
         Args:
           labels: [..., M, d] vectors.
-          mask: bool, broadcastable to [..., M], True = real; None if all are.
+          mask: bool, broadcastable to [..., M], True = real; None if all are. A padded label is neither query nor key: its
+            row of the result and of the weights is 0.
           return_weights: also return the weights.
 
         Returns:

@@ -37,7 +37,7 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Computes Euclidean norms along the last axis, which stays with size 1; no under- or overflow, gradient 0 at 0."""
+    """Computes Euclidean norms along the last axis, which stays with size 1. No square under- or overflows; gradient 0 at 0."""
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)

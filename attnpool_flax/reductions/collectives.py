@@ -20,15 +20,15 @@ def axis_names(axis_name):
 
 
 def all_reduce_states(states, axis_name) -> Any:
-    """Merges the accumulators of all devices; the result is replicated.
+    """Merges each accumulator with its counterparts on the other devices; the results are replicated.
 
     Args:
-      states: a list of accumulators (:mod:`attnpool_flax.reductions.accumulators`). The maxima of all of them are one
-        collective, and their sums another.
+      states: a list of accumulators (:mod:`attnpool_flax.reductions.accumulators`) with equally many batch axes. They
+        are not merged with each other. All their maxima are one collective, and all their sums another.
       axis_name: a mesh axis, or a tuple of them; None leaves the accumulators unchanged.
 
     Returns:
-      The accumulators, not varying over the axes; maxima have no gradient.
+      The merged accumulators in the same order, not varying over the axes; maxima have no gradient.
     """
     if axis_name is None:
         return states

@@ -63,9 +63,10 @@ def token_products(x, factors, precision, multiply=False):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
 def raw_products(x, real, factors, precision, multiply):
-    """Computes :func:`token_products` of packed tokens [1, N, d].
+    """Computes :func:`token_products` of packed tokens [1, N, d], without a copy in which padding is replaced.
 
-    Its derivatives replace the tokens by 0 at padding, where ``real`` [N] is False.
+    Products at padding are arbitrary, and the caller masks them. The derivatives replace the tokens by 0 at padding,
+    where ``real`` [N] is False, so NaN there reaches no gradient.
     """
     del real
     return token_products(x, factors, precision, multiply)

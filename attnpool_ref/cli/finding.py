@@ -41,7 +41,7 @@ def run(words):
 
 
 def search(words, entries):
-    """Returns the entries whose names, call, module or source have all of the words; exact names come first."""
+    """Returns the entries whose names, call, module and source together have all of the words; exact names come first."""
     sought = "".join(matching.pieces("".join(words)))
 
     def distance(entry):

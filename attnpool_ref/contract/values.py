@@ -48,7 +48,7 @@ def check_values(row, values, call, largest=LARGEST):
 
 
 def check_not_zero(name, row, values):
-    """Raises a ValueError, for function or module ``name``, if a number on the host is 0 and an option forbids it."""
+    """Raises a ValueError if an argument on the host has a 0 that only an option permits (:class:`NotZero`), which is off."""
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]

@@ -51,7 +51,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which files of a format name and lay out their tensors.
+    """One of the namings and layouts of tensors that the files of a format may have.
 
     Attributes:
       tensors: the tensors of a head.

@@ -201,7 +201,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
+        probably a mask).
 
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.

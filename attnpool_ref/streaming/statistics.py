@@ -188,7 +188,8 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       A ``StdState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
+        probably a mask).
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
@@ -225,7 +226,8 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       A ``StatisticsState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., 2d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean, as only a mask is.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
+        probably a mask).
 
     Source:
       Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.

@@ -54,7 +54,7 @@ ABMIL = Format(
     source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
     module="AdditiveAttentionPool",
     verified="3.1e-16, without padding, because the original has no mask",
-    notes="The tokens to pass are the output of the feature extractor. For one attention map (`K = 1` in the original) the result is [B, d] (the original's is [1, d], because it takes one bag), and for K maps [B, K, d].",
+    notes="The tokens to pass are the output of `feature_extractor_part2`. With one attention map (`ATTENTION_BRANCHES = 1` in the original) the result is [B, d]; the original's is [1, d], because it takes one bag. With n maps it is [B, n, d].",
     forms=(
         *_forms("attention_V.0", "attention_w", gate="attention_U.0"),
         *_forms("attention.0", "attention.2"),

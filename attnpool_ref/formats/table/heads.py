@@ -92,7 +92,7 @@ TIMM_LATENT = Format(
     module="MAPHead",
     verified="5.6e-16, with and without the original's mask",
     usual="attn_pool.",
-    notes="The file holds neither the kind of gelu nor the epsilon. timm's SigLIP models have activation `gelu_tanh` and epsilon 1e-6; timm's default activation is the exact gelu. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
+    notes='The file holds neither the kind of gelu nor the epsilon: take both from the model\'s code. timm\'s SigLIP models need `activation="gelu_tanh"` and `epsilon=1e-6`; timm\'s default activation is the exact gelu, `activation="gelu"`. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.',
     forms=(
         Form(
             (

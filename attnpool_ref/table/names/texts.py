@@ -19,7 +19,7 @@ SENTENCES = (
         ("max pooling", "max over time", "global max pooling", "max MIL"),
         "max_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode max",
-        "A fully masked row gives 0, not -inf. Tied tokens share the gradient.",
+        "A fully masked row gives 0. Tied tokens share the gradient evenly.",
     ),
     Entry(
         ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
@@ -197,7 +197,7 @@ SPANS = (
         "p = token_positions(mask)[..., None, :]\n"
         "windows = (p >= starts) & (p < starts + width)\n"
         "attend(zeros(windows.shape), x, windows)",
-        "a recipe; `starts` is [W, 1]",
-        "Windows have `width` tokens. A short last one is divided by its number of real tokens; torch and Flax count padding.",
+        "a recipe; `starts` [W, 1] are the first positions of W windows, counted in real tokens from 0",
+        "`starts` counts real tokens. A short last window is divided by its number of real tokens. torch and Flax take no mask.",
     ),
 )

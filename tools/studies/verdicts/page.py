@@ -29,7 +29,7 @@ and `tools/studies/verdicts/` has the calls of these implementations, one file p
 **How to read the counts.** *22/24* means that 22 of 24 guarantees hold. *+5* means that five more fail as a consequence
 of another broken guarantee; they are not counted. *-* means that nothing was checked. *†* means that the library's
 definition differs, which is not a defect: the section says how, under "Defined differently". Most of these concern fully
-masked rows, that is, a query that may see no key, or an example without tokens. There attnpool returns 0 (before the
+masked rows, that is, a query whose mask lets it see no key, or an example without tokens. There attnpool returns 0 (before the
 output projection of a multi-head attention), and the library returns an average or NaN, or does not document the result.
 The other guarantees are then judged without such rows. The last column counts the dtypes in which all values are right.
 

@@ -1,4 +1,4 @@
-"""Adapter of JAX arrays, for functions and Flax modules."""
+"""Adapter of JAX arrays: makes and reads them, and differentiates, for checks of functions and Flax modules."""
 
 import contextlib
 import functools
