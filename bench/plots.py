@@ -19,32 +19,36 @@ def draw(races, folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "attnpool"  # the same figures give the same file
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text as text
+    folder.mkdir(parents=True, exist_ok=True)
+    # the same figures give the same file; text stays text
+    with matplotlib.rc_context({"svg.hashsalt": "attnpool", "svg.fonttype": "none"}):
+        return [
+            _drawn(name, list(points), folder) for name, points in groupby(races, key=lambda race: race["function"])
+        ]
+
+
+def _drawn(name, points, folder):
+    """Writes the picture of one function and returns its path."""
     from matplotlib import pyplot
 
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, points in groupby(races, key=lambda race: race["function"]):
-        points = list(points)
-        figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
-        for way in points[0]["ways"]:
-            there = [point for point in points if way in point["ways"]]
-            times = [1e3 * min(point["ways"][way]["seconds"]) for point in there]
-            style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2}
-            style |= {"marker": MARKERS.get(way, "o"), "ms": 4}
-            style |= OF_FLOORS if points[0]["ways"][way]["kind"] == "floor" else {}
-            axes.loglog([point["length"] for point in there], times, label=way, **style)
-        fixed = " ".join(part for part in points[0]["title"].split() if part[0] not in points[0]["letters"])
-        axes.set(
-            title=f"{name}, {fixed}",
-            xlabel=" = ".join(points[0]["letters"]) + ", tokens",
-            ylabel="milliseconds, best round",
-        )
-        axes.grid(True, which="major", alpha=0.3)
-        axes.legend(frameon=False, fontsize=8)
-        figure.tight_layout()
-        written.append(folder / f"{name}.svg")
-        figure.savefig(written[-1], metadata={"Date": None, "Creator": None})
-        pyplot.close(figure)
-    return written
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
+    for way in points[0]["ways"]:
+        there = [point for point in points if way in point["ways"]]
+        times = [1e3 * min(point["ways"][way]["seconds"]) for point in there]
+        style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2}
+        style |= {"marker": MARKERS.get(way, "o"), "ms": 4}
+        style |= OF_FLOORS if points[0]["ways"][way]["kind"] == "floor" else {}
+        axes.loglog([point["length"] for point in there], times, label=way, **style)
+    fixed = " ".join(part for part in points[0]["title"].split() if part[0] not in points[0]["letters"])
+    axes.set(
+        title=f"{name}, {fixed}",
+        xlabel=" = ".join(points[0]["letters"]) + ", tokens",
+        ylabel="milliseconds, best round",
+    )
+    axes.grid(True, which="major", alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    path = folder / f"{name}.svg"
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
+    pyplot.close(figure)
+    return path
