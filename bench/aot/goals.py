@@ -107,6 +107,21 @@ GOALS = (
     # sizes. Compiled: float32 2.7 and 3.6, bfloat16 3.3 and 4.8.
     Goal(HIDDEN_UNITS, (3.4, 4.9), FLOOR, devices=(devices.H200,), reason=COPIES),
     Goal(UNITS_OF_SCORES, (4.0, 4.9), FLOOR, devices=(devices.H200,), reason=UNITS),
+    Goal(
+        ("sparsemax", "entmax15"),
+        (18.0, 15.0),
+        FLOOR,
+        reason="Newton's method: a read for each step, counted as the bits of a number",
+    ),
+    Goal(("entmax",), (22.0, 32.0), FLOOR, reason="bisection: a read for each bit of a number"),
+    Goal(("top_k_softmax",), (7.0, 8.5), FLOOR, reason="a sort of the scores"),
+    Goal(
+        ("token_positions",),
+        (13.0, 13.0),
+        FLOOR,
+        devices=devices.TPUS,
+        reason="a cumulative sum, computed by a TPU as many partial sums",
+    ),
     Goal(("quantile_pooling",), (36.0, 21.0), FLOOR, reason="bisection: a read for each bit of a number"),
     Goal(STEPS, (13.0, 16.0), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),
     Goal((), (4.0, 4.0), FLOOR, ways=()),

@@ -4,43 +4,29 @@ from itertools import groupby
 
 from bench.aot import calls, devices, goals, plain
 from bench.aot.programs import Program
+from bench.aot.programs import programs as default_run
 
 BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
 
 TEXT = """## Compiled for a TPU and a GPU
 
-`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. **way**
-is the implementation: attnpool's default, one of its options, or another formula. **program** is forward (the results) or step
-(also the gradients of all floating arrays), and the dtype. `bench/aot/sizes.py` has the sizes.
+`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. The first
+column has the function, the layout of its tokens and the implementation, where it is not attnpool's default. A program computes
+the results (forward) or also the gradients of all floating arrays (step). `bench/aot/sizes.py` has the sizes.
 
-* **÷ floor**, **÷ x**: the bytes that the kernels of the compiled program read and write (in a loop, in every step), divided by the
-  floor (each argument read once, each result and gradient written once) or by the bytes of x, the largest array of tokens.
-* **temporaries ÷ x**: the memory that the program needs besides arguments and results, divided by the bytes of x.
+* **x**, **floors**: the bytes that the kernels of the compiled program read and write (in a loop, in every step), divided by the
+  bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient written once.
+* **temporaries**: the memory that the program needs besides arguments and results, divided by the bytes of x.
 * **wide**: how many float32 copies the program makes of tokens in a narrower dtype, such as bfloat16.
-* **loops**, **scatters**, **sorts**, **collectives**: how many the program has. In parentheses are the most steps of one loop. A
-  question mark is a loop whose steps depend on the numbers; it is counted with as many steps as a number has bits.
-* **cycles**: the TPU compiler's estimate, in millions.
+* **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas and cuDNN. If
+  the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits.
+* **M cycles**: the TPU compiler's estimate, in millions.
 * **misses its goal**: the goals are in `bench/aot/goals.py`. In parentheses is the reason for a goal above that of other functions.
 
 Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """
 
-HEAD = (
-    "function, layout",
-    "way",
-    "device",
-    "program",
-    "÷ floor",
-    "÷ x",
-    "temporaries ÷ x",
-    "wide",
-    "loops",
-    "scatters",
-    "sorts",
-    "collectives",
-    "cycles",
-    "misses its goal",
-)
+HEAD = ("function, layout", "device, program", "moves and has", "misses its goal")
 
 
 def section(found):
@@ -54,6 +40,8 @@ def section(found):
     short = sum(bool(goals.shortfalls(program, results[program], found["programs"])) for program in programs)
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     said = f"{len(rows)} programs, {short} miss a goal; {versions}.\n"
+    if missing := {program.key for program in default_run()} - found["programs"].keys():
+        said += f"{len(missing)} programs of a default run are not in the table, because they were not compiled yet.\n"
     return "\n".join([BEGIN, TEXT, said, *("| " + " | ".join(row) + " |" for row in table), END]) + "\n"
 
 
@@ -67,36 +55,24 @@ def _order(program):
 
 
 def _without_repeats(rows):
-    for _, group in groupby(rows, key=lambda row: row[:2]):
+    for _, group in groupby(rows, key=lambda row: row[0]):
         for place, row in enumerate(group):
-            yield row if place == 0 else ["", "", *row[2:]]
+            yield row if place == 0 else ["", *row[1:]]
 
 
 def cells(program, result, found):
     """Returns one line of the table."""
-    first = [f"{program.name}, {program.layout}", program.way, program.device, f"{program.direction}, {program.dtype}"]
-    missed = "; ".join(goals.shortfalls(program, result, found)).replace("|", "\\|")
-    reason = "" if program.way in plain.WAYS else goals.goal_of(program).reason
-    if "bytes" not in result:
-        return [*first, *[""] * 9, missed or result["error"].replace("|", "\\|")]
-    counts = dict(result["counts"])
-    loops, scatters, sorts = (counts.pop(key, 0) for key in ("loops", "scatters", "sorts"))
-    counts.pop("kernels", None)
-    steps = f"{loops} ({result['steps']}{'?' if result['unknown'] else ''})" if loops else ""
-    numbers = [result["bytes"] / result["floor"], result["bytes"] / result["x"], result["temporaries"] / result["x"]]
-    collectives = ", ".join(f"{count} {name}" for name, count in counts.items())
-    cycles = f"{result['cycles'] / 1e6:.1f}" if result["cycles"] else ""
-    seen = [str(count or "") for count in (scatters, sorts)]
-    return [
-        *first,
-        *(f"{n:.2f}" for n in numbers),
-        str(result["wide"] or ""),
-        steps,
-        *seen,
-        collectives,
-        cycles,
-        missed or (reason and f"({reason})"),
+    way = "" if program.way == calls.OURS else f", {program.way}"
+    goal = goals.goal_of(program)
+    missed = "; ".join(goals.shortfalls(program, result, found))
+    reason = f"({goal.reason})" if goal.reason and program.way not in plain.WAYS else ""
+    line = [
+        f"{program.name}, {program.layout}{way}",
+        f"{program.device}, {program.direction}, {program.dtype}",
+        summary(result),
+        missed or reason,
     ]
+    return [cell.replace("|", "\\|") for cell in line]
 
 
 def write(found, document):
