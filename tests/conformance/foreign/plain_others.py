@@ -117,7 +117,9 @@ def graph_by_loops(labels, adjacency):
             size = np.where(size == 0, 1, size)
             if len(near):
                 off[i] = ((near @ labels[i] / size)[:, None] * near).mean(0)
-        labels = labels - off
+        rest = labels - off
+        noise = 16 * np.finfo(labels.dtype).eps * np.linalg.norm(labels, axis=-1, keepdims=True)
+        labels = np.where(np.linalg.norm(rest, axis=-1, keepdims=True) <= noise, 0, rest)  # only rounding errors remain
     return labels
 
 
