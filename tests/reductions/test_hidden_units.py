@@ -145,6 +145,7 @@ def test_padding_reaches_neither_the_result_nor_the_gradient_of_one_argument(arg
     chex.assert_trees_all_equal(found, expected)
 
 
+@pytest.mark.thorough
 def test_shared_keys_and_values_are_padded_for_each_example(on_gpus):
     """On a mesh of one device, which checks that all branches vary over the same axes."""
     query, key, value, *others = drawn("additive_attention")

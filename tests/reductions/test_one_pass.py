@@ -69,6 +69,7 @@ def test_cpus_compute_the_same_bits_as_without(spec):
             np.testing.assert_array_equal(own, other, title)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", SPECS)
 def test_accelerators_compute_the_same_up_to_one_rounding_of_bfloat16(spec):
     for title, narrow, plain, arrays in calls(spec):

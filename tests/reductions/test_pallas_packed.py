@@ -128,6 +128,7 @@ def assert_right(arrays):
         assert not state.denominator[segment].any() and not state.numerator[segment].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heads", [1, pytest.param(2, marks=thorough)])
 def test_a_group_that_ends_with_a_chunk_is_counted_once(heads):
     x, *_, queries, _, _ = drawn(length=256, heads=heads, extra=False)
@@ -135,6 +136,7 @@ def test_a_group_that_ends_with_a_chunk_is_counted_once(heads):
     assert_right((jnp.nan_to_num(x, posinf=1, neginf=-1), ids, np.ones(256, bool), None, queries, None, None))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("heads, own", [(1, False), pytest.param(5, True, marks=thorough)])
 def test_memory_that_nobody_wrote_is_not_used(heads, own):
     x, ids, mask, _, queries, multiplier, bias = drawn(heads=heads, own=own)
@@ -164,6 +166,7 @@ def test_padding_changes_no_bit(fill):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("poison", [np.nan, -np.inf, pytest.param(np.inf, marks=thorough)])
 @pytest.mark.parametrize("own", [False, pytest.param(True, marks=thorough)])
 def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
@@ -182,6 +185,7 @@ def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
         np.testing.assert_array_equal(gradients["queries"][other], clean_gradients["queries"][other])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length, count", [(1, 1), (900, 1), (900, 60), (300, 600), (128, 8)])
 def test_the_steps_take_each_token_with_its_segment_and_every_group(length, count):
     random = np.random.default_rng(length + count)
