@@ -59,9 +59,7 @@ def attend(
     value = keep_real(value, seen_keys(mask))
     if not isinstance(normalizer, str):
         implementation = "einsum"  # a normalizer function sees all scores at once
-    is_softmax = isinstance(normalizer, str) and normalizer == "softmax"
-    normalize = exp_scores if is_softmax else functools.partial(unnormalized_weights, normalizer=normalizer)
-    rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
+    rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, unnormalized_weights(normalizer))
     return rows.average(value, return_weights, implementation, precision)
 
 
@@ -74,7 +72,7 @@ class Rows(NamedTuple):
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
-        :func:`~attnpool_flax.normalizers.unnormalized_weights`. If it is
+        :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
         :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
     """
 

@@ -275,11 +275,14 @@ def normalize(scores, mask, normalizer):
     return jnp.where(mask, jnp.asarray(weights).astype(scores.dtype), 0)
 
 
-def unnormalized_weights(scores, mask, normalizer):
-    """Returns (unnormalized weights, denominator); the denominator is None if the weights are final."""
+def unnormalized_weights(normalizer):
+    """Returns the function of a normalizer from scores and mask to (unnormalized weights, denominator).
+
+    For "softmax" it is :func:`exp_scores`. For others the weights are final, and the denominator is None.
+    """
     if isinstance(normalizer, str) and normalizer == "softmax":
-        return exp_scores(scores, mask)
-    return normalize(scores, mask, normalizer), None
+        return exp_scores
+    return lambda scores, mask: (normalize(scores, mask, normalizer), None)
 
 
 @compiled

@@ -57,8 +57,7 @@ def compiled(
         :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function.
         They hold masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
       as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of size 1 stay.
-      weights_apart: whether the weights cost more than the pooled result and have a program of their own. Other
-        functions always compute both, so that asking for the weights cannot change a bit of the result.
+      weights_apart: whether the costly weights have a program of their own; others always compute both (decision 0006).
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
       kernel: if it takes ``implementation``, the function that returns that of a call, like :func:`for_tokens`.
     """
@@ -194,7 +193,8 @@ class CompiledFunction:
 
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
-        self.tokens, self.as_they_come, self.weights_apart, self.one_pass, self.kernel = options.values()
+        self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
+        self.weights_apart, self.one_pass, self.kernel = map(options.get, ("weights_apart", "one_pass", "kernel"))
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}

@@ -117,16 +117,16 @@ def _factors(queries, chunks):
 
 
 def _call(kernel, ids, real, given, outputs, chunks, interpret):
-    """Calls a kernel, which takes its references by name; without memory for arrays that are None.
+    """Calls a kernel with references by name; arrays that are None take no memory.
 
     Args:
-      kernel: of the references.
+      kernel: from a dictionary of references by name and the :class:`Step`.
       ids: int32 [N].
       real: bool [N].
       given: arrays by name.
       outputs: shapes by name.
       chunks: the :class:`Chunks`.
-      interpret: what ``pl.pallas_call`` takes.
+      interpret: as in ``pl.pallas_call``.
     """
     x = given["x"]
     own = jnp.pad(jnp.where(real, ids, -1), (0, chunks.chunks * chunks.size - chunks.length), constant_values=-1)

@@ -29,6 +29,7 @@ from attnpool_flax.reductions.pallas_products import (
     rounded_up,
     zeroed,
 )
+from attnpool_flax.reductions.softmax import exponential
 
 BLOCK = 3 * 2**19
 """Bytes of a block of tokens, unless 128 tokens have more: so many that a copy takes longer than starting it."""
@@ -251,7 +252,7 @@ def _forward_kernel(refs, blocks, precision):
     found = _selected(block_products(refs["rows"][...], x, precision), refs, codes)
     before = refs["largest"][:, :1]
     largest = jnp.maximum(before, jnp.max(found, 1, keepdims=True))
-    exp_scores, scale = _exponential(found, largest), _exponential(before, largest)
+    exp_scores, scale = exponential(found, largest), exponential(before, largest)
     applied = exp_scores if "multiplier" not in refs else exp_scores * _at_real(refs["multiplier"][...], codes)
     mass = refs["mass"][:, :1] * scale + jnp.sum(exp_scores, 1, keepdims=True)
     sums = refs["sums"][...] * scale + block_sums(applied, _cleaned(x, codes), precision)
@@ -295,7 +296,7 @@ def _backward_kernel(refs, blocks, precision, shared):
     factors = refs["rows"][...]
     both = block_products(factors, x, precision)
     found, dapplied = _selected(both[:rows], refs, codes), _at_real(both[rows:], codes)
-    exp_scores = _exponential(found, refs["limits"][:rows, :1])
+    exp_scores = exponential(found, refs["limits"][:rows, :1])
     multiplier = _at_real(refs["multiplier"][...], codes) if "multiplier" in refs else None
     dexp = dapplied if multiplier is None else dapplied * multiplier
     dscores = exp_scores * (dexp + refs["limits"][rows:, :1])
@@ -351,8 +352,3 @@ def _at_real(values, codes):
 def _cleaned(x, codes):
     """Returns the tokens [tokens, d], 0 at padding and beyond the last one."""
     return x if codes is None else zeroed(x, codes != PADDING)
-
-
-def _exponential(found, largest):
-    """Computes exp(score - largest); 0 for a score of -inf, even if ``largest`` is -inf."""
-    return jnp.exp(found - jnp.where(largest == -jnp.inf, 0, largest))

@@ -11,14 +11,13 @@ B is the number of examples, L of tokens, P of parts of an example, d of feature
 import functools
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.reductions.narrow_products import token_products
-from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY
+from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ELEMENTS = 4096
@@ -123,12 +122,6 @@ def backward(
 def _call(kernel, given, outputs, parts, interpret):
     x = given["x"]
     given = {key: array for key, array in given.items() if array is not None}
-    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
-    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
-    shapes = [
-        jax.ShapeDtypeStruct(shape, x.dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
-        for key, shape in outputs.items()
-    ]
 
     def body(*references):
         kernel(dict(zip((*given, *outputs), references, strict=True)))
@@ -136,7 +129,7 @@ def _call(kernel, given, outputs, parts, interpret):
     return pl.pallas_call(
         body,
         grid=(x.shape[0], parts.count),
-        out_shape=shapes,
+        out_shape=result_shapes(outputs, given),
         compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=1),
         interpret=interpret,
     )(*given.values())

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import attnpool_flax
+from attnpool_flax.numerics.rounding import tied
 
 LABELS = np.array([[1.0, 0], [1, 0], [0, 1]], np.float32)
 CONTEXT = np.array([[2.0, 1], [0.5, 0.25]], np.float32)
@@ -134,3 +135,9 @@ def test_a_relation_triplet_at_its_hinge_has_half_the_gradient():
     (at_hinge,), (above,) = gradient(lambda s: loss(s, 0.0), other), gradient(lambda s: loss(s, 0.5), other)
     assert np.any(above != 0)
     chex.assert_trees_all_equal(at_hinge, above / 2)
+
+
+def test_no_score_of_minus_infinity_is_tied():
+    scores = jnp.array([[1.0, 1.0, 0.0], [-jnp.inf, 1.0, 0.0], [-jnp.inf, -jnp.inf, -jnp.inf]])
+    found = tied(scores, jnp.max(scores, -1), jnp.ones(3), 3)
+    np.testing.assert_array_equal(found, [[True, True, False], [False, True, False], [False, False, False]])

@@ -39,7 +39,7 @@ def uses(spec, precision):
     yield "gradients", gradients, 0
     yield "second", jax.grad(lambda x, y: sum(jnp.sum(jnp.sin(part)) for part in gradients(x, y)), (0, 1)), 0
     yield "forward mode", lambda x, y: jax.jvp(product, (x, y), (jnp.cos(x), jnp.cos(y))), 0
-    for axes in ((0, None), (None, 1), (1, 0), (-1, -1)):
+    for axes in ((0, None), (-1, None), (None, 1), (1, 0), (-1, -1)):
         yield f"vmap {axes}", jax.vmap(product, axes), axes
         yield f"vmap {axes} of gradients", jax.vmap(gradients, axes), axes
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec
-from kernel_limits import LIMITS, UNIT, assert_near
+from kernel_agreement import LIMITS, assert_agreement, with_gradients
 
 import attnpool_flax
 import attnpool_ref
@@ -43,50 +43,25 @@ def drawn(dtype="float32", batch=3, length=7, width=5, heads=1, own=False, extra
     return jnp.asarray(x, dtype), mask, has_query, queries, multiplier, bias
 
 
-def loss(kernel, cotangents, x, mask, has_query, queries, multiplier, bias):
-    """A weighted sum of all results, which are returned as well."""
-    scores, state = kernel(x, mask, has_query, queries, multiplier, bias, HIGHEST)
-    found = jnp.where(scores == -jnp.inf, 0, scores), state.denominator, state.numerator, state.finalize()
-    found = [part.astype(cotangents[0].dtype) for part in found]
-    return sum(jnp.sum(part * own) for part, own in zip(found, cotangents, strict=True)), (scores, state)
-
-
 def compared(kernel, arrays, widened=None):
     """(scores, state), and gradients by name, of a kernel; in float64 with ``widened``."""
     x, mask, has_query, queries, multiplier, bias = arrays
-    random = np.random.default_rng(8)
     batch, length, heads = *x.shape[:2], queries.shape[1]
     shapes = (batch, length, heads), (batch, heads), (batch, heads, x.shape[2]), (batch, heads, x.shape[2])
-    cotangents = [random.normal(size=shape).astype(widened or "float32") for shape in shapes]
     given = {"x": x, "queries": queries, "multiplier": multiplier, "bias": bias}
-    given = {key: array if array is None else jnp.asarray(array, widened) for key, array in given.items()}
-    names = [key for key, array in given.items() if array is not None]
 
-    def of(*arrays):
-        own = given | dict(zip(names, arrays, strict=True))
-        return loss(kernel, cotangents, own["x"], mask, has_query, own["queries"], own["multiplier"], own["bias"])
+    def of(x, queries, multiplier, bias):
+        return kernel(x, mask, has_query, queries, multiplier, bias, HIGHEST)
 
-    gradient = jax.value_and_grad(of, range(len(names)), has_aux=True)
-    (_, found), gradients = jax.jit(gradient)(*(given[name] for name in names))
-    return jax.tree.map(np.asarray, (found, dict(zip(names, gradients, strict=True))))
+    return with_gradients(of, given, shapes, widened)
 
 
 def assert_right(arrays, kernel=pallas_softmax.kernel):
     """Compares a kernel with whole products in float64 of the same arrays."""
-    dtype = arrays[0].dtype.name
-    (scores, state), gradients = compared(kernel, arrays)
+    found = compared(kernel, arrays)
     with jax.enable_x64(True):
-        (want_scores, want), want_gradients = compared(softmax.plain, arrays, "float64")
-    assert gradients["x"].dtype == dtype
-    np.testing.assert_array_equal(scores == -np.inf, want_scores == -np.inf)
-    pairs = [(np.where(scores == -np.inf, 0, scores), np.where(want_scores == -np.inf, 0, want_scores))]
-    pairs += [(state.denominator, want.denominator), (state.numerator, want.numerator)]
-    pairs += [(gradients[key], own) for key, own in want_gradients.items() if key != "x"]
-    for got, expected in pairs:
-        assert_near(got, expected, LIMITS[dtype])
-    assert_near(gradients["x"], want_gradients["x"], LIMITS[dtype] + UNIT[dtype])
-    assert not np.asarray(gradients["x"], np.float32)[~arrays[1]].any()
-    assert not state.denominator[1].any() and not state.numerator[1].any()
+        expected = compared(softmax.plain, arrays, "float64")
+    assert_agreement(found, expected, arrays[0].dtype.name, real=arrays[1], empty=[1])
 
 
 @every_dtype

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec
-from kernel_limits import LIMITS, UNIT, assert_near
+from kernel_agreement import LIMITS, assert_agreement, assert_near, with_gradients
 
 import attnpool_flax
 import attnpool_ref
@@ -68,26 +68,15 @@ def real_of(arrays):
 def compared(kernel, arrays, widened=None):
     """(scores, state), and gradients by name, of a kernel; in float64 with ``widened``."""
     x, ids, mask, has_query, queries, multiplier, bias = arrays
-    random = np.random.default_rng(8)
     segments = segments_of(jnp.asarray(ids), jnp.asarray(mask), COUNT, True)
     heads = queries.shape[1]
     shapes = (len(x), heads), (COUNT, heads), (COUNT, heads, WIDTH), (COUNT, heads, WIDTH)
-    cotangents = [random.normal(size=shape).astype(widened or "float32") for shape in shapes]
     given = {"x": x, "queries": queries, "multiplier": multiplier, "bias": bias}
-    given = {key: array if array is None else jnp.asarray(array, widened) for key, array in given.items()}
-    names = [key for key, array in given.items() if array is not None]
 
-    def loss(*arrays):
-        own = given | dict(zip(names, arrays, strict=True))
-        options = has_query, own["queries"], own["multiplier"], own["bias"], HIGHEST
-        scores, state = kernel(own["x"], segments, *options)
-        found = jnp.where(scores == -jnp.inf, 0, scores), state.denominator, state.numerator, state.finalize()
-        found = [part.astype(cotangents[0].dtype) for part in found]
-        return sum(jnp.sum(part * own) for part, own in zip(found, cotangents, strict=True)), (scores, state)
+    def of(x, queries, multiplier, bias):
+        return kernel(x, segments, has_query, queries, multiplier, bias, HIGHEST)
 
-    gradient = jax.value_and_grad(loss, range(len(names)), has_aux=True)
-    (_, found), gradients = jax.jit(gradient)(*(given[name] for name in names))
-    return jax.tree.map(np.asarray, (found, dict(zip(names, gradients, strict=True))))
+    return with_gradients(of, given, shapes, widened)
 
 
 @pytest.mark.parametrize(
@@ -111,33 +100,22 @@ def test_every_form_agrees_with_whole_products_in_float64(dtype, length, heads, 
 
 def assert_right(arrays):
     """Compares a kernel with whole products in float64 of the same arrays."""
-    dtype = arrays[0].dtype.name
-    (scores, state), gradients = compared(pallas_segments.kernel, arrays)
+    found = compared(pallas_segments.kernel, arrays)
     with jax.enable_x64(True):
-        (want_scores, want), want_gradients = compared(packed_softmax.plain, arrays, "float64")
-    assert gradients["x"].dtype == dtype
-    np.testing.assert_array_equal(scores == -np.inf, want_scores == -np.inf)
-    pairs = [(np.where(scores == -np.inf, 0, scores), np.where(want_scores == -np.inf, 0, want_scores))]
-    pairs += [(state.denominator, want.denominator), (state.numerator, want.numerator)]
-    pairs += [(gradients[key], own) for key, own in want_gradients.items() if key != "x"]
-    for got, expected in pairs:
-        assert_near(got, expected, LIMITS[dtype])
-    assert_near(gradients["x"], want_gradients["x"], LIMITS[dtype] + UNIT[dtype])
-    assert not np.asarray(gradients["x"], np.float32)[~real_of(arrays)].any()
-    for segment in (EMPTY, MASKED):
-        assert not state.denominator[segment].any() and not state.numerator[segment].any()
+        expected = compared(packed_softmax.plain, arrays, "float64")
+    assert_agreement(found, expected, arrays[0].dtype.name, real=real_of(arrays), empty=[EMPTY, MASKED])
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("heads", [1, pytest.param(2, marks=thorough)])
+@thorough
+@pytest.mark.parametrize("heads", [1, 2])
 def test_a_group_that_ends_with_a_chunk_is_counted_once(heads):
     x, *_, queries, _, _ = drawn(length=256, heads=heads, extra=False)
     ids = np.repeat([0, COUNT - 1], 128).astype(np.int32)
     assert_right((jnp.nan_to_num(x, posinf=1, neginf=-1), ids, np.ones(256, bool), None, queries, None, None))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("heads, own", [(1, False), pytest.param(5, True, marks=thorough)])
+@thorough
+@pytest.mark.parametrize("heads, own", [(1, False), (5, True)])
 def test_memory_that_nobody_wrote_is_not_used(heads, own):
     x, ids, mask, _, queries, multiplier, bias = drawn(heads=heads, own=own)
     segments = segments_of(jnp.asarray(ids), jnp.asarray(mask), COUNT, True)
@@ -166,9 +144,9 @@ def test_padding_changes_no_bit(fill):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("poison", [np.nan, -np.inf, pytest.param(np.inf, marks=thorough)])
-@pytest.mark.parametrize("own", [False, pytest.param(True, marks=thorough)])
+@thorough
+@pytest.mark.parametrize("poison", [np.nan, -np.inf, np.inf])
+@pytest.mark.parametrize("own", [False, True])
 def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
     arrays = drawn(own=own, extra=False)
     place = int(np.flatnonzero(real_of(arrays) & (arrays[1] > LONG))[0])
@@ -185,7 +163,7 @@ def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
         np.testing.assert_array_equal(gradients["queries"][other], clean_gradients["queries"][other])
 
 
-@pytest.mark.thorough
+@thorough
 @pytest.mark.parametrize("length, count", [(1, 1), (900, 1), (900, 60), (300, 600), (128, 8)])
 def test_the_steps_take_each_token_with_its_segment_and_every_group(length, count):
     random = np.random.default_rng(length + count)

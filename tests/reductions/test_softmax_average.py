@@ -6,11 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from constants import compiling_anew, replaced
 from rounded_products import GPU, on_device
 from rounding import rounded
 
+import attnpool_flax
 from attnpool_flax.attention import average
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.normalizers import exp_scores
+from attnpool_flax.reductions import query_blocks
 from attnpool_flax.reductions.softmax_average import softmax_average
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -64,3 +68,24 @@ def test_a_fully_masked_row_is_0_and_has_no_gradient():
     result, dscores, _ = first(weights_first, *arrays)
     assert not result[0, 2].any()
     assert not dscores[0, 2].any()
+
+
+CALLS = {
+    "attend": (SCORES, VALUES),
+    "dot_product_attention": (SCORES, np.ones((2, 7, 7)), VALUES),
+    "bidaf_attention": (np.ones((2, 5, 3)), np.ones((2, 7, 3)), np.ones(9)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gpus_divide_the_weights_and_others_the_averages(name):
+    """Of more queries than make a block on a CPU."""
+    arrays = [np.asarray(array, np.float32) for array in CALLS[name]]
+    with replaced(query_blocks, LARGEST=1), compiling_anew(FUNCTIONS[name]):
+        traced = jax.jit(getattr(attnpool_flax, name)).trace(*arrays)
+
+    def divides_weights(platform):
+        lines = traced.lower(lowering_platforms=(platform,)).as_text().splitlines()
+        return any("stablehlo.divide" in line and "tensor<2x5x7xf32>" in line for line in lines)
+
+    assert [divides_weights(platform) for platform in ("cuda", "tpu", "cpu")] == [True, False, False]
