@@ -170,9 +170,9 @@ def _either_jvp(primals, tangents):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
-    """Twin of :func:`attnpool_ref.power_mean_pooling`: computed from logarithms relative to the largest value.
+    """Twin of :func:`attnpool_ref.power_mean_pooling`: computed from logarithms of the values.
 
-    The derivative with respect to p is accurate for small p; at p = 0 it is the derivative of the limit.
+    The derivative with respect to p is accurate for small p. At p = 0 the contract does not guarantee its value.
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)

@@ -28,7 +28,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
       ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Zaheer et al. 2017, equation 4, without the two networks of the paper.
+      Zaheer et al. 2017, theorem 2, without the two networks of the paper.
 
     >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([4.])

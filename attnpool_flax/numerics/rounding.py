@@ -15,7 +15,10 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """Bounds the relative rounding error of a sum of ``terms`` products. Sums that are closer count as equal."""
+    """Estimates the rounding error of a sum of ``terms`` products, relative to the product of the vectors' norms.
+
+    Sums that differ by less count as equal; see :func:`attnpool_ref.numerics.rounding.roundings`.
+    """
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
 

@@ -374,7 +374,7 @@ class Dense(Tokens):
     # Dispatch and batch axes
 
     def _whole(self, kernel, *static):
-        """Returns a kernel of whole products, rematerialized if requested; ``static``: positions of its options."""
+        """Returns a kernel of whole products, rematerialized if ``recompute`` is set; ``static``: positions of its options."""
         return remat(kernel, static) if self._recompute else kernel
 
     def _batch(self, *others):

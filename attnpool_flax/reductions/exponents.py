@@ -186,7 +186,7 @@ logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
 
 
 def _is_flat(exponent):
-    """Returns the mask of exponents x for which exp(x) - 1 rounds to x."""
+    """Returns the mask of exponents x for which exp(x) - 1 is x up to one unit in the last place."""
     return jnp.abs(exponent) < jnp.finfo(exponent.dtype).eps
 
 

@@ -2,9 +2,9 @@
 
 ELSEWHERE = {
     "attention_mask": ("mask", ""),  # transformers
-    "padding_mask": ("mask", "{}=~{}"),  # fairseq, Keras
+    "padding_mask": ("mask", "{}={}"),  # True at padding in fairseq, at real tokens in KerasHub
     "key_padding_mask": ("mask", "{}=~{}"),  # PyTorch
-    "attn_mask": ("mask", ""),
+    "attn_mask": ("mask", "{}={}"),  # True at blocked pairs in PyTorch's MultiheadAttention, not in its function
     "masks": ("mask", ""),
     "dim": ("axis", ""),  # PyTorch
     "keepdim": ("keepdims", ""),
@@ -25,7 +25,7 @@ ELSEWHERE = {
     "eps": ("epsilon", ""),
     "sm_scale": ("scale", ""),
 }
-"""For a keyword of another library: the argument here, and a template of code if its values mean the opposite."""
+"""For a keyword of another library: the argument here, and a template of code if its values may mean the opposite."""
 
 
 def with_suggestion(message, given, known, shown=None):
@@ -49,7 +49,7 @@ def suggestion(keyword, known, shown=None):
     """Returns "; did you mean ...?" with the likely argument for an unknown keyword, or the list of arguments.
 
     >>> suggestion("key_padding_mask", ["x", "mask"])
-    '; did you mean `mask=~key_padding_mask`, as True is a real token here?'
+    '; did you mean `mask=~key_padding_mask`? True is a real token here'
     >>> suggestion("dim", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
@@ -57,7 +57,7 @@ def suggestion(keyword, known, shown=None):
 
     name, written = ELSEWHERE.get(keyword, (None, ""))
     if name in known and written:
-        return f"; did you mean `{written.format(name, keyword)}`, as True is a real token here?"
+        return f"; did you mean `{written.format(name, keyword)}`? True is a real token here"
     near = [name] if name in known else get_close_matches(keyword, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean `{near[0]}`?"

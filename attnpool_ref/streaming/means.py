@@ -218,7 +218,7 @@ def sum_state(x, mask=None, *, lengths=None):
       ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
-      Zaheer et al. 2017, equation 4.
+      Zaheer et al. 2017, theorem 2.
 
     >>> whole = merge_states(sum_state([[1.0], [3.0]]), sum_state([[8.0], [99.0]], [True, False]))
     >>> finalize_state(whole)

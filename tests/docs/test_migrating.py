@@ -59,7 +59,7 @@ MEANING = {  # what a row's left and right must have in common, where they are n
         np.stack([row[~padding].mean(0) for row, padding in zip(TOKENS, left, strict=True)]),
         attnpool_ref.mean_pooling(TOKENS, right),
     ),
-    "PyTorch, attention": lambda left, right: (
+    "PyTorch, the mask for `masked_fill`": lambda left, right: (
         np.stack([attended_alone(i, ~left[i, 0]) for i in range(3)]),
         attended(right),
     ),

@@ -149,8 +149,8 @@ def exact(main):
 def precise(main, dtype):
     """Yields cases whose numbers have so many bits that a conversion to a narrower dtype changes even copied numbers.
 
-    In all other cases numbers have at most the 8 bits of bfloat16 in narrow dtypes, and those of float32 in float64. So
-    there is a case for float16 and one for float64, and none for other dtypes.
+    The numbers of most other cases have 8 bits, those of bfloat16, in narrow dtypes, and at most the 24 bits of float32
+    in float64. So there is a case for float16 and one for float64. bfloat16 and float32 need none.
     """
     title = f"numbers of all bits of {dtype}"
     if dtype == "float16":

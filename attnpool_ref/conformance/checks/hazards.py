@@ -1,4 +1,4 @@
-"""Checks of hazards: values in padding, fully masked rows, other examples of a batch, NaN at real tokens, many tokens.
+"""Checks of hazards: padding, fully masked rows, batch mates, NaN at real tokens, many tokens, ``return_weights``.
 
 Most of them change the data of a case but not its shapes, so that JAX does not compile again.
 """

@@ -170,7 +170,7 @@ PROMISES = (
     ),
     Promise(
         "permuting",
-        "The order of the tokens does not matter, except where the definition depends on it.",
+        "The order of the tokens does not matter, except to functions such as `last_pooling` and `token_positions`.",
         7,
         _FORM,
         "permuting",

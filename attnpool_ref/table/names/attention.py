@@ -142,7 +142,7 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "This is one update step. For a second one, pass the result as the query, and a key kernel also as `query_kernel`.",
+        "One step, without the layer's norms and projections. For a second, pass the result as query, a key kernel as `query_kernel`.",
         "AttentionPool",
     ),
     Entry(

@@ -85,13 +85,13 @@ SENTENCES = (
         ("WeightedLayerPooling", "weighted layers"),
         "weighted_pooling(layers, w)",
         "sentence-transformers' `WeightedLayerPooling`",
-        "Pass K layers [..., K, d] as the tokens. If the weights sum to 0, the library gives 0/0, attnpool 0.",
+        "Pass K layers [..., K, d] as the tokens. If the weights sum to 0, the library divides by 0; attnpool returns 0.",
     ),
     Entry(
         ("ScalarMix", "ELMo layer mixing", "SUPERB featurizer"),
         "weighted_pooling(layers, masked_softmax(w)) * scale",
         "Peters et al. 2018; AllenNLP's ScalarMix",
-        "Pass K layers [..., K, d] as the tokens. `scale` is the gamma of ScalarMix.",
+        "Pass K layers [..., K, d] as the tokens. `scale` is ScalarMix's gamma, which SUPERB does not have.",
     ),
     Entry(
         ("SPLADE",),

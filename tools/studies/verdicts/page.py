@@ -39,7 +39,7 @@ argument that was never given, a dtype, or a call. *smallest* is a call with the
 follows was changed in that call: the batch axes, the sizes, or one argument. For example, in "smallest, `mask` as
 [..., 1]" the last axis of the mask has size 1. `1...` are batch axes of size 1, and a *shared* argument has no batch axes.
 
-**If values are wrong only in bfloat16**, the library rounds intermediate results to bfloat16, and attnpool computes in
+**If values are wrong in bfloat16, but not in float32**, the library rounds intermediate results to bfloat16, and attnpool computes in
 float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
 """.strip()
 
