@@ -333,7 +333,7 @@ def to_heads(x, kernel, bias, precision):
 def from_heads(heads, kernel, bias, precision):
     """Projects [..., H, n, c] by a kernel [H, c, o] to [..., n, o]; without a kernel concatenates the heads.
 
-    The bias may be None.
+    The bias [o] may be None. Without a kernel it is not used.
     """
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)

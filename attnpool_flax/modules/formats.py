@@ -171,7 +171,7 @@ def _unboxed(tree):
 
 
 def check_module(module, kind, needed):
-    """Raises a TypeError if ``module`` is not a module of the framework."""
+    """Raises the TypeError of ``save`` if ``module`` is no ``kind``; the message says that it needs ``needed``."""
     if not isinstance(module, kind):
         raise TypeError(f"save: `module` is a {type(module).__name__}, needs {needed}")
 

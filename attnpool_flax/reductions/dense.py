@@ -28,7 +28,7 @@ class Dense(Tokens):
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens; with ``recompute``, whole products are rematerialized: they save no array of x's size."""
+        """Stores the tokens. States of chunks set ``recompute``: whole products then save x for the backward pass, no more."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)

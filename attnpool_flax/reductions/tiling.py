@@ -1,8 +1,9 @@
-"""Tiling of dense tokens [B, L, d]: loops that read each token once, one tile in the CPU's cache at a time.
+"""Tiling of dense tokens [B, L, d]: loops that read one tile at a time into the CPU's cache.
 
 XLA's CPU backend calls a library for products and sums, and cannot fuse the ``where`` of a mask into the call: the mask
 would cost a copy of x. Inside of a loop's step the ``where`` costs nothing, because the tile is copied into the cache
-anyway. On accelerators loops are slower, and :func:`by_platform` calls a kernel of whole products there.
+anyway. On accelerators :func:`by_platform` calls a kernel of whole products: by the estimates of a TPU's compiler, loops
+are slower there.
 """
 
 import functools

@@ -137,7 +137,7 @@ class Format:
 
     @property
     def biases(self):
-        """Names of the biases that the argument ``use_bias`` can list."""
+        """Names of the parameters that a file may lack; ``use_bias`` of its module lists those that it has."""
         return tuple(
             dict.fromkeys(
                 name for form in self.forms for tensor in form.tensors if tensor.optional for name in tensor.parameters

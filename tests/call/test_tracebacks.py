@@ -161,7 +161,7 @@ def test_an_unknown_keyword_suggests_what_was_meant(package, function, keyword, 
 
 
 def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
-    with pytest.raises(TypeError, match="'key_padding_mask'; did you mean `mask=~key_padding_mask`. True"):
+    with pytest.raises(TypeError, match=r"'key_padding_mask'; did you mean `mask=~key_padding_mask`\? True"):
         POOL(X, key_padding_mask=FLOATS)
     with pytest.raises(TypeError, match="'in_feature'; did you mean `in_features`"):
         attnpool_flax.AttentionPool(in_feature=4, rngs=nnx.Rngs(0))

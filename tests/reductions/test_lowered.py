@@ -83,6 +83,19 @@ CALLS = [
     if call.way == calls.OURS and call.layout != calls.MESH
 ]
 QUICK = [call for call in CALLS if call.layout in (calls.DENSE, calls.UNSORTED)]
+SLOW = {
+    "vlad_pooling",
+    "set2set_pooling",
+    "segment_set2set_pooling",
+    "segment_cross_attention_pooling",
+    "segment_latent_attention_pooling",
+    "latent_attention_pooling",
+    "bidaf_attention",
+    "cross_attention_pooling, reduction=max",
+    "cross_attention_pooling_all_pairs",
+    "maxsim_score_all_pairs",
+}
+"""Calls that take seconds to lower: only the thorough run does."""
 
 
 def named(own):
@@ -189,7 +202,9 @@ def allowed_to_loop(name):
     return ["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else []
 
 
-@pytest.mark.parametrize("call", QUICK, ids=title)
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, marks=[pytest.mark.thorough] * (call.name in SLOW)) for call in QUICK], ids=title
+)
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)
     assert looping == allowed_to_loop(call.name)
@@ -224,7 +239,7 @@ def test_steps_do_not_grow_with_tokens(name):
 
 
 def test_the_tables_name_rows():
-    assert {call.name for call in QUICK} >= {*LOOPS, *WIDE}
+    assert {call.name for call in QUICK} >= {*LOOPS, *WIDE, *SLOW}
 
 
 def test_a_program_for_several_platforms_has_a_branch_for_each():

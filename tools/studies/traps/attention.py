@@ -133,7 +133,9 @@ def _(attnpool):
     )
 
 
-@WEIGHTS.wrong("P-18", was="0.993307", now="0.999955", place="PANNs `AttBlock`")
+@WEIGHTS.wrong(
+    "P-18", was="0.993307", now="0.999955", place="PANNs `AttBlock` (qiuqiangkong/audioset_tagging_cnn `models.py`)"
+)
 def _(attnpool):
     """Scores are clamped to ±10. The numbers are the weight of the token with the highest score. The batch
     normalization `bn_att` is created and never used.

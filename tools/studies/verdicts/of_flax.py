@@ -79,7 +79,7 @@ FUNCTION = (
     "results of queries that see no key to 0. "
 )
 NNX = FUNCTION + (
-    "Give `mask` and `bias` all their axes. If values are narrower than keys, fill them up with columns of 0, and drop "
+    "Give `mask` and `bias` the shape of the weights. If values are narrower than keys, fill them up with columns of 0, and drop "
     "these from the result. For wider values, call it once for each part of their columns."
 )
 LAYER = (

@@ -83,12 +83,12 @@ class JaxArrays(NumpyArrays):
 
         Args:
           function: takes one dict of arrays and returns a list; for equal shapes it is compiled once.
-          arrays: the arguments to differentiate, by name.
+          arrays: the arguments to differentiate, by name, as :meth:`array` returns them.
           fixed: the other arguments, by name.
-          cotangents: one array for each output.
+          cotangents: one array for each output, in its dtype.
 
         Raises:
-          Untraceable: the function cannot be differentiated by JAX at all.
+          Untraceable: JAX cannot trace the function.
         """
         import jax
 
