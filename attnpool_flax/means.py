@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.numerics.order_statistic import order_statistic
+from attnpool_flax.numerics.order_statistic import order_statistics
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
 from attnpool_flax.reductions import DenseChannels
@@ -70,8 +70,8 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
         return jnp.sum(x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
     values, place = tokens.fill_padding(x, jnp.inf), last * q
-    ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
-    low, high = (jnp.squeeze(order_statistic(values, end.astype(jnp.int32)), -2) for end in ends)
+    ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last).astype(jnp.int32) for end in (jnp.floor, jnp.ceil))
+    low, high = (jnp.squeeze(found, -2) for found in order_statistics(values, *ends))
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
     return _known(tokens, _between(low, high, between))
 

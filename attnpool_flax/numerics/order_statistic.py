@@ -1,22 +1,26 @@
-"""k-th smallest number without sorting. On a CPU, XLA's sort takes as long as hundreds of passes over the array."""
+"""k-th smallest numbers without sorting. On a CPU, XLA's sort takes as long as hundreds of passes over the array."""
 
 import jax.numpy as jnp
 from jax import lax
 
 
-def order_statistic(x, rank):
-    """Finds the k-th smallest number along axis -2: [..., 1, d]. Of equal numbers it is the first.
+def order_statistics(x, rank, following):
+    """Finds the numbers of two ranks along axis -2: a pair of [..., 1, d]. Of equal numbers it takes the first.
 
-    Floating-point numbers map to integers in the same order, and bisection finds the integer in at most as many steps
-    as it has bits.
+    Floating-point numbers map to integers in the same order, and bisection finds the integer of the first rank in at
+    most as many steps as it has bits. The integer of the next rank is the same or the smallest one above.
 
     Args:
-      x: [..., L, d]; the gradient goes to the selected number.
-      rank: k - 1, integers [..., 1, 1] from 0 to L - 1.
+      x: [..., L, d]; the gradient goes to the selected numbers.
+      rank: k - 1 for the k-th smallest number, integers [..., 1, 1] from 0 to L - 1.
+      following: ``rank`` or one more, integers [..., 1, 1] up to L - 1.
     """
     batch = jnp.broadcast_shapes(x.shape[:-2], rank.shape[:-2])
     x = jnp.broadcast_to(x, (*batch, *x.shape[-2:]))
     keys = _keys(lax.stop_gradient(x))
+
+    def count_up_to(key):
+        return jnp.sum(keys <= key, -2, keepdims=True, dtype=rank.dtype)
 
     def is_open(bounds):
         low, high = bounds
@@ -25,13 +29,15 @@ def order_statistic(x, rank):
     def bisect(bounds):
         low, high = bounds
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, which does not overflow
-        enough = jnp.sum(keys <= middle, -2, keepdims=True, dtype=rank.dtype) > rank
+        enough = count_up_to(middle) > rank
         return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
     ends = jnp.min(keys, -2, keepdims=True), jnp.max(keys, -2, keepdims=True)
     found, _ = lax.while_loop(is_open, bisect, ends)
-    place = jnp.argmax(keys == found, -2, keepdims=True)
-    return jnp.take_along_axis(x, place, -2, mode="clip")
+    above = jnp.min(jnp.where(keys > found, keys, jnp.iinfo(keys.dtype).max), -2, keepdims=True)
+    both = found, jnp.where(count_up_to(found) > following, found, above)
+    places = (jnp.argmax(keys == key, -2, keepdims=True) for key in both)
+    return tuple(jnp.take_along_axis(x, place, -2, mode="clip") for place in places)
 
 
 def _keys(x):
