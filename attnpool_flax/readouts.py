@@ -12,7 +12,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_queries
 
@@ -311,11 +311,11 @@ def gated_sum(tokens, gate_kernel, value_kernel, gate_bias, value_bias, precisio
     _, *parameters = unify_varying(tokens.x, gate_kernel, value_kernel, gate_bias, value_bias)
     gate_kernel, value_kernel, gate_bias, value_bias = parameters
     kernel, count = jnp.concatenate([gate_kernel, value_kernel], 1), gate_kernel.shape[1]
-    zero = jnp.zeros_like(kernel[0, :count])
+    zero, one_pass = jnp.zeros_like(kernel[0, :count]), one_pass_of(precision, tokens.x.dtype)
     bias = jnp.concatenate([zero if bias is None else bias for bias in (gate_bias, value_bias)])
 
     def gated(x):
-        hidden = jnp.dot(x, kernel, precision=precision)
+        hidden = einsum("...d,do->...o", x, kernel, one_pass)
         hidden = hidden + jnp.broadcast_to(bias, hidden.shape)
         return jax.nn.sigmoid(hidden[..., :count]) * jnp.tanh(hidden[..., count:])
 

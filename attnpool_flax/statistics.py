@@ -4,6 +4,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
+from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.reductions import exp_scores, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
@@ -46,7 +47,7 @@ def statistics(channels, weights, ddof, epsilon):
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
-@compiled(tokens=("x",), as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",), one_pass=True)
 def attentive_statistics_pooling(
     x,
     mask=None,
@@ -118,11 +119,9 @@ def scores_of(channels, network, context, precision):
     """
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
-    hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)
+    hidden = einsum("...d,dh->...h", channels.x, kernel[:width], precision)
     if context is not None:
-        hidden = hidden + channels.expand_to_tokens(
-            jnp.einsum("...d,dh->...h", context, kernel[width:], precision=precision)
-        )
+        hidden = hidden + channels.expand_to_tokens(einsum("...d,dh->...h", context, kernel[width:], precision))
     if bias is not None:
         hidden = hidden + _with_all_axes(bias, hidden)
     if norm_scale is not None:
@@ -130,7 +129,7 @@ def scores_of(channels, network, context, precision):
         hidden = hidden if norm_bias is None else hidden + _with_all_axes(norm_bias, hidden)
     hidden = OF_SCORES[activation](hidden)
     out_kernel = out_kernel if out_kernel.ndim == 2 else out_kernel[:, None]
-    return jnp.einsum("...h,hd->...d", hidden, out_kernel, precision=precision)
+    return einsum("...h,hd->...d", hidden, out_kernel, precision)
 
 
 def _with_all_axes(vector, like):

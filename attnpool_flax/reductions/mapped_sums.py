@@ -85,8 +85,8 @@ def packed(function, x, segments, width):
 
 
 def _zero_padded(x, real):
-    x = x.astype(computing(x.dtype))
-    return x if real is None else jnp.where(real, x, 0)
+    x = x if real is None else jnp.where(real, x, 0)
+    return x.astype(computing(x.dtype))
 
 
 def _sum_of_blocks(block, add, parts, sums, cost):

@@ -14,10 +14,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import tiling as tiles
 from attnpool_flax.reductions.blocks import Blocks
 from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
+from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform
 
@@ -48,11 +50,13 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
     Returns:
       [..., L, n], arbitrary at padding.
     """
-    x = x.astype(kernel.dtype)
-    if real is not None:
-        x = jnp.where(real[..., None], x, 0)
-    units = activate(hidden_layer(x, kernel, bias, precision), out_kernel, activation)
-    return jnp.dot(units, out_kernel, precision=precision)
+    one_pass = one_pass_of(precision, x.dtype)
+
+    def layer(x, kernel, bias):
+        return hidden_layer(x.astype(kernel.dtype), kernel, bias, one_pass)
+
+    layer = layer(x, kernel, bias) if real is None else of_seen(layer, x, real, kernel, bias)
+    return jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
 
 
 def with_tokens(scores):
@@ -67,7 +71,7 @@ def with_tokens(scores):
 
 def hidden_layer(x, kernel, bias, precision):
     """Returns the hidden layer [..., h] or [..., 2h] before its activation."""
-    products = jnp.dot(x, kernel, precision=precision)
+    products = einsum("...d,dh->...h", x, kernel, precision)
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
 
@@ -85,8 +89,12 @@ def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
     if tiling is None:
         return plain(x, real, kernel, bias, out_kernel, **options), None
 
-    def plain_(*arrays):
-        scores, shape = plain(*arrays, **options), (tiling.steps, tiling.size, kernel.shape[1])
+    def plain_(x, real, *kernels):
+        if (
+            save and real is not None
+        ):  # the backward pass needs the hidden layer of the same tokens, and XLA computes it once
+            x, real = zero_unseen(x, real), None
+        scores, shape = plain(x, real, *kernels, **options), (tiling.steps, tiling.size, kernel.shape[1])
         return scores, cast_varying(jnp.zeros(shape, kernel.dtype), varying_axes(x)) if save else None
 
     tiled_ = functools.partial(_scores_tiles, **options, save=save)

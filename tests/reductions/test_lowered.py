@@ -53,8 +53,6 @@ WIDE = {
     "gated_sum_pooling": MANY,
     "segment_gated_sum_pooling": MANY,
     "attentive_statistics_pooling": SCORED,
-    "additive_attention_pooling": SCORED,
-    "segment_additive_attention_pooling": SCORED,
     "segment_attentive_statistics_pooling": SCORED,
 }
 """Rows whose steps make wide copies today, and why."""
