@@ -44,16 +44,11 @@ LOOPS = {
 
 CAST = "its body receives all arrays in float32, and replaces padding before all products"
 MANY = "scores and values are products of cleaned tokens: of raw ones, NaN in the padding would need other selections"
-SCORED = "sums under given weights clean the tokens in float32"
 WIDE = {
     "location_attention": CAST,
     "cross_attention_pooling_all_pairs": MANY,
     "field_attention_pooling": CAST,
     "label_attention": CAST,
-    "gated_sum_pooling": MANY,
-    "segment_gated_sum_pooling": MANY,
-    "attentive_statistics_pooling": SCORED,
-    "segment_attentive_statistics_pooling": SCORED,
 }
 """Rows whose steps make wide copies today, and why."""
 
