@@ -207,11 +207,11 @@ def calls(way=OURS):
             layouts = (*layouts, MESH)
         for extra in ({}, *sizes.EXTRA.get(row.name, ())):
             extra = tuple(extra.items())
-            found += [Call(row, layout, OURS, extra) for layout in layouts]
+            name = Call(row, extra=extra).name
+            found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in sizes.REFUSED]
             found += [Call(row, layout, KERNEL, extra) for layout in KERNELS.get(row.name, ()) if way != KERNEL]
             if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
                 found += [Call(row, layout, way, extra) for layout in layouts]
-            name = Call(row, extra=extra).name
             found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]
     return found
 
