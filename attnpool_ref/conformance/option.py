@@ -67,7 +67,7 @@ def options_of(kind):
 
 
 def validate(instance):
-    """Replaces each field of a frozen dataclass by the value that its ``check`` (see :func:`option`) returns.
+    """Replaces each field of a frozen dataclass that has a ``check`` (see :func:`option`) by the value that this returns.
 
     Errors of a ``check`` are passed on.
     """

@@ -113,10 +113,11 @@ def check_some_real(case, calling):
 
 
 def check_rank(case, candidate, own=()):
-    """Raises :class:`NotApplicable` for a case with batch axes that the implementation does not take.
+    """Raises :class:`NotApplicable` for a case whose batch axes the implementation does not take.
 
-    ``own`` has the names of the arguments that the implementation holds as parameters. With the mask form "segments"
-    every case without a batch axis is excluded.
+    ``Candidate.batched`` excludes cases without a batch axis, with several, and with arrays that broadcast. It and
+    ``same_batch`` exclude data that examples share, except the arguments named in ``own``, which the implementation
+    holds as parameters. The mask form "segments" excludes cases without a batch axis.
     """
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments

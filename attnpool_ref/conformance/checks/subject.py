@@ -168,9 +168,9 @@ class Subject:
         return self.calling.arrange({k: self.convert(v, case.dtypes.get(k)) for k, v in passed.items()})
 
     def convert(self, value, dtype=None):
-        """Returns a NumPy array as an array of the implementation's library, by default in the judged dtype.
+        """Returns a NumPy array as an array of the implementation's library; floats get ``dtype`` or the judged dtype.
 
-        Any other value is returned unchanged.
+        Values of other types are returned unchanged.
         """
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 

@@ -165,7 +165,7 @@ CLASSIFIERS = (
         ("CTM case encoder", "attention with a context vector, no hidden layer"),
         "attention_pooling(x, mask, u, key_kernel=W)",
         "Liu et al. 2022 (liu2022)",
-        "Write one call for each level. CTM's bias cancels in the softmax. The default scale is 1/sqrt(width of u).",
+        "Write one call for each level. CTM's bias cancels in the softmax. The default scale is CTM's.",
         "AttentionPool",
     ),
 )
