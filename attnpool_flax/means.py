@@ -226,7 +226,8 @@ def finished_power_mean(extreme, sums, zeros, p):
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate at small scales.
 
-    A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result is infinite.
+    A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result of several tokens
+    is infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)

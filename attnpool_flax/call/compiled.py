@@ -366,7 +366,7 @@ _JAX_TYPES, _TRACERS = set(), set()
 
 
 def _place_defaults(arrays, specialization):
-    """Writes the default numbers into the list ``arrays``, as arrays on the devices of the other arguments."""
+    """Writes the default numbers into the list ``arrays``, as arrays on the device of the first JAX array, if it has one."""
     sharding = _sharding_of(arrays)
     placed = specialization.placed.get(sharding)
     if placed is None:

@@ -368,3 +368,16 @@ def test_a_quick_check_meets_every_value_of_an_option_in_the_first_dtype_alone()
         asked = conformance.QUICK | {"options": options}
         (row,) = conformance.judge(softmax_for_sparsemax(dtype), only=("attend",), **asked).rows
         assert row.status == status
+
+
+def counted_in_its_own_dtype(x, mask):
+    """A mean whose count of tokens ends at 2048 in float16."""
+    counts = np.add.accumulate(np.insert(mask, 0, False, -1).astype(x.dtype), -1, dtype=x.dtype)[..., -1:]
+    total = np.sum(np.where(mask[..., None], x, 0), -2, dtype=np.float64)
+    return (total / np.maximum(counts, 1)).astype(x.dtype)
+
+
+@left_as_found
+def test_an_implementation_that_requires_a_mask_gets_long_sums():
+    (row,) = conformance.judge(counted_in_its_own_dtype, only=("mean_pooling",), dtypes=("float16",)).rows
+    assert [finding.check for finding in row.failures] == ["long sums"]

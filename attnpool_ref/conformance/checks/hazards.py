@@ -279,9 +279,10 @@ def long_sums(subject):
 
 
 def _fitting(subject, case):
-    """Returns the case if the implementation takes its options and arguments, else None."""
+    """Returns the case as the implementation takes it; None if it lacks an option or needs data that the case lacks."""
     names, options = subject.calling.restrict([], case.options)
-    return None if names or options != case.options else subject.fit(case)
+    lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
+    return None if lacking or options != case.options else subject.fit(case)
 
 
 def long_narrow_sums(subject):

@@ -68,7 +68,7 @@ class Subject:
         return bool(self.row.weights) and self.calling.takes("return_weights")
 
     def reduced_products(self):
-        """Returns whether results in narrow dtypes may have been computed in this dtype, not in float32."""
+        """Returns whether products of narrow arrays may have been computed in their own dtype, not in float32."""
         return optional_checks.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):

@@ -139,6 +139,6 @@ def _names_in(code):
 
 
 def _package(value):
-    """Returns the package of a module, a class or a function."""
+    """Returns the name of the top-level package of an object; "" if it has no module."""
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return name.partition(".")[0] if isinstance(name, str) else ""
