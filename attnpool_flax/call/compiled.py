@@ -128,7 +128,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles"; "pallas" and "cudnn" only if the call asks for them.
+      "einsum" or "tiles"; "pallas", "cudnn" and "splash" only if the call asks for them.
 
     Raises:
       ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.

@@ -17,7 +17,8 @@ kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``p
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
                                              ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
 attention of many queries                    ``query_blocks``; on GPUs ``softmax_average``, and ``raw_keys`` of hidden units
-kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones
+kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones;
+                                             of many queries ``attention_kernels`` (cuDNN and splash attention)
 loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``

@@ -34,10 +34,16 @@ KERNEL = "pallas"
 CUDNN = "cudnn"
 """The implementation of attention of many queries by cuDNN's flash attention, only on request."""
 
-KERNELS = {
-    KERNEL: "averages tokens under the softmax of their products with queries",
-    CUDNN: "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
-}
+SPLASH = "splash"
+"""The implementation of attention of many queries by JAX's splash attention for TPUs, only on request."""
+
+ATTENTION_KERNELS = (CUDNN, SPLASH)
+
+KERNELS = {KERNEL: "averages tokens under the softmax of their products with queries"}
+KERNELS |= dict.fromkeys(
+    ATTENTION_KERNELS,
+    "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
+)
 """Implementations that run only on request, and what each of them computes."""
 
 
@@ -53,7 +59,7 @@ _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("a
 def resolve(implementation, *arrays):
     """Returns and logs the implementation for these arrays, "einsum" or "tiles": the requested one, or the default.
 
-    If a kernel is requested ("pallas", "cudnn"), returns the default for what that kernel does not compute, not logged.
+    If a kernel is requested (one of KERNELS), returns the default for what that kernel does not compute, not logged.
     """
     if implementation in KERNELS:
         return default_implementation(*arrays)

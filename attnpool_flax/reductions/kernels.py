@@ -1,4 +1,4 @@
-"""Kernels that run only on request, by ``implementation="pallas"`` or ``"cudnn"``.
+"""Kernels that run only on request, by ``implementation="pallas"``, ``"cudnn"`` or ``"splash"``.
 
 Pallas is slow to import, therefore the first request of a kernel imports it.
 """
@@ -22,18 +22,22 @@ def packed_softmax_kernel():
     return pallas_segments.kernel
 
 
-def attention_kernel(**refused):
-    """Logs the dispatch and returns the function that computes attention of many queries by cuDNN.
+def attention_kernel(implementation, **refused):
+    """Logs the dispatch and returns the function that computes attention of many queries by a kernel.
 
     Args:
-      **refused: the arguments of the call that cuDNN does not support, by name; each must be None.
+      implementation: "cudnn" or "splash".
+      **refused: the arguments of the call that these kernels do not support, by name; each must be None.
 
     Raises:
       KernelRefusal: one of them is not None.
     """
-    from attnpool_flax.reductions import cudnn_attention
+    from attnpool_flax.reductions.attention_kernels import refuse_arguments
 
-    for name, value in refused.items():
-        cudnn_attention.refuse(name, value)
-    log_dispatch(CUDNN)
-    return cudnn_attention.attention
+    refuse_arguments(implementation, refused)
+    log_dispatch(implementation)
+    if implementation == CUDNN:
+        from attnpool_flax.reductions.cudnn_attention import attention
+    else:
+        from attnpool_flax.reductions.splash_attention import attention
+    return attention

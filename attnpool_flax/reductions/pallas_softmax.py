@@ -86,13 +86,14 @@ def check(x, queries, precision):
         reason = (
             f"takes at most {pallas_tpu.LARGEST // pallas_tpu.LANES // x.dtype.itemsize} features, not {x.shape[-1]}"
         )
-    elif not _is_named(precision):
+    elif not is_named(precision):
         reason = f"takes a precision by one name, not {precision!r}"
     if reason:
         raise KernelRefusal(f"`implementation` is 'pallas', which {reason}; {INSTEAD}")
 
 
-def _is_named(precision):
+def is_named(precision):
+    """Returns whether a precision is None or one name that kernels know."""
     return precision is None or isinstance(precision, lax.Precision) or precision in _NAMES
 
 
@@ -209,7 +210,7 @@ def on_platforms(on_tpu, on_gpu, dtype):
     tpu = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or") if dtype == jnp.float16 else on_tpu
     cuda = _refusing(on_tpu, on_gpu) if isinstance(on_gpu, str) else on_gpu
     kernels = {"tpu": tpu, "cuda": cuda, "cpu": on_cpu, "default": elsewhere}
-    return _first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
+    return first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
 
 
 def _refusing(function, reason):
@@ -236,7 +237,7 @@ batching.defvectorized(_REFUSED)
 mlir.register_lowering(_REFUSED, _refused)
 
 
-def _first_order(function):
+def first_order(function):
     """Returns the function with a derivative that raises a TypeError.
 
     Kernels are only differentiated in second derivatives, because the first derivative has a rule.

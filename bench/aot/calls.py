@@ -22,14 +22,17 @@ OURS = "attnpool"
 FORWARD, STEP = "forward", "step"
 DTYPES = ("bfloat16", "float32", "float16")
 DEVICES_OF_MESH = 4
-KERNEL = "pallas"
+KERNEL, SPLASH = "pallas", "splash"
 KERNELS = {
-    "attention_pooling": (DENSE,),
-    "multi_head_attention_pooling": (DENSE,),
-    "segment_attention_pooling": (SORTED,),
-    "segment_multi_head_attention_pooling": (SORTED,),
+    KERNEL: {
+        "attention_pooling": (DENSE,),
+        "multi_head_attention_pooling": (DENSE,),
+        "segment_attention_pooling": (SORTED,),
+        "segment_multi_head_attention_pooling": (SORTED,),
+    },
+    SPLASH: {"dot_product_attention": (DENSE,), "multi_head_attention": (DENSE,)},
 }
-"""Layouts in which rows are also compiled with the implementation KERNEL."""
+"""Rows, and their layouts, that are also compiled with a kernel on request, by its implementation."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,8 @@ def calls(way=OURS):
             extra = tuple(extra.items())
             name = Call(row, extra=extra).name
             found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in sizes.REFUSED]
-            found += [Call(row, layout, KERNEL, extra) for layout in KERNELS.get(row.name, ()) if way != KERNEL]
+            for kernel, rows in KERNELS.items():
+                found += [Call(row, layout, kernel, extra) for layout in rows.get(row.name, ()) if way != kernel]
             if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
                 found += [Call(row, layout, way, extra) for layout in layouts]
             found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]

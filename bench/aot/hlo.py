@@ -10,6 +10,8 @@ WIDTHS = {"pred": 1, "bf16": 2, "s4": 0.5, "u4": 0.5, "c64": 8, "c128": 16, "tok
 
 _ARRAY = re.compile(r"\b([a-z]+\d*(?:e\dm\d\w*)?)\[([\d,<=]*)\](?:\{([^}]*)\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
+_METADATA = re.compile(r"kernel_metadata=\{\n.*?\n\}", re.DOTALL)
+"""The only attribute whose text has several lines, of which the last one looks like the end of a computation."""
 _HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*-> .*\{$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*)$")
 _CALLED = re.compile(r"\b(calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
@@ -160,7 +162,7 @@ def arrays(text):
 def parse(text):
     """Returns the module that a text describes."""
     computations, current, entry = {}, None, ""
-    for line in text.splitlines():
+    for line in _METADATA.sub("", text).splitlines():
         header = _HEADER.match(line)
         if header:
             current = computations[header[2]] = Computation(header[2])

@@ -2,7 +2,8 @@
 
 For a TPU they are counted from grid and index maps: the bytes of a block times its visits, where consecutive visits of
 the same block count once, and blocks end at the array's end. Prefetched block numbers are assumed to rise evenly from
-the first block to the last, as those of sorted tokens do. Arrays in VMEM count nothing, as outside of kernels; the
+the first block to the last, as those of sorted tokens do; if more is computed from them, as for masks of splash
+attention, every step is assumed to visit another block. Pallas passes booleans as int32. Arrays in VMEM count nothing, as outside of kernels; the
 compiled program says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays
 themselves; their bytes are the loads and stores of one program of the grid, times the number of programs.
 """
@@ -85,22 +86,23 @@ def _by_blocks(mapping, compiled):
         if near:
             continue
         array = block.array_aval
-        whole = math.prod(array.shape) * array.dtype.itemsize
+        itemsize = 4 if array.dtype == bool else array.dtype.itemsize
         sizes = np.array(
             [getattr(size, "block_size", size if isinstance(size, int) else 1) for size in block.block_shape]
         )
         starts, decided = _starts(block, places, -(-np.array(array.shape) // sizes))
         assumed = assumed or decided
-        if starts is None or "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
-            total, assumed = (
-                total + whole,
-                True,
-            )  # assumed to be read once: visits depend on data, or the kernel copies itself
+        if "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
+            total += math.prod(array.shape) * itemsize  # assumed to be read once, because the kernel copies itself
+            assumed = True
+            continue
+        if starts is None:
+            total += float(np.prod(sizes)) * places.shape[1] * itemsize
             continue
         inside = np.minimum(sizes[:, None], np.array(array.shape)[:, None] - starts * sizes[:, None])
         visited = np.ones(starts.shape[1], bool)
         visited[1:] = (starts[:, 1:] != starts[:, :-1]).any(0)
-        total += float(np.prod(inside[:, visited], axis=0, dtype=np.float64).sum()) * array.dtype.itemsize
+        total += float(np.prod(inside[:, visited], axis=0, dtype=np.float64).sum()) * itemsize
     return total, assumed
 
 

@@ -157,12 +157,12 @@ REFUSED = [
     (
         lambda: type("Mine", (attnpool_flax.AttentionPool,), {})(4, implementation="loop", rngs=nnx.Rngs(0)),
         ValueError,
-        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn'",
+        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn', 'splash'",
     ),
     (
         lambda: type("Mine", (linen.AttentionPool,), {})(implementation=2),
         ValueError,
-        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn'",
+        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn', 'splash'",
     ),
 ]
 

@@ -230,6 +230,18 @@ def test_a_kernel_that_xla_inserts_reads_its_operands_and_writes_its_result():
     assert (found.kernels, found.counts["kernels"]) == ([], 0)
 
 
+WITH_METADATA = SLICED.replace(
+    '"tpu_custom_call"',
+    '"tpu_custom_call", frontend_attributes={kernel_metadata={\n"xprof_metadata":"{}"\n}}, '
+    'backend_config={"estimated_cycles":"70"}\n  %copy = f32[8,1024]{1,0:T(8,128)} copy(%kernel)',
+)
+
+
+def test_metadata_of_a_kernel_has_several_lines_and_ends_no_computation():
+    found = reading.costs(WITH_METADATA)
+    assert (found.bytes, found.cycles) == (3 * 8 * ROW, 70)  # the slice is read; the result is copied
+
+
 def test_text_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="no ENTRY"):
         reading.costs("HloModule nothing")
@@ -263,6 +275,23 @@ def prefetched(passes):
     return lambda x, steps: run(steps, steps, x)
 
 
+def numbered(passes):
+    """A kernel of a TPU that sums x under a mask, and visits all blocks of both so often; numbers of blocks are computed from data."""
+
+    def kernel(place_ref, x_ref, mask_ref, out_ref):
+        out_ref[...] += (x_ref[...] * mask_ref[...]).sum(0, keepdims=True)
+
+    block = pallas.BlockSpec((128, 256), lambda i, j, place: (place[i, j].astype("int32") + 0, 0))
+    grid = pallas_tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(passes, 8),
+        in_specs=[block, block],
+        out_specs=pallas.BlockSpec((8, 256), lambda i, j, place: (0, 0)),
+    )
+    run = pallas.pallas_call(kernel, grid_spec=grid, out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
+    return lambda x, mask, places: run(places, x, mask)
+
+
 def loaded(passes):
     """A kernel of a GPU that sums x over its tokens, block by block, and loads each block so often."""
 
@@ -288,6 +317,11 @@ def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatc
     rows, steps = jax.ShapeDtypeStruct((1000, 256), "float32"), jax.ShapeDtypeStruct((9,), "int32")
     found = kernels.moved(jax.make_jaxpr(prefetched(passes))(rows, steps), True)
     assert found == (passes * (1000 * 256 * 4 + 3 * row), True)
+
+    mask, places = (jax.ShapeDtypeStruct(*own) for own in (((1024, 256), bool), ((passes, 8), "int8")))
+    rows = jax.ShapeDtypeStruct((1024, 256), "float32")
+    found = kernels.moved(jax.make_jaxpr(numbered(passes))(rows, mask, places), True)
+    assert found == (passes * 1024 * 256 * (4 + 4) + row, True)  # booleans are passed as int32
 
     near = [[(x.shape, False), ((8, 8, 256), True)]]
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == (passes * size, False)
@@ -328,6 +362,7 @@ def test_the_default_run_has_steps_in_bfloat16_and_forwards_in_float32_and_all_h
     everything = programs.programs(everything=True)
     assert {p.device for p in everything} == set(devices.DEVICES)
     assert set(found) < set(everything)
+    assert {p.device for p in everything if p.way == calls.SPLASH} == set(devices.TPUS)
     assert len({p.key for p in everything}) == len(everything)
     assert programs.Program.of(found[0].key) == found[0]
 
