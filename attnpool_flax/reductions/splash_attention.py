@@ -12,6 +12,7 @@ On a CPU the kernel runs interpreted, slowly, if ``ATTNPOOL_PALLAS_INTERPRET`` i
 in :mod:`attnpool_flax.reductions.attention_kernels`.
 """
 
+import contextlib
 import functools
 import math
 import os
@@ -116,20 +117,27 @@ def _precision(precision):
 
 def _forward(query, key, value, mask, precision, interpret):
     query, key, value = _once(query, key, value)
-    with jax.default_matmul_precision(precision):
+    with _tracing(precision):
         return jax.vjp(lambda *operands: _call(*operands, mask, interpret), query, key, value)
 
 
 def _backward(precision, interpret, pullback, cotangent):
     del interpret
-    with jax.default_matmul_precision(precision):  # JAX traces this rule later, with its own setting
+    with _tracing(precision):  # JAX traces this rule later, with its own settings
         return *pullback(*_once(cotangent)), None
 
 
 @reverse_rule(_forward, _backward, nondiff_argnums=(4, 5))
 def _ruled(query, key, value, mask, precision, interpret):
-    with jax.default_matmul_precision(precision):
+    with _tracing(precision):
         return _call(query, key, value, mask, interpret)
+
+
+@contextlib.contextmanager
+def _tracing(precision):
+    """Makes JAX trace products of a precision, and indices of blocks as int32, which a TPU needs."""
+    with jax.default_matmul_precision(precision), jax.enable_x64(False):
+        yield
 
 
 _once: Any = first_order(lambda *arrays: arrays)
@@ -231,7 +239,9 @@ def _described(mask, block, batch):
     rows, blocks = count // size, keys // columns
     whole = jnp.reshape(mask, (-1, size, keys))
     tiles = jnp.stack([whole[..., start : start + columns] for start in range(0, keys, columns)], 1)
-    kinds = jnp.any(tiles, (2, 3)).astype(jnp.int8) + jnp.all(tiles, (2, 3))  # 0: no pair, 1: some, 2: all
+    kinds = jnp.any(tiles, (2, 3)).astype(jnp.int8) + jnp.all(tiles, (2, 3)).astype(
+        jnp.int8
+    )  # 0: no pair, 1: some, 2: all
     shape = len(mask), heads, rows, blocks
     numbers = jnp.reshape(jnp.arange(kinds.size, dtype=jnp.int32), shape)
     kinds, numbers = (

@@ -34,13 +34,20 @@ def interpreted(monkeypatch):
     monkeypatch.setenv(pallas_softmax.INTERPRET, "1")
 
 
-@every_function
-@pytest.mark.parametrize("dtype", splash_attention.DTYPES)
+SLOW = ("multi_head_attention", "float32"), ("dot_product_attention", "bfloat16")
+CALLS = [
+    pytest.param(name, dtype, marks=pytest.mark.thorough if (name, dtype) in SLOW else ())
+    for name in ATTENTION
+    for dtype in splash_attention.DTYPES
+]
+
+
+@pytest.mark.parametrize("name, dtype", CALLS)
 def test_results_and_gradients_are_right(name, dtype, interpreted):
     many_queries.assert_judged_right(name, dtype, "splash")
 
 
-@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("poison", [np.nan, np.inf, pytest.param(-np.inf, marks=pytest.mark.thorough)])
 def test_padding_changes_no_bit_and_queries_without_keys_are_0(poison, interpreted):
     many_queries.assert_padding_has_no_effect(poison, "splash")
 
@@ -137,6 +144,16 @@ def test_forward_and_step_are_lowered_to_the_kernel_alone(name):
     for text, calls in zip(many_queries.lowered(name, "tpu", "splash"), (1, 3), strict=True):
         assert text.count("@tpu_custom_call") == calls
         assert "stablehlo.exponential" not in text
+
+
+@pytest.mark.parametrize("form", ["pairs", "keys", "none"])
+def test_a_tpu_takes_it_with_x64_and_strict_promotion(form):
+    query, key, value, mask = pairs("float32")
+    mask = {"pairs": mask, "keys": mask[:, :1], "none": None}[form]
+    step = jax.grad(lambda *arrays: jnp.sum(attended(*arrays, mask)), (0, 1, 2))
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        text = jax.jit(step).trace(query, key, value).lower(lowering_platforms=("tpu",)).as_text()
+    assert text.count("@tpu_custom_call") == 3
 
 
 DEFAULT, HIGHEST = jax.lax.Precision.DEFAULT, jax.lax.Precision.HIGHEST
