@@ -118,7 +118,7 @@ def _precision(precision):
 def _forward(query, key, value, mask, precision, interpret):
     query, key, value = _once(query, key, value)
     with _tracing(precision):
-        return jax.vjp(lambda *operands: _call(*operands, mask, interpret), query, key, value)
+        return jax.vjp(lambda query, key, value: _call(query, key, value, mask, interpret), query, key, value)
 
 
 def _backward(precision, interpret, pullback, cotangent):
