@@ -303,7 +303,7 @@ def additive_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def concat_score(
@@ -313,7 +313,7 @@ def concat_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def tanh_sum_score(
@@ -322,7 +322,7 @@ def tanh_sum_score(
     kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def location_score(
@@ -341,7 +341,7 @@ def gaussian_score(
     key: ArrayLike,
     *,
     bandwidth: ArrayLike = 1.0,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 @overload
 def attend(
@@ -354,7 +354,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -368,7 +368,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -382,7 +382,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -397,7 +397,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -412,7 +412,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -427,7 +427,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -444,7 +444,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -461,7 +461,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -478,7 +478,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -492,7 +492,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -506,7 +506,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -520,7 +520,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -583,7 +583,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -604,7 +604,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -625,7 +625,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -639,7 +639,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -653,7 +653,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -667,7 +667,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_pooling(
@@ -676,7 +676,7 @@ def mean_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def max_pooling(
     x: ArrayLike,
@@ -684,7 +684,7 @@ def max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def first_pooling(
     x: ArrayLike,
@@ -707,7 +707,7 @@ def weighted_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def mean_max_pooling(
@@ -716,7 +716,7 @@ def mean_max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -738,7 +738,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -761,7 +761,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -784,7 +784,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -809,7 +809,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -834,7 +834,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -859,7 +859,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def sum_pooling(
@@ -868,7 +868,7 @@ def sum_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def min_pooling(
     x: ArrayLike,
@@ -876,7 +876,7 @@ def min_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def quantile_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
@@ -1037,7 +1037,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1058,7 +1058,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1079,7 +1079,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def attention_penalty(weights: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
@@ -1119,7 +1119,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1134,7 +1134,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1149,7 +1149,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1230,7 +1230,7 @@ def segment_mean_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def segment_max_pooling(
     x: ArrayLike,
@@ -1239,7 +1239,7 @@ def segment_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def segment_first_pooling(
     x: ArrayLike,
@@ -1265,7 +1265,7 @@ def segment_weighted_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def segment_mean_max_pooling(
     x: ArrayLike,
@@ -1274,7 +1274,7 @@ def segment_mean_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 @overload
 def segment_attention_pooling(
@@ -1296,7 +1296,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1319,7 +1319,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1342,7 +1342,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1367,7 +1367,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1392,7 +1392,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1417,7 +1417,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_sum_pooling(
@@ -1427,7 +1427,7 @@ def segment_sum_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def segment_min_pooling(
     x: ArrayLike,
@@ -1436,7 +1436,7 @@ def segment_min_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> Array: ...
 def segment_noisy_or_pooling(
     x: ArrayLike,
@@ -1602,7 +1602,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1623,7 +1623,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1644,7 +1644,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_latent_attention_pooling(
@@ -1685,7 +1685,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1701,7 +1701,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1717,7 +1717,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1794,7 +1794,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1813,7 +1813,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1832,7 +1832,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1850,7 +1850,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1868,7 +1868,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1886,7 +1886,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1948,7 +1948,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1962,7 +1962,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1976,7 +1976,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1990,7 +1990,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2004,7 +2004,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2018,7 +2018,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -2032,7 +2032,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2046,7 +2046,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, tuple[Array, Array]]: ...
 @overload
@@ -2060,7 +2060,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
 def maxsim_score(
@@ -2190,7 +2190,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2202,7 +2202,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2214,7 +2214,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_state(
@@ -2222,14 +2222,14 @@ def mean_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> MeanState: ...
 def max_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> MaxState: ...
 def first_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
@@ -2243,7 +2243,7 @@ def weighted_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> WeightedState: ...
 def mean_max_state(
@@ -2251,7 +2251,7 @@ def mean_max_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> MeanMaxState: ...
 def attention_state(
     x: ArrayLike,
@@ -2267,7 +2267,7 @@ def attention_state(
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...
 def multi_head_attention_state(
@@ -2282,7 +2282,7 @@ def multi_head_attention_state(
     key_bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
 def additive_attention_state(
@@ -2298,7 +2298,7 @@ def additive_attention_state(
     out_bias: ArrayLike | None = None,
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
     precision: PrecisionLike = None,
 ) -> AdditiveAttentionState: ...
 def latent_attention_state(
@@ -2351,14 +2351,14 @@ def sum_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> SumState: ...
 def min_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
 ) -> MinState: ...
 def noisy_or_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None

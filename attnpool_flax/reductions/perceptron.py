@@ -52,10 +52,10 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
     """
     one_pass = one_pass_of(precision, x.dtype)
 
-    def layer(x, kernel, bias):
+    def hidden(x, kernel, bias):
         return hidden_layer(x.astype(kernel.dtype), kernel, bias, one_pass)
 
-    layer = layer(x, kernel, bias) if real is None else of_seen(layer, x, real, kernel, bias)
+    layer = hidden(x, kernel, bias) if real is None else of_seen(hidden, x, real, kernel, bias)
     return jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
 
 
