@@ -3,6 +3,8 @@
 XLA fuses these reductions with the elementwise functions, so no kernel is needed. Tokens are dense or packed.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -160,19 +162,34 @@ class PackedChannels:
 
 
 def _associative_scan(operator, arrays):
-    """Computes the inclusive scan of arrays [N, ...] under an associative operator; by blocks if N is a symbol."""
-    length = arrays[0].shape[0]
-    if known(length):
+    """Computes the inclusive scan of arrays [N, ...] under an associative operator.
+
+    It is computed in blocks if N is a symbol, and on TPUs, because XLA compiles a scan of a long array for minutes there.
+    """
+    if not known(arrays[0].shape[0]):
+        return _scan_of_blocks(operator, *arrays)
+
+    def whole(*arrays):
         return lax.associative_scan(operator, arrays)
+
+    return lax.platform_dependent(*arrays, tpu=functools.partial(_scan_of_blocks, operator), default=whole)
+
+
+def _scan_of_blocks(operator, *arrays):
+    """Computes the scan of each block of tokens, and combines it with that of all blocks before."""
+    length = arrays[0].shape[0]
     blocks = -(-length // LONGEST)
     filled = [resized(array, 0, blocks * LONGEST) for array in arrays]
     inside = [jnp.reshape(array, (blocks, LONGEST, *array.shape[1:])) for array in filled]
     inside = lax.associative_scan(operator, inside, axis=1)
     last = [array[:, -1:] for array in inside]
-    start = jax.tree.map(lambda array: jnp.zeros_like(array[0]), last)
-    _, before = lax.scan(lambda carry, own: (list(operator(carry, own)), carry), start, last)
+    start = jax.tree.map(lambda array: jnp.zeros_like(array[:1]), last)
+    if known(length):
+        before = [jnp.concatenate(pair)[:-1] for pair in zip(start, lax.associative_scan(operator, last), strict=True)]
+    else:
+        _, before = lax.scan(lambda carry, own: (list(operator(carry, own)), carry), [one[0] for one in start], last)
     whole = operator(before, inside)
-    return [resized(jnp.reshape(array, (blocks * LONGEST, *array.shape[2:])), 0, length) for array in whole]
+    return tuple(resized(jnp.reshape(array, (blocks * LONGEST, *array.shape[2:])), 0, length) for array in whole)
 
 
 def _fold(values, combine):
