@@ -4,7 +4,8 @@ XLA reads the tokens twice, for the scores and for the sums. A kernel reads them
 once more, with one write of ``dx``. It has not been timed in this project, so it is never the default.
 
 * On TPUs the tokens are float32 or bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`). On NVIDIA GPUs they may be
-  float16 as well, and there may be only one query (:mod:`attnpool_flax.reductions.pallas_triton`). On other platforms
+  float16 as well, with at most 4096 features under one query and 1152 under several
+  (:mod:`attnpool_flax.reductions.pallas_triton`). On other platforms
   lowering raises an error, except that on a CPU the kernel for TPUs runs interpreted, slowly, if the environment
   variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
 * There are at most 16 queries in all; they share one read of the tokens.
@@ -41,7 +42,10 @@ QUERIES = 16
 """The largest number of queries of an example."""
 
 GPU_FEATURES = 4096
-"""The largest number of features on a GPU: more do not fit into the registers."""
+"""The largest number of features on a GPU under one query: more do not fit into the registers."""
+
+GPU_HEADS_FEATURES = 1152
+"""The largest number of features on a GPU under several queries: more do not fit into shared memory and registers."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -188,8 +192,9 @@ def _on_platforms(name, x, queries, precision):
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
-    if count > 1:
-        return on_platforms(on_tpu, "takes one query on a GPU", dtype)
+    if count > 1 and width > GPU_HEADS_FEATURES:
+        reason = f"takes at most {GPU_HEADS_FEATURES} features with several queries on a GPU"
+        return on_platforms(on_tpu, reason, dtype)
     if width > GPU_FEATURES:
         return on_platforms(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU", dtype)
     return on_platforms(on_tpu, on_gpu, dtype)

@@ -1,11 +1,14 @@
-"""Pallas kernels of softmax pooling with one query on NVIDIA GPUs (Triton): each reads x once, backward writes dx.
+"""Pallas kernels of softmax pooling on NVIDIA GPUs (Triton): each reads x once, and the backward kernel writes dx.
+
+This file has the calls, and the kernels with one query; those with several queries are in
+:mod:`attnpool_flax.reductions.pallas_triton_heads`.
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
 Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two pieces of
 such sizes; the second piece is masked.
 
-B is the number of examples, L of tokens, P of parts of an example, d of features.
+B is the number of examples, L of tokens, P of parts of an example, h of queries, d of features.
 """
 
 import functools
@@ -16,7 +19,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.reductions.narrow_products import token_products
+from attnpool_flax.reductions import pallas_triton_heads as heads
+from attnpool_flax.reductions.narrow_products import is_narrow, token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
@@ -26,8 +30,11 @@ ELEMENTS = 4096
 STEPS = 128
 """The largest number of blocks of a part: over more, the rounding errors of float32 sums grow."""
 
-PROGRAMS = 528
-"""The number of programs that fills a large GPU: four for each of 132 multiprocessors."""
+MULTIPROCESSORS = 132
+"""The number of multiprocessors of a large GPU. Each runs one program with several queries at once."""
+
+PROGRAMS = 4 * MULTIPROCESSORS
+"""The number of programs with one query that fills a large GPU."""
 
 
 class Parts(NamedTuple):
@@ -40,6 +47,7 @@ class Parts(NamedTuple):
       count: P, the number of parts of an example.
       pieces: for each piece of the features (its first feature, its size, whether it extends past the last feature).
       warps: the number of warps that run one program.
+      stages: the number of blocks that are loaded at once.
     """
 
     length: int
@@ -48,11 +56,17 @@ class Parts(NamedTuple):
     count: int
     pieces: tuple
     warps: int
+    stages: int = 1
 
 
-def parts_of(x):
-    """Returns the :class:`Parts` of tokens [B, L, d]."""
+def parts_of(x, count, backward):
+    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries."""
     batch, length, width = x.shape
+    if count > 1:
+        blocks = pl.cdiv(length, heads.TOKENS)
+        parts = max(pl.cdiv(blocks, STEPS), min(pl.cdiv(blocks, 4), pl.cdiv(MULTIPROCESSORS, batch)))
+        pieces, stages = heads.pieces_of(x, backward), heads.stages(x, backward)
+        return Parts(length, heads.TOKENS, pl.cdiv(blocks, parts), parts, pieces, heads.WARPS, stages)
     first = 1 << (width.bit_length() - 1)
     rest = width - first
     second = 1 << (rest - 1).bit_length() if rest else 0
@@ -68,23 +82,37 @@ def parts_of(x):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes, under one query."""
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes."""
     del precision  # all products are float32
-    parts, batch, width = parts_of(x), x.shape[0], x.shape[2]
+    batch, count, width = x.shape[0], queries.shape[1], x.shape[2]
+    parts = parts_of(x, count, backward=False)
     given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
-    numbers = (batch, parts.count)
-    outputs = {"max_score": numbers, "denominator": numbers, "numerator": (*numbers, width)}
-    kernel = functools.partial(_forward_kernel, parts=parts)
+    outputs = {"max_score": (batch, parts.count, count), "denominator": (batch, parts.count, count)}
+    outputs |= {"numerator": _sums_shape(batch, count, width, parts)}
+    kernel = functools.partial(heads.forward_kernel if count > 1 else _forward_kernel, parts=parts)
     max_score, denominator, numerator = _call(kernel, given, outputs, parts, interpret)
-    states = OnlineSoftmax(max_score[..., None], denominator[..., None], numerator[:, :, None])
-    largest = jnp.max(max_score, 1)[:, None]
+    states = OnlineSoftmax(max_score, denominator, _rows(numerator, count, width))
+    largest = jnp.max(max_score, 1)
     denominator, numerator = states.rescaled(largest[:, None])
     return largest, jnp.sum(denominator, 1), jnp.sum(numerator, 1)
 
 
+def _sums_shape(batch, count, width, parts):
+    """Returns the shape of the sums that a kernel writes."""
+    if count == 1:
+        return batch, parts.count, 1, width
+    return batch, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
+
+
+def _rows(sums, count, width):
+    """Returns sums [B, P, h, d] from those that a kernel writes."""
+    return sums if count == 1 else heads.joined(sums, count, width)
+
+
 def scores(x, codes, queries, bias, *, precision=None, interpret=False):
-    """Computes the scores [B, 1, L], -inf at padding, by XLA: one multiplication and sum."""
+    """Computes the scores [B, h, L], -inf at padding, by XLA; for one query by one multiplication and sum."""
     del interpret
+    precision = precision if is_narrow(x) else lax.Precision.HIGHEST
     found = jnp.swapaxes(token_products(x, queries, precision, multiply=True), 1, 2)
     return _selected(found, codes, bias)
 
@@ -103,17 +131,18 @@ def backward(
     precision=None,
     interpret=False,
 ):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes, under one query."""
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes."""
     del precision
-    parts, batch, length = parts_of(x), x.shape[0], x.shape[1]
+    (batch, length, width), count = x.shape, queries.shape[1]
+    parts = parts_of(x, count, backward=True)
     given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
     given |= {"dscores": dscores, "dnumerator": dnumerator, "max_score": max_score, "ddenominator": ddenominator}
-    outputs = {"dx": x.shape, "dqueries": (batch, parts.count, x.shape[2])}
-    outputs |= {} if bias is None else {"dbias": (batch, 1, length)}
-    outputs |= {} if multiplier is None else {"dmultiplier": (batch, 1, length)}
-    kernel = functools.partial(_backward_kernel, parts=parts)
+    outputs = {"dx": x.shape, "dqueries": _sums_shape(batch, count, width, parts)}
+    outputs |= {} if bias is None else {"dbias": (batch, count, length)}
+    outputs |= {} if multiplier is None else {"dmultiplier": (batch, count, length)}
+    kernel = functools.partial(heads.backward_kernel if count > 1 else _backward_kernel, parts=parts)
     found = dict(zip(outputs, _call(kernel, given, outputs, parts, interpret), strict=True))
-    dqueries = jnp.sum(found["dqueries"], 1, keepdims=True)
+    dqueries = jnp.sum(_rows(found["dqueries"], count, width), 1)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
     return found["dx"], dqueries, found.get("dbias"), found.get("dmultiplier")
@@ -130,7 +159,7 @@ def _call(kernel, given, outputs, parts, interpret):
         body,
         grid=(x.shape[0], parts.count),
         out_shape=result_shapes(outputs, given),
-        compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=1),
+        compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=parts.stages),
         interpret=interpret,
     )(*given.values())
 
@@ -158,8 +187,8 @@ def _forward_kernel(refs, parts):
 
     start = jnp.float32(-jnp.inf), jnp.float32(0), [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
     largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
-    refs["max_score"][example, part], refs["denominator"][example, part] = largest, mass
-    _write(refs["numerator"], (example, part), sums, parts)
+    refs["max_score"][example, part, 0], refs["denominator"][example, part, 0] = largest, mass
+    _write(refs["numerator"], (example, part, 0), sums, parts)
 
 
 def _backward_kernel(refs, parts):
@@ -195,7 +224,7 @@ def _backward_kernel(refs, parts):
         return [own + jnp.sum(dscores[:, None] * piece, 0) for own, piece in zip(dqueries, x, strict=True)]
 
     start = [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
-    _write(refs["dqueries"], (example, part), lax.fori_loop(0, parts.steps, block, start), parts)
+    _write(refs["dqueries"], (example, part, 0), lax.fori_loop(0, parts.steps, block, start), parts)
 
 
 def _block(refs, example, step, parts):
@@ -235,7 +264,7 @@ def _vectors(ref, example, parts):
 
 def _write(ref, row, vectors, parts):
     for (first, size, ends), own in zip(parts.pieces, vectors, strict=True):
-        index, mask = _features(first, size, ends, ref.shape[2])
+        index, mask = _features(first, size, ends, ref.shape[3])
         plt.store(ref.at[*row, index], own, mask=mask)
 
 

@@ -79,21 +79,23 @@ def _on_gpu(name, *_):
 
 
 @pytest.mark.parametrize(
-    "dtype, length, width, own",
+    "dtype, length, width, heads, own",
     [
-        ("bfloat16", 131, 5, False),
+        ("bfloat16", 131, 5, 1, False),
+        ("float32", 37, 23, 3, True),
         *(
-            pytest.param(dtype, length, width, own, marks=pytest.mark.thorough)
+            pytest.param(dtype, length, width, heads, own, marks=pytest.mark.thorough)
             for dtype in LIMITS
-            for length, width in ((1, 1), (7, 48), (300, 5))
+            for length, width in ((1, 1), (7, 48), (300, 5), (37, 150))
+            for heads in (1, 2, 16)
             for own in (False, True)
         ),
     ],
 )
-def test_the_kernel_for_gpus_agrees_with_whole_products(monkeypatch, dtype, length, width, own):
+def test_the_kernels_for_gpus_agree_with_whole_products(monkeypatch, dtype, length, width, heads, own):
     monkeypatch.setattr(pallas_softmax, "_on_platforms", _on_gpu)
     monkeypatch.setattr(pallas_triton, "ELEMENTS", 32)  # several blocks and parts
-    assert_right(drawn(dtype, length=length, width=width, own=own))
+    assert_right(drawn(dtype, length=length, width=width, heads=heads, own=own))
 
 
 @pytest.mark.thorough

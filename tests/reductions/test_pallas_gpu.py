@@ -1,0 +1,87 @@
+"""Pallas kernels for GPUs: lowered programs, refusals, bytes, heads that do not meet. Their values are in test_pallas.py."""
+
+import functools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnpool_flax
+from attnpool_flax.reductions import pallas_triton
+from bench.aot import kernels
+
+GPU = jax.sharding.AbstractDevice("NVIDIA H200", 132, "gpu")
+
+
+def lowered(width, direction):
+    """The program of multi-head pooling under 3 queries for a GPU, as text."""
+    x = jax.ShapeDtypeStruct((2, 40, width), "bfloat16")
+    given = {"query": jax.ShapeDtypeStruct((1, width), "float32")}
+    given |= {f"{name}_kernel": jax.ShapeDtypeStruct((width, 3, 2), "float32") for name in ("query", "key", "value")}
+    given |= {"out_kernel": jax.ShapeDtypeStruct((3, 2, 4), "float32")}
+
+    def pooled(x, given):
+        found = attnpool_flax.multi_head_attention_pooling(x, None, **given, implementation="pallas")
+        return jnp.sum(found.astype("float32") ** 2)
+
+    run = pooled if direction == "forward" else jax.grad(pooled)
+    mesh = jax.sharding.AbstractMesh((), (), abstract_device=GPU)
+    with jax.sharding.use_abstract_mesh(mesh), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Triton, from JAX 0.11 on
+        return jax.jit(run).trace(x, given).lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize("direction, count", [("forward", 1), pytest.param("step", 2, marks=pytest.mark.thorough)])
+def test_several_queries_are_lowered_to_one_kernel_for_each_pass(direction, count):
+    assert lowered(48, direction).count("__gpu$xla.gpu.triton") == count
+
+
+def test_wide_tokens_under_several_queries_are_refused_by_name():
+    with pytest.raises(ValueError, match='at most 1152 features with several queries on a GPU; pass None, "einsum"'):
+        lowered(1153, "forward")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_kernels_with_16_queries_read_x_once_and_write_dx_once(monkeypatch, dtype):
+    monkeypatch.setattr(kernels, "CACHED", 0)
+    x, rows = jax.ShapeDtypeStruct((132, 512, 256), dtype), jax.ShapeDtypeStruct((132, 16, 256), "float32")
+    queries, numbers = jax.ShapeDtypeStruct((1, 16, 256), "float32"), jax.ShapeDtypeStruct((132, 16), "float32")
+    size, vectors, each = x.size * x.dtype.itemsize, rows.size * 4, numbers.size * 4  # bytes for all examples
+
+    def forward(x, queries):
+        return pallas_triton.forward(x, None, queries, None, None)
+
+    def backward(x, queries, numbers, rows):
+        return pallas_triton.backward(x, None, queries, None, None, numbers, None, numbers, rows)
+
+    found = kernels.moved(jax.make_jaxpr(forward)(x, queries), False)
+    assert found == (size + 2 * vectors + 2 * each, False)
+    found = kernels.moved(jax.make_jaxpr(backward)(x, queries, numbers, rows), False)
+    assert found == (2 * size + 3 * vectors + 2 * each, False)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_nan_and_very_large_numbers_of_one_query_reach_no_other(dtype):
+    random = np.random.default_rng(3)
+    x = jnp.asarray(random.normal(size=(2, 21, 19)), dtype)
+    queries = random.normal(size=(2, 3, 19)).astype(np.float32)
+    forward = functools.partial(pallas_triton.forward, x, None, multiplier=None, bias=None, interpret=True)
+    want = forward(queries=queries[:, :2])
+    for other in (np.nan, np.inf, 1e30, 1e-30):
+        queries[:, 2] = other
+        for own, two in zip(forward(queries=queries), want, strict=True):
+            np.testing.assert_array_equal(own[:, :2], two)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_tokens_outside_of_the_range_of_float16_are_pooled(scale):
+    random = np.random.default_rng(4)
+    x = random.normal(size=(2, 21, 19)).astype(np.float32) * random.choice([1, 1e-4], (2, 21, 1)).astype(np.float32)
+    queries = random.normal(size=(1, 2, 19)).astype(np.float32)
+    found = pallas_triton.forward(x * np.float32(scale), None, queries / np.float32(scale), None, None, interpret=True)
+    scores = np.einsum("bld,hd->bhl", x.astype(float), queries[0].astype(float))
+    weights = np.exp(scores - scores.max(2, keepdims=True))
+    np.testing.assert_allclose(found[0], scores.max(2), 1e-5)
+    np.testing.assert_allclose(found[2] / scale, np.einsum("bhl,bld->bhd", weights, x), 1e-5, 1e-5)
