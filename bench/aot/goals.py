@@ -15,6 +15,14 @@ HEADS = ("multi_head_attention_pooling",)
 PACKED = ("segment_attention_pooling", "segment_multi_head_attention_pooling")
 HIDDEN_UNITS = ("additive_attention", "tanh_sum_attention")
 UNITS_OF_SCORES = ("additive_score", "concat_score", "tanh_sum_score")
+SCORES = (
+    "attention_penalty",
+    "bilinear_score",
+    "cosine_score",
+    "gaussian_score",
+    "location_score",
+    "trilinear_score",
+)
 STEPS = ("set2set_pooling", "segment_set2set_pooling")
 BY_PLAIN = (
     "attend",
@@ -85,6 +93,15 @@ CLEANED = "padding is replaced by 0 in copies of the tokens, and a mask of pairs
 BLOCKS_OF_MASKS = "the kernel needs the mask of pairs in blocks, whose numbers have 4 bytes, once more for the gradient"
 NO_KERNEL = "XLA has a kernel of softmax and product that matches plain JAX, and not ours; the cause is not found"
 HIDDEN = "the hidden layer is written in float32; plain JAX rounds it to bfloat16"
+LAYER = "a step writes the hidden layer and its gradients in float32, and a copy of the tokens with padding replaced"
+LOOP = "a loop over units reads and writes all scores in each step; one reduction takes 1.5 to 4.4 times the cycles"
+ROUNDED = "a product writes scores in float32, which later kernels round and sum"
+CHANNELS = "scores as large as the tokens, in float32, are read for maximum, denominator, each moment and the gradient"
+PAIRS = "pairs of tokens are combined, then pairs of the results, until one is left"
+SCANNED = "a segmented scan, in twice as many steps as the number of tokens has bits"
+MOMENTS = "each moment is a reduction of its own, after an all-reduce of the one before"
+LOGARITHMS = "logarithms of the tokens are written, and read for maximum and sum"
+SUMS_OF_SEGMENTS = "numbers of each feature are gathered from the segments for each token, and scattered back"
 GOALS = (
     Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
     Goal(HEADS, (2.2, 5.9), layouts=DENSE, devices=devices.TPUS, cycles=(3.5e6, 12.5e6)),
@@ -124,7 +141,17 @@ GOALS = (
         devices=devices.TPUS,
         reason="a cumulative sum, computed by a TPU as many partial sums",
     ),
-    Goal(("quantile_pooling",), (36.0, 21.0), FLOOR, reason="bisection: a read for each bit of a number"),
+    Goal(("quantile_pooling",), (38.0, 23.0), FLOOR, reason="bisection: a read for each bit of a number"),
+    Goal(("top_k_pooling",), (16.3, 15.3), FLOOR, reason="a sort of the tokens of each feature"),
+    Goal(("gaussian_score",), (14.7, 197.0), FLOOR, devices=devices.TPUS, reason=LOOP),
+    Goal(SCORES, (4.0, 9.6), FLOOR, devices=(devices.H200,), reason=ROUNDED),
+    Goal(("location_attention",), (5.4, 12.1), FLOOR, devices=(devices.H200,), reason=ROUNDED),
+    Goal(("additive_attention_pooling", "gated_sum_pooling"), (5.7, 7.6), FLOOR, reason=LAYER),
+    Goal(("attentive_statistics_pooling",), (15.4, 22.0), FLOOR, reason=CHANNELS),
+    Goal(("noisy_or_pooling",), (4.9, 11.7), FLOOR, reason=PAIRS),
+    Goal(("segment_noisy_or_pooling",), (30.0, 82.0), FLOOR, reason=SCANNED),
+    Goal(("power_mean_pooling",), (5.2, 6.0), FLOOR, devices=(devices.H200,), reason=LOGARITHMS),
+    Goal(("statistics_pooling", "std_pooling"), (5.3, 4.0), FLOOR, devices=(devices.H200,), reason=MOMENTS),
     Goal(STEPS, (13.0, 16.0), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),
     Goal((), (4.0, 4.0), FLOOR, ways=()),
 )
