@@ -1,6 +1,5 @@
 """Attention. Twin of :mod:`attnpool_ref.attention`."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,27 +14,24 @@ from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
-from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
+from attnpool_flax.reductions.query_blocks import ForQueries, over_queries, size_of
 from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
 
-def _for_scores(values, call):
-    if not isinstance(values["normalizer"], str):
-        return "einsum"  # a normalizer function sees all scores at once
-    return for_queries(values, call, "scores", "value")
+class _ForScores(ForQueries):
+    """Choice of an implementation for given scores. A normalizer function sees all scores at once."""
+
+    def __call__(self, values, call):
+        return super().__call__(values, call) if isinstance(values["normalizer"], str) else "einsum"
+
+    def scores(self, values, call):
+        return super().scores(values, call) if isinstance(values["normalizer"], str) else 0
 
 
-_for_attention = functools.partial(for_queries, queries="query", keys="value")
-
-
-def _for_heads(values, call):
-    return for_queries(values, call, "query", "value", call.sizes["H"])
-
-
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_scores)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_ForScores("scores", "value"))
 def attend(
     scores,
     value,
@@ -118,7 +114,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
 def dot_product_attention(
     query,
     key,
@@ -268,7 +264,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_heads)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value", "H"))
 def multi_head_attention(
     query,
     key,
@@ -342,7 +338,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
 def kernel_regression(
     query,
     key,

@@ -21,7 +21,7 @@ from attnpool_flax.reductions import (
 )
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
-from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.query_blocks import ForQueries, over_first, over_queries, over_sequences, size_of
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
@@ -273,10 +273,7 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-_for_context = functools.partial(for_queries, queries="context", keys="query")
-
-
-@compiled(one_pass=True, kernel=_for_context)
+@compiled(one_pass=True, kernel=ForQueries("context", "query"))
 def code_wise_attention(
     query,
     context,
@@ -309,7 +306,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
 def mask_attention(
     query,
     context,
@@ -339,7 +336,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
 def bidaf_attention(
     context,
     query,

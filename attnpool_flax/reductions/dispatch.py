@@ -156,6 +156,12 @@ def platform():
     return _PLATFORM.get() or jax.default_backend()
 
 
+def only_platform():
+    """Returns the platform that :func:`on_platform` sets as ``lax.platform_dependent`` takes it, with "default" for GPUs; or None."""
+    name = _PLATFORM.get()
+    return name if name in (None, "cpu", "tpu") else "default"
+
+
 def on_platform(name):
     """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
     return _with_value(_PLATFORM, name)

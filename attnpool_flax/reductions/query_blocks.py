@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,14 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, cast_varying, log_dispatch, platform, varying_axes
+from attnpool_flax.reductions.dispatch import (
+    IMPLEMENTATIONS,
+    cast_varying,
+    log_dispatch,
+    only_platform,
+    platform,
+    varying_axes,
+)
 
 LARGEST = 2**20
 """The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""
@@ -75,7 +83,8 @@ def by_budget(compute, cost, *arrays, on_gpus=None):
     """
     computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, rows_of(cost, elements_on(name))) for name, own in computes.items()}
-    return lax.platform_dependent(*arrays, **kernels)
+    only = only_platform()
+    return kernels[only](*arrays) if only else lax.platform_dependent(*arrays, **kernels)
 
 
 def elements_on(name):
@@ -133,28 +142,46 @@ def exceeds_a_block(count, keys, largest=None):
     return not (known(count) and rows_of(keys, largest) >= count)
 
 
-def for_queries(values, call, queries, keys, heads=1):
-    """Returns the implementation of a function that loops over queries: the requested one, or the default.
+@dataclass(frozen=True)
+class ForQueries:
+    """Choice of an implementation for a function that loops over queries: the requested one, or the default.
 
-    The default is "tiles" if there are several blocks of queries, else "einsum".
+    The default is "tiles" if the scores exceed a block, else "einsum".
 
-    Args:
-      values: every argument by name; arrays, or objects with a shape and a dtype.
-      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+    Attributes:
       queries: the name of the argument [..., n, d] whose tokens are split into blocks.
       keys: the name of the argument [..., m, d] whose tokens each query is compared with.
-      heads: the number of heads.
-
-    Returns:
-      "einsum" or "tiles".
+      heads: the letter of the axis of heads, or "".
     """
-    if values["implementation"]:
-        return values["implementation"]
-    masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
-    arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
-    shared = all(array.ndim <= 2 for array in arrays)
-    held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
-    return "tiles" if exceeds_a_block(values[queries].shape[-2], held, elements_on(platform())) else "einsum"
+
+    queries: str
+    keys: str
+    heads: str = ""
+
+    def __call__(self, values, call):
+        """Returns "einsum" or "tiles".
+
+        Args:
+          values: every argument by name; arrays, or objects with a shape and a dtype.
+          call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+        """
+        if values["implementation"]:
+            return values["implementation"]
+        masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
+        arrays = [values[self.queries], values[self.keys], *(mask for mask in masks if mask is not None)]
+        shared = all(array.ndim <= 2 for array in arrays)
+        held = self._keys(values, call) * (1 if shared else math.prod(call.batch))
+        return "tiles" if exceeds_a_block(values[self.queries].shape[-2], held, elements_on(platform())) else "einsum"
+
+    def scores(self, values, call):
+        """Returns the number of scores of all examples, or 0 if the requested implementation computes all at once."""
+        if values["implementation"] == "einsum":
+            return 0
+        return math.prod(call.batch) * values[self.queries].shape[-2] * self._keys(values, call)
+
+    def _keys(self, values, call):
+        """Returns the number of scores of one query in one example."""
+        return (call.sizes[self.heads] if self.heads else 1) * values[self.keys].shape[-2]
 
 
 def rows_of(keys, largest=None):
