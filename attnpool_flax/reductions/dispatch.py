@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import functools
+import math
 from typing import Any
 
 import jax
@@ -113,6 +114,12 @@ def _worth_a_loop(x):
 def _on_mesh_of_cpus(array):
     device = jax.typeof(array).sharding.mesh.abstract_device
     return device is not None and device.platform == "cpu"
+
+
+def on_several_devices(arrays):
+    """Returns whether arrays are on a mesh of several devices, apart from its manual axes."""
+    meshes = {jax.typeof(array).sharding.mesh for array in arrays}
+    return any(mesh.size > math.prod(mesh.shape[name] for name in mesh.manual_axes) for mesh in meshes)
 
 
 def resolve_for_units(implementation):

@@ -5,7 +5,6 @@ loop over blocks of examples reads and writes each array once, whatever the size
 """
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -14,11 +13,8 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.dispatch import on_platform
-from attnpool_flax.reductions.query_blocks import ForQueries, elements_on, even_rows
-
-ON_CHIP = 2**25
-"""Bytes of the scores of a block on TPUs. XLA leaves such an array in the on-chip memory, 128 MiB on v5e and v6e."""
+from attnpool_flax.reductions.dispatch import on_platform, on_several_devices
+from attnpool_flax.reductions.query_blocks import ForQueries, elements_on, items_on
 
 
 def over_examples(body, kernel, call, given, dtype, values):
@@ -43,7 +39,7 @@ def over_examples(body, kernel, call, given, dtype, values):
     axis = max(range(len(call.batch)), key=call.batch.__getitem__)
     count, arrays = call.batch[axis], [values[key] for key in names]
     sizes = {name: _rows_on(name, count, scores) for name in ("tpu", "default")}
-    if all(rows == count for rows in sizes.values()) or _on_several_devices(arrays):
+    if all(rows == count for rows in sizes.values()) or on_several_devices(arrays):
         return body(**values)
     others, wide = {key: values[key] for key in values if key not in names}, [array.dtype for array in arrays]
     narrow = [_narrower(given.get(key, values[key]).dtype, values[key].dtype) for key in names]
@@ -63,18 +59,11 @@ def over_examples(body, kernel, call, given, dtype, values):
 
 
 def _rows_on(name, count, scores):
-    """Returns the number of examples in a block on a platform; all, ``count``, if that is the only block."""
+    """Returns the number of examples in a block on a platform; all, ``count``, if all fit or one does not."""
     most, of_one = elements_on(name), scores // count
     if scores <= most or of_one > most:
         return count
-    size = min(most, ON_CHIP // 4) if name == "tpu" else most
-    return even_rows(max(1, size // of_one), count)
-
-
-def _on_several_devices(arrays):
-    """Returns whether arrays are on a mesh of several devices, apart from its manual axes."""
-    meshes = {jax.typeof(array).sharding.mesh for array in arrays}
-    return any(mesh.size > math.prod(mesh.shape[name] for name in mesh.manual_axes) for mesh in meshes)
+    return items_on(name, 2 * of_one, count)  # the backward pass also holds the gradient of the scores
 
 
 def _narrower(own, computing):

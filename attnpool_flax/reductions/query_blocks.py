@@ -17,6 +17,7 @@ from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
     cast_varying,
     log_dispatch,
+    on_several_devices,
     only_platform,
     platform,
     varying_axes,
@@ -39,6 +40,9 @@ def _budget(environment):
 
 BUDGET = _budget(os.environ)
 """Bytes of a block on accelerators; the environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces them at import."""
+
+ON_CHIP = 2**24
+"""The number of float32 elements of a block that XLA leaves in a TPU's on-chip memory: 64 MiB of 128 MiB on v5e and v6e."""
 
 FEW = 64
 """The number of queries of a block if a size is a symbol of ``jax.export``."""
@@ -72,7 +76,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
     return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus)
 
 
-def by_budget(compute, cost, *arrays, on_gpus=None):
+def by_budget(compute, cost, *arrays, on_gpus=None, count=None):
     """Calls ``compute(size, *arrays)`` with the block size for the platform that the program is lowered for.
 
     Args:
@@ -80,9 +84,10 @@ def by_budget(compute, cost, *arrays, on_gpus=None):
       cost: the number of array elements that are held for one item of a block, such as a query.
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
+      count: the number of items, if small blocks cost nothing (:func:`items_on`).
     """
     computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
-    kernels = {name: functools.partial(own, rows_of(cost, elements_on(name))) for name, own in computes.items()}
+    kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
     only = only_platform()
     return kernels[only](*arrays) if only else lax.platform_dependent(*arrays, **kernels)
 
@@ -90,6 +95,17 @@ def by_budget(compute, cost, *arrays, on_gpus=None):
 def elements_on(name):
     """Returns the largest number of array elements of a block on a platform."""
     return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
+
+
+def items_on(name, cost, count=None):
+    """Returns the number of items, of ``cost`` elements each, in a block on a platform.
+
+    If there are more than fit into a block, ``count``, a TPU takes as many as stay on the chip.
+    """
+    most = rows_of(cost, elements_on(name))
+    if count is None or name == "cpu":
+        return most
+    return count if most >= count else even_rows(min(most, ON_CHIP // cost or most) if name == "tpu" else most, count)
 
 
 def _over_blocks(function, rows, parts, masks):
@@ -252,7 +268,8 @@ def over_first(function, parts, cost):
 
     if count <= rows_of(cost):
         return by_blocks(count, own)
-    return by_budget(by_blocks, cost, own)
+    small = not on_several_devices(jax.tree.leaves(own))  # which may hold different parts of the axis
+    return by_budget(by_blocks, cost, own, count=count if small else None)
 
 
 def even_rows(most, count):

@@ -92,7 +92,7 @@ def mapped(function):
 MORE = (second, forward_mode, mapped)
 
 
-def small_blocks(scores=2 * N * M, **constants):
+def small_blocks(scores=4 * N * M, **constants):
     """Blocks of two examples, of a call without heads."""
     return replaced(query_blocks, BUDGET=dict.fromkeys(query_blocks.BUDGET, 4 * scores), **constants)
 
@@ -161,3 +161,21 @@ def test_few_examples_are_whole_and_large_ones_are_split_by_queries():
         assert loops(lowered(name, "tpu")) == 0
     with small_blocks(scores=N * M - 1, LARGEST=1):
         assert f"tensor<{B}x1x{D}xf32>" in lowered(name, "tpu")  # a query of each example
+
+
+def test_a_tpu_takes_small_blocks_of_a_loop_that_needs_several():
+    with small_blocks(scores=100, LARGEST=7, ON_CHIP=30):
+        assert [query_blocks.items_on(name, 2, 50) for name in ("cpu", "tpu", "default")] == [3, 50, 50]
+        assert [query_blocks.items_on(name, 2, 60) for name in ("cpu", "tpu", "default")] == [3, 15, 30]
+        assert [query_blocks.items_on(name, 40, 60) for name in ("cpu", "tpu", "default")] == [1, 2, 2]
+        assert query_blocks.items_on("tpu", 2) == 50
+
+
+@pytest.mark.parametrize(("devices", "largest"), [(1, 3), (2, 5)])
+def test_documents_on_several_devices_stay_in_large_blocks(devices, largest):
+    mesh = Mesh(np.array(jax.devices()[:devices]), ("documents",), axis_types=(AxisType.Auto,))
+    y = jax.device_put(drawn(6, M, D), NamedSharding(mesh, PartitionSpec("documents")))
+    with small_blocks(scores=5 * B * N * M, LARGEST=1, ON_CHIP=3 * B * N * M):
+        traced = jax.jit(attnpool_flax.maxsim_score_all_pairs).trace(drawn(B, N, D), y)
+        text = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert f"tensor<{largest}x{M}x{D}xf32>" in text
