@@ -1,5 +1,6 @@
 """Attention. Twin of :mod:`attnpool_ref.attention`."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,11 +15,12 @@ from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import CUDNN, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
+from attnpool_flax.reductions.product_average import Products
 from attnpool_flax.reductions.query_blocks import ForQueries, over_queries, size_of
 from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
+from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled, split, squared_distances
 
 
 class _ForScores(ForQueries):
@@ -66,7 +68,8 @@ class Rows(NamedTuple):
       parts: arrays [..., n, d] from which the scores of a block are computed.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
-      scores: from a block of the parts to its scores [..., rows, m].
+      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, TPUs compute them
+        twice.
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
         :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
         :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
@@ -97,7 +100,13 @@ class Rows(NamedTuple):
                 *parts, _, mask = block
                 return softmax_average(self.scores(*parts), mask, value, precision)
 
+            def twice(*block):
+                *parts, _, mask = block
+                return self.scores.average(functools.partial(sums_first, precision=precision), parts, mask, value)
+
             options["on_gpus"] = at_once
+            if isinstance(self.scores, Products):
+                options["on_tpus"] = twice
         return over_queries(pooled, parts, (self.mask,), **options)
 
 
@@ -105,6 +114,11 @@ def average(unnormalized, denominator, value, precision):
     """Averages values under unnormalized weights: [..., n, v]. The v sums of a query are divided, not its m weights."""
     sums = saveable(weighted(unnormalized, value, precision))
     return sums if denominator is None else sums / jnp.where(denominator == 0, 1, denominator)
+
+
+def sums_first(scores, mask, value, precision):
+    """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]."""
+    return average(*exp_scores(scores, mask), value, precision)
 
 
 def drop(weights, multiplier, mask):
@@ -146,10 +160,8 @@ def dot_product_attention(
             query, key, value = (array[..., None, :, :] for array in (query, key, value))
             return attention(query, key, value, mask, scale)[..., 0, :, :]
 
-    def scores(query, bias):
-        products = scaled_dot(query, key, scale, precision)
-        return products if bias is None else products + bias  # the softmax masks its values at padding
-
+    # the softmax masks the values of the bias at padding
+    scores = Products(lambda query, bias: (scaled(query, scale), key, bias), precision)
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -313,6 +325,7 @@ def multi_head_attention(
             values = to_heads(value, value_kernel, value_bias, precision)
             return from_heads(attention(queries, keys, values, mask, scale), out_kernel, out_bias, precision)
     queries = queries * scale
+    # not as Products: XLA takes a minute to compile those of many heads in float32 for a TPU
     rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_scores)
     if return_weights:
         return rows.average(keys, True, implementation, precision)

@@ -17,7 +17,7 @@ kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``p
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
                                              ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
 attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``, and
-                                             ``raw_keys`` of hidden units
+                                             ``raw_keys`` of hidden units; on TPUs ``product_average``
 kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones
 loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``,
                                              ``example_blocks``

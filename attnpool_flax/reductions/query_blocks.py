@@ -48,7 +48,7 @@ FEW = 64
 """The number of queries of a block if a size is a symbol of ``jax.export``."""
 
 
-def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None):
+def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
     """Applies a function to queries in blocks.
 
     The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
@@ -62,6 +62,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
       implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
         one.
       on_gpus: the function that GPUs use, if it computes the same in another way.
+      on_tpus: likewise of TPUs; its gradient is that of ``function``.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -72,11 +73,12 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
         return _over_unknown(function, parts, masks, count, rows_of(keys))
     # rematerialized: for other platforms nothing is saved, and in a whole step XLA computes it once
     on_gpus = function if on_gpus is None else remat(on_gpus)
-    compute, on_gpus = (functools.partial(_over_blocks, f) for f in (function, on_gpus))
-    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus)
+    functions = function, on_gpus, function if on_tpus is None else on_tpus
+    compute, on_gpus, on_tpus = (functools.partial(_over_blocks, own) for own in functions)
+    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus, on_tpus=on_tpus)
 
 
-def by_budget(compute, cost, *arrays, on_gpus=None, count=None):
+def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
     """Calls ``compute(size, *arrays)`` with the block size for the platform that the program is lowered for.
 
     Args:
@@ -84,9 +86,10 @@ def by_budget(compute, cost, *arrays, on_gpus=None, count=None):
       cost: the number of array elements that are held for one item of a block, such as a query.
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
+      on_tpus: ``compute`` for TPUs; by default the same.
       count: the number of items, if small blocks cost nothing (:func:`items_on`).
     """
-    computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
+    computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
     only = only_platform()
     return kernels[only](*arrays) if only else lax.platform_dependent(*arrays, **kernels)

@@ -82,7 +82,6 @@ class Goal:
 DENSE, SORTED, UNSORTED = (calls.DENSE,), (calls.SORTED,), (calls.UNSORTED,)
 KERNEL = (calls.KERNEL,)
 CLEANED = "padding is replaced by 0 in copies of the tokens, and a mask of pairs is read to find it; plain JAX lets NaN through"
-NO_KERNEL = "XLA has a kernel of softmax and product that matches plain JAX, and not ours; the cause is not found"
 HIDDEN = "the hidden layer is written in float32; plain JAX rounds it to bfloat16"
 GOALS = (
     Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
@@ -97,7 +96,6 @@ GOALS = (
     Goal(("attend",), (1.15, 1.1), OF_PLAIN, DENSE, devices=(devices.H200,), reason=CLEANED),
     Goal(("kernel_regression",), (1.24, 1.1), OF_PLAIN, DENSE, devices=(devices.H200,), reason=CLEANED),
     Goal(("maxsim_score",), (2.41, 1.44), OF_PLAIN, DENSE, devices=(devices.H200,), reason=CLEANED),
-    Goal(("mask_attention", "bidaf_attention"), (1.48, 1.1), OF_PLAIN, DENSE, devices=devices.TPUS, reason=NO_KERNEL),
     Goal(("latent_attention_pooling",), (1.1, 1.15), OF_PLAIN, DENSE, devices=(devices.H200,), reason=HIDDEN),
     Goal(
         ("vlad_pooling",), (2.16, 2.39), OF_PLAIN, DENSE, reason="residuals are summed: digits cancel in sums of tokens"
