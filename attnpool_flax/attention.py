@@ -15,27 +15,25 @@ from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.dispatch import ATTENTION_KERNELS, for_units
 from attnpool_flax.reductions.kernels import attention_kernel
-from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
+from attnpool_flax.reductions.product_average import Products
+from attnpool_flax.reductions.query_blocks import ForQueries, over_queries, size_of
 from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
+from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled, split, squared_distances
 
 
-def _for_scores(values, call):
-    if not isinstance(values["normalizer"], str):
-        return "einsum"  # a normalizer function sees all scores at once
-    return for_queries(values, call, "scores", "value")
+class _ForScores(ForQueries):
+    """Choice of an implementation for given scores. A normalizer function sees all scores at once."""
+
+    def __call__(self, values, call):
+        return super().__call__(values, call) if isinstance(values["normalizer"], str) else "einsum"
+
+    def scores(self, values, call):
+        return super().scores(values, call) if isinstance(values["normalizer"], str) else 0
 
 
-_for_attention = functools.partial(for_queries, queries="query", keys="value")
-
-
-def _for_heads(values, call):
-    return for_queries(values, call, "query", "value", call.sizes["H"])
-
-
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_scores)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_ForScores("scores", "value"))
 def attend(
     scores,
     value,
@@ -70,7 +68,8 @@ class Rows(NamedTuple):
       parts: arrays [..., n, d] from which the scores of a block are computed.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
-      scores: from a block of the parts to its scores [..., rows, m].
+      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, TPUs compute them
+        twice.
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
         :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
         :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
@@ -101,7 +100,13 @@ class Rows(NamedTuple):
                 *parts, _, mask = block
                 return softmax_average(self.scores(*parts), mask, value, precision)
 
+            def twice(*block):
+                *parts, _, mask = block
+                return self.scores.average(functools.partial(sums_first, precision=precision), parts, mask, value)
+
             options["on_gpus"] = at_once
+            if isinstance(self.scores, Products):
+                options["on_tpus"] = twice
         return over_queries(pooled, parts, (self.mask,), **options)
 
 
@@ -111,6 +116,11 @@ def average(unnormalized, denominator, value, precision):
     return sums if denominator is None else sums / jnp.where(denominator == 0, 1, denominator)
 
 
+def sums_first(scores, mask, value, precision):
+    """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]."""
+    return average(*exp_scores(scores, mask), value, precision)
+
+
 def drop(weights, multiplier, mask):
     """Applies dropout to weights; values of the multiplier at padding have no effect."""
     if multiplier is None:
@@ -118,7 +128,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
 def dot_product_attention(
     query,
     key,
@@ -150,10 +160,8 @@ def dot_product_attention(
             query, key, value = (array[..., None, :, :] for array in (query, key, value))
             return attention(query, key, value, mask, scale, precision)[..., 0, :, :]
 
-    def scores(query, bias):
-        products = scaled_dot(query, key, scale, precision)
-        return products if bias is None else products + bias  # the softmax masks its values at padding
-
+    # the softmax masks the values of the bias at padding
+    scores = Products(lambda query, bias: (scaled(query, scale), key, bias), precision)
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -268,7 +276,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_heads)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value", "H"))
 def multi_head_attention(
     query,
     key,
@@ -318,6 +326,7 @@ def multi_head_attention(
             pooled = attention(queries, keys, values, mask, scale, precision)
             return from_heads(pooled, out_kernel, out_bias, precision)
     queries = queries * scale
+    # not as Products: XLA takes a minute to compile those of many heads in float32 for a TPU
     rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_scores)
     if return_weights:
         return rows.average(keys, True, implementation, precision)
@@ -343,7 +352,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_for_attention)
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
 def kernel_regression(
     query,
     key,

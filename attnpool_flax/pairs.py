@@ -4,7 +4,7 @@ import functools
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import Rows, average
+from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
@@ -21,7 +21,8 @@ from attnpool_flax.reductions import (
 )
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
-from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.product_average import Products
+from attnpool_flax.reductions.query_blocks import ForQueries, over_first, over_queries, over_sequences, size_of
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
@@ -273,10 +274,7 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-_for_context = functools.partial(for_queries, queries="context", keys="query")
-
-
-@compiled(one_pass=True, kernel=_for_context)
+@compiled(one_pass=True, kernel=ForQueries("context", "query"))
 def code_wise_attention(
     query,
     context,
@@ -309,7 +307,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
 def mask_attention(
     query,
     context,
@@ -332,14 +330,15 @@ def mask_attention(
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
-    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), exp_scores)
+    scores = Products(lambda rows: (scale * rows, query, None), precision)
+    rows = Rows((context,), real, None, scores, exp_scores)
     if return_weights:
         weights = rows.average(query, True, implementation, precision)[1]
         return None, keep_real(weights, context_mask)
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=_for_context)
+@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
 def bidaf_attention(
     context,
     query,
@@ -368,26 +367,27 @@ def bidaf_attention(
     longest = jnp.max(norm(query), -2, initial=0)
     real = None if query_mask is None else query_mask[..., None, :]
 
-    def scores_of(rows):
+    def bounded(rows):
         rows = rows * jnp.broadcast_to(of_both, rows.shape)
+        return rows, (norm(rows)[..., 0] + norm(of_query)[0]) * longest
+
+    def chosen_and_best(averaged, rows):
+        rows, size = bounded(rows)
         scores = dot(rows, query, precision) + query_part
-        size = (norm(rows)[..., 0] + norm(of_query)[0]) * longest
-        return scores, largest_product(scores, real, size, 2 * rows.shape[-1])[..., None]
+        return averaged(scores, real, query), largest_product(scores, real, size, 2 * rows.shape[-1])[..., None]
 
-    def chosen_and_best(rows):
-        scores, best = scores_of(rows)
-        return average(*exp_scores(scores, real), query, precision), best
+    def twice(rows):
+        rows, size = bounded(rows)
+        return Products(lambda rows: (rows, query, query_part), precision).average(sums, (rows,), real, query, size)
 
-    def at_once(rows):
-        scores, best = scores_of(rows)
-        return softmax_average(scores, real, query, precision), best
-
+    sums, weights = (functools.partial(own, precision=precision) for own in (sums_first, softmax_average))
     if return_weights:
-        scores, best = scores_of(context)
+        scores, best = chosen_and_best(lambda scores, *_: scores, context)
         to_query = softmax(scores, real)
     else:
-        options = {"keys": _keys(query, context), "implementation": implementation, "on_gpus": at_once}
-        chosen, best = over_queries(chosen_and_best, (context,), **options)
+        of_sums, of_weights = (functools.partial(chosen_and_best, own) for own in (sums, weights))
+        options = {"keys": _keys(query, context), "implementation": implementation}
+        chosen, best = over_queries(of_sums, (context,), **options, on_gpus=of_weights, on_tpus=twice)
     best = best[..., 0] + einsum("...td,d->...t", context, of_context, precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds

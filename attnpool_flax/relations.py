@@ -1,7 +1,5 @@
 """Attention between examples, fields and labels. Twin of :mod:`attnpool_ref.relations`."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
@@ -10,9 +8,10 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.reductions.query_blocks import for_queries
+from attnpool_flax.reductions.product_average import Products
+from attnpool_flax.reductions.query_blocks import ForQueries
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.scores import scaled_dot
+from attnpool_flax.scores import scaled
 
 
 @compiled
@@ -131,7 +130,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True, kernel=functools.partial(for_queries, queries="labels", keys="labels"))
+@compiled(weights_apart=True, kernel=ForQueries("labels", "labels"))
 def label_attention(
     labels,
     mask=None,
@@ -156,7 +155,7 @@ def label_attention(
         (queries,),
         None if mask is None else mask[..., None, :],
         None,
-        lambda queries: scaled_dot(queries, keys, None, precision),
+        Products(lambda queries: (scaled(queries, None), keys, None), precision),
         exp_scores,
     )
     if return_weights:

@@ -45,7 +45,12 @@ def scaled_dot_score(query, key, *, scale=None, precision=None):
 
 def scaled_dot(query, key, scale, precision):
     """Computes scaled products. The scale multiplies the queries, which have fewer numbers than the scores."""
-    return dot(query * (query.shape[-1] ** -0.5 if scale is None else scale), key, precision)
+    return dot(scaled(query, scale), key, precision)
+
+
+def scaled(query, scale):
+    """Multiplies queries [..., n, d] by the scale; by default by 1 / sqrt(d)."""
+    return query * (query.shape[-1] ** -0.5 if scale is None else scale)
 
 
 @compiled

@@ -18,7 +18,7 @@ from attnpool_flax.call.precision import resolve_precision
 from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.tokens import with_tokens
-from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
+from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, over_examples
 from attnpool_flax.reductions.dispatch import (
     KERNEL,
     KERNELS,
@@ -325,8 +325,8 @@ class CompiledFunction:
         """Runs the body, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
-        requested = static.get("implementation")
-        result = self._with_kernel(requested, values, dtype) if requested in KERNELS else self.body(**values)
+        requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.kernel, call)
+        result = self._with_kernel(requested, values, dtype) if requested in KERNELS else run(given, dtype, values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)

@@ -16,10 +16,12 @@ accumulators and their merge                 ``accumulators``, ``softmax`` (``On
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
                                              ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
-attention of many queries                    ``query_blocks``; on GPUs ``softmax_average``, and ``raw_keys`` of hidden units
+attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``, and
+                                             ``raw_keys`` of hidden units; on TPUs ``product_average``
 kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones;
                                              of many queries ``attention_kernels`` (cuDNN and splash attention)
-loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``
+loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``,
+                                             ``example_blocks``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``
 merge over a mesh                            ``collectives``
@@ -43,6 +45,7 @@ from attnpool_flax.reductions.dispatch import (
     unify_varying,
     varying_axes,
 )
+from attnpool_flax.reductions.example_blocks import over_examples
 from attnpool_flax.reductions.moments import moments
 from attnpool_flax.reductions.packed import Packed
 
@@ -62,6 +65,7 @@ __all__ = [
     "log_dispatch",
     "logged_dispatches",
     "moments",
+    "over_examples",
     "resolve",
     "resolve_for_units",
     "unify_varying",

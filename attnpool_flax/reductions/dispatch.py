@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import functools
+import math
 from typing import Any
 
 import jax
@@ -121,6 +122,12 @@ def _on_mesh_of_cpus(array):
     return device is not None and device.platform == "cpu"
 
 
+def on_several_devices(arrays):
+    """Returns whether arrays are on a mesh of several devices, apart from its manual axes."""
+    meshes = {jax.typeof(array).sharding.mesh for array in arrays}
+    return any(mesh.size > math.prod(mesh.shape[name] for name in mesh.manual_axes) for mesh in meshes)
+
+
 def resolve_for_units(implementation):
     """Returns and logs the implementation of sums over hidden units: the requested one, or "tiles".
 
@@ -160,6 +167,12 @@ def on_cpu():
 def platform():
     """Returns the platform that :func:`on_platform` sets, else JAX's default backend: "cpu", "tpu" or a GPU's name."""
     return _PLATFORM.get() or jax.default_backend()
+
+
+def only_platform():
+    """Returns the platform that :func:`on_platform` sets as ``lax.platform_dependent`` takes it, with "default" for GPUs; or None."""
+    name = _PLATFORM.get()
+    return name if name in (None, "cpu", "tpu") else "default"
 
 
 def on_platform(name):

@@ -3,6 +3,7 @@
 import functools
 import math
 import os
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,15 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, cast_varying, log_dispatch, platform, varying_axes
+from attnpool_flax.reductions.dispatch import (
+    IMPLEMENTATIONS,
+    cast_varying,
+    log_dispatch,
+    on_several_devices,
+    only_platform,
+    platform,
+    varying_axes,
+)
 
 LARGEST = 2**20
 """The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""
@@ -32,11 +41,14 @@ def _budget(environment):
 BUDGET = _budget(os.environ)
 """Bytes of a block on accelerators; the environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces them at import."""
 
+ON_CHIP = 2**24
+"""The number of float32 elements of a block that XLA leaves in a TPU's on-chip memory: 64 MiB of 128 MiB on v5e and v6e."""
+
 FEW = 64
 """The number of queries of a block if a size is a symbol of ``jax.export``."""
 
 
-def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None):
+def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
     """Applies a function to queries in blocks.
 
     The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
@@ -50,6 +62,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
       implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
         one.
       on_gpus: the function that GPUs use, if it computes the same in another way.
+      on_tpus: likewise of TPUs; its gradient is that of ``function``.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -60,11 +73,12 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
         return _over_unknown(function, parts, masks, count, rows_of(keys))
     # rematerialized: for other platforms nothing is saved, and in a whole step XLA computes it once
     on_gpus = function if on_gpus is None else remat(on_gpus)
-    compute, on_gpus = (functools.partial(_over_blocks, f) for f in (function, on_gpus))
-    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus)
+    functions = function, on_gpus, function if on_tpus is None else on_tpus
+    compute, on_gpus, on_tpus = (functools.partial(_over_blocks, own) for own in functions)
+    return by_budget(compute, keys, parts, tuple(masks), on_gpus=on_gpus, on_tpus=on_tpus)
 
 
-def by_budget(compute, cost, *arrays, on_gpus=None):
+def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
     """Calls ``compute(size, *arrays)`` with the block size for the platform that the program is lowered for.
 
     Args:
@@ -72,15 +86,29 @@ def by_budget(compute, cost, *arrays, on_gpus=None):
       cost: the number of array elements that are held for one item of a block, such as a query.
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
+      on_tpus: ``compute`` for TPUs; by default the same.
+      count: the number of items, if small blocks cost nothing (:func:`items_on`).
     """
-    computes = {"cpu": compute, "tpu": compute, "default": on_gpus or compute}
-    kernels = {name: functools.partial(own, rows_of(cost, elements_on(name))) for name, own in computes.items()}
-    return lax.platform_dependent(*arrays, **kernels)
+    computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
+    kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
+    only = only_platform()
+    return kernels[only](*arrays) if only else lax.platform_dependent(*arrays, **kernels)
 
 
 def elements_on(name):
     """Returns the largest number of array elements of a block on a platform."""
     return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
+
+
+def items_on(name, cost, count=None):
+    """Returns the number of items, of ``cost`` elements each, in a block on a platform.
+
+    If there are more than fit into a block, ``count``, a TPU takes as many as stay on the chip.
+    """
+    most = rows_of(cost, elements_on(name))
+    if count is None or name == "cpu":
+        return most
+    return count if most >= count else even_rows(min(most, ON_CHIP // cost or most) if name == "tpu" else most, count)
 
 
 def _over_blocks(function, rows, parts, masks):
@@ -133,28 +161,46 @@ def exceeds_a_block(count, keys, largest=None):
     return not (known(count) and rows_of(keys, largest) >= count)
 
 
-def for_queries(values, call, queries, keys, heads=1):
-    """Returns the implementation of a function that loops over queries: the requested one, or the default.
+@dataclass(frozen=True)
+class ForQueries:
+    """Choice of an implementation for a function that loops over queries: the requested one, or the default.
 
-    The default is "tiles" if there are several blocks of queries, else "einsum".
+    The default is "tiles" if the scores exceed a block, else "einsum".
 
-    Args:
-      values: every argument by name; arrays, or objects with a shape and a dtype.
-      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+    Attributes:
       queries: the name of the argument [..., n, d] whose tokens are split into blocks.
       keys: the name of the argument [..., m, d] whose tokens each query is compared with.
-      heads: the number of heads.
-
-    Returns:
-      "einsum" or "tiles".
+      heads: the letter of the axis of heads, or "".
     """
-    if values["implementation"]:
-        return values["implementation"]
-    masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
-    arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
-    shared = all(array.ndim <= 2 for array in arrays)
-    held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
-    return "tiles" if exceeds_a_block(values[queries].shape[-2], held, elements_on(platform())) else "einsum"
+
+    queries: str
+    keys: str
+    heads: str = ""
+
+    def __call__(self, values, call):
+        """Returns "einsum" or "tiles".
+
+        Args:
+          values: every argument by name; arrays, or objects with a shape and a dtype.
+          call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+        """
+        if values["implementation"]:
+            return values["implementation"]
+        masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
+        arrays = [values[self.queries], values[self.keys], *(mask for mask in masks if mask is not None)]
+        shared = all(array.ndim <= 2 for array in arrays)
+        held = self._keys(values, call) * (1 if shared else math.prod(call.batch))
+        return "tiles" if exceeds_a_block(values[self.queries].shape[-2], held, elements_on(platform())) else "einsum"
+
+    def scores(self, values, call):
+        """Returns the number of scores of all examples, or 0 if the requested implementation computes all at once."""
+        if values["implementation"] == "einsum":
+            return 0
+        return math.prod(call.batch) * values[self.queries].shape[-2] * self._keys(values, call)
+
+    def _keys(self, values, call):
+        """Returns the number of scores of one query in one example."""
+        return (call.sizes[self.heads] if self.heads else 1) * values[self.keys].shape[-2]
 
 
 def rows_of(keys, largest=None):
@@ -225,7 +271,8 @@ def over_first(function, parts, cost):
 
     if count <= rows_of(cost):
         return by_blocks(count, own)
-    return by_budget(by_blocks, cost, own)
+    small = not on_several_devices(jax.tree.leaves(own))  # which may hold different parts of the axis
+    return by_budget(by_blocks, cost, own, count=count if small else None)
 
 
 def even_rows(most, count):
