@@ -28,7 +28,7 @@ def mean_by_where(x, mask=None):
     return np.add.reduce(x, -2, where=keep[..., None], initial=0) / count(x, keep)
 
 
-@PLAIN.of("mean_pooling", "lists of ragged tokens", mask_required=True)
+@PLAIN.of("mean_pooling", "lists of ragged tokens", WIDE, mask_required=True)
 def mean_of_lists(x, mask):
     def mean(tokens, keep):
         kept = [token for token, is_real in zip(tokens, keep, strict=True) if is_real]
