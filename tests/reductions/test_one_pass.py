@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, PartitionSpec
 from rounded_products import GPU, on_device
 
+import attnpool_flax
 from attnpool_flax.numerics import one_pass
 
 PLAIN, NARROW = jax.lax.Precision.DEFAULT, one_pass.OnePass.BFLOAT16
@@ -109,3 +111,26 @@ def test_results_of_gradients_are_rounded_where_they_may_be(precision):
     results = on_device(GPU, gradients)(*drawn((3, 4), (5, 4)))
     is_rounded = [bool(jnp.array_equal(array.astype(jnp.bfloat16).astype(jnp.float32), array)) for array in results]
     assert is_rounded == [False, precision is NARROW, precision is NARROW]
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_bfloat16_gradients_of_shared_kernels_under_shard_map(context):
+    """With replication checks; the kernels do not vary over the mesh."""
+    x, kernel, out_kernel = (
+        array.astype(jnp.bfloat16) for array in drawn((2, 8, 4), (12 if context else 4, 3), (3, 4))
+    )
+    mesh, split = jax.make_mesh((2,), ("tokens",), axis_types=(AxisType.Auto,)), PartitionSpec(None, "tokens")
+
+    def pooled(axis_name):
+        options = {"global_context": context, "axis_name": axis_name}
+        return lambda x, *kernels: attnpool_flax.attentive_statistics_pooling(
+            x, **dict(zip(("kernel", "out_kernel"), kernels, strict=True)), **options
+        )
+
+    def gradients(function):
+        return jax.jit(jax.grad(lambda *arrays: jnp.sum(jnp.sin(function(*arrays))), (0, 1, 2)))(x, kernel, out_kernel)
+
+    specs = (split, PartitionSpec(), PartitionSpec())
+    sharded = jax.shard_map(pooled("tokens"), mesh=mesh, in_specs=specs, out_specs=PartitionSpec())
+    for own, whole in zip(gradients(sharded), gradients(pooled(None)), strict=True):
+        np.testing.assert_allclose(own.astype("float32"), whole.astype("float32"), atol=0.02)
