@@ -32,6 +32,7 @@ def test_an_ordinary_mistake_in_the_inputs_own_dtype_has_its_cause_named(name):
     assert_named(name, getattr(in_numpy, name), "numpy", (SAME_EVIDENCE, QUICK))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_mistake_in_float64_has_its_cause_named(name):
     scopes = (SAME_EVIDENCE, QUICK)

@@ -90,6 +90,7 @@ def mapped(function):
 
 
 MORE = (second, forward_mode, mapped)
+QUICK = ("dot_product_attention", "attend", "code_wise_attention")
 
 
 def small_blocks(scores=4 * N * M, **constants):
@@ -97,7 +98,9 @@ def small_blocks(scores=4 * N * M, **constants):
     return replaced(query_blocks, BUDGET=dict.fromkeys(query_blocks.BUDGET, 4 * scores), **constants)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in QUICK)) for name in CALLS]
+)
 @pytest.mark.parametrize("derived", [step, *(pytest.param(own, marks=pytest.mark.thorough) for own in MORE)])
 @pytest.mark.parametrize("platform", [TPU, pytest.param(GPU, marks=pytest.mark.thorough)])
 def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):

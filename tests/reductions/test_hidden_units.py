@@ -106,7 +106,7 @@ def test_narrow_arguments(dtype, on_gpus):
     assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
 
 
-@pytest.mark.parametrize("derivative", [first, second, forward])
+@pytest.mark.parametrize("derivative", [first, pytest.param(second, marks=pytest.mark.thorough), forward])
 @pytest.mark.parametrize(
     "name",
     [

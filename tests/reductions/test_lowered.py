@@ -78,6 +78,9 @@ CALLS = [
 QUICK = [call for call in CALLS if call.layout in (calls.DENSE, calls.UNSORTED)]
 SLOW = {
     "vlad_pooling",
+    "segment_noisy_or_pooling",
+    "cross_attention_pooling",
+    "kernel_regression",
     "set2set_pooling",
     "segment_set2set_pooling",
     "segment_cross_attention_pooling",

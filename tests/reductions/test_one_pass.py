@@ -20,6 +20,11 @@ SPECS = {
     "...jd,d->...j": ((2, 3, 4), (4,)),
 }
 
+first_spec = pytest.mark.parametrize(
+    "spec", [spec if place == 0 else pytest.param(spec, marks=pytest.mark.thorough) for place, spec in enumerate(SPECS)]
+)
+"""The first one in each run, all in the thorough one."""
+
 
 def drawn(*shapes):
     """Normal numbers, which bfloat16 does not hold."""
@@ -64,9 +69,7 @@ def text(function, arrays, platform):
     return lowered.as_text()
 
 
-@pytest.mark.parametrize(
-    "spec", [next(iter(SPECS)), *(pytest.param(spec, marks=pytest.mark.thorough) for spec in list(SPECS)[1:])]
-)
+@first_spec
 def test_cpus_compute_the_same_bits_as_without(spec):
     for title, narrow, plain, arrays in calls(spec):
         for own, other in zip(*(jax.tree.leaves(jax.jit(f)(*arrays)) for f in (narrow, plain)), strict=True):
@@ -91,7 +94,7 @@ def test_every_product_of_an_accelerator_has_narrow_operands(spec, platform):
         assert all(part.endswith("xbf16>") for pair in operands for part in pair.split(", ")), title
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@first_spec
 def test_a_program_for_cpus_has_no_narrow_number(spec):
     for title, narrow, plain, arrays in calls(spec):
         own, other = (text(function, arrays, "cpu") for function in (narrow, plain))

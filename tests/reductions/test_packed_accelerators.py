@@ -128,6 +128,7 @@ def test_padding_changes_no_bit_and_nan_stays_in_its_segment(ordered, multiply):
         assert np.isfinite(dx[other_tokens]).all()
 
 
+@pytest.mark.thorough
 @every_form
 def test_second_derivatives_are_those_of_whole_arrays(multiply):
     x, packing, factors = tokens(False, 2, length=11)

@@ -103,7 +103,15 @@ def in_heads(implementation, mask, dtype):
     return found, *gradients
 
 
-THOROUGH = ("pairs of heads", "shared pairs", "shared pairs of heads", "shared keys", "shared keys of heads")
+THOROUGH = (
+    "none",
+    "keys of heads",
+    "pairs of heads",
+    "shared pairs",
+    "shared pairs of heads",
+    "shared keys",
+    "shared keys of heads",
+)
 FORMS = [pytest.param(form, marks=pytest.mark.thorough if form in THOROUGH else ()) for form in masks()]
 
 

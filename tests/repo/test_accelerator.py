@@ -130,6 +130,7 @@ def test_a_step_that_is_slow_or_dies_costs_itself_alone_and_the_json_says_so(chi
         assert f"* {line}\n" in printed
 
 
+@pytest.mark.thorough
 def test_what_no_longer_fits_into_the_time_is_listed_and_the_judge_leaves_time_for_the_races(child, tmp_path):
     child.limit = 60  # `slow` lasts until the judge's part of the time is over
     begun = time.monotonic()

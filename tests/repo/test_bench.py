@@ -121,6 +121,7 @@ def test_a_peer_that_is_not_installed_is_missing_and_stands_nowhere():
         assert {way.name for way in peers.ways(function, absent)}.isdisjoint(absent)
 
 
+@pytest.mark.thorough
 def test_the_same_results_give_the_same_page_and_pictures(found, tmp_path):
     written = []
     for name in ("once", "again"):
