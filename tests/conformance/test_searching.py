@@ -80,6 +80,7 @@ def test_the_examples_are_the_same_at_every_run_and_others_with_another_seed(tmp
     assert list(tmp_path.iterdir()) == [], "no database is left behind"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["dot_product_attention", "semantic_match", "masked_softmax"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_what_is_right_is_never_accused(name, dtype):

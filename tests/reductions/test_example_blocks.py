@@ -91,6 +91,9 @@ def mapped(function):
 
 MORE = (second, forward_mode, mapped)
 QUICK = ("dot_product_attention", "attend", "code_wise_attention")
+every_call = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in QUICK)) for name in CALLS]
+)
 
 
 def small_blocks(scores=4 * N * M, **constants):
@@ -98,9 +101,7 @@ def small_blocks(scores=4 * N * M, **constants):
     return replaced(query_blocks, BUDGET=dict.fromkeys(query_blocks.BUDGET, 4 * scores), **constants)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in QUICK)) for name in CALLS]
-)
+@every_call
 @pytest.mark.parametrize("derived", [step, *(pytest.param(own, marks=pytest.mark.thorough) for own in MORE)])
 @pytest.mark.parametrize("platform", [TPU, pytest.param(GPU, marks=pytest.mark.thorough)])
 def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
@@ -123,7 +124,7 @@ def lowered(name, platform, arrays=None):
     return traced.lower(lowering_platforms=(platform,)).as_text()
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every_call
 def test_only_accelerators_loop_over_examples(name):
     of_units = loops(lowered(name, "tpu"))
     with small_blocks():
@@ -132,7 +133,7 @@ def test_only_accelerators_loop_over_examples(name):
         assert loops(lowered(name, "cpu")) == of_units
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every_call
 def test_the_loop_reads_and_writes_narrow_arrays(name):
     with small_blocks():
         text = lowered(name, "tpu", floats_of(name, "bfloat16"))

@@ -78,20 +78,16 @@ CALLS = [
 QUICK = [call for call in CALLS if call.layout in (calls.DENSE, calls.UNSORTED)]
 SLOW = {
     "vlad_pooling",
-    "segment_noisy_or_pooling",
     "cross_attention_pooling",
     "kernel_regression",
     "set2set_pooling",
-    "segment_set2set_pooling",
-    "segment_cross_attention_pooling",
-    "segment_latent_attention_pooling",
     "latent_attention_pooling",
     "bidaf_attention",
     "cross_attention_pooling, reduction=max",
     "cross_attention_pooling_all_pairs",
     "maxsim_score_all_pairs",
 }
-"""Calls that take seconds to lower: only the thorough run does."""
+"""Dense calls that take seconds to lower: only the thorough run does."""
 
 
 def named(own):
@@ -198,8 +194,14 @@ def allowed_to_loop(name):
     return ["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else []
 
 
+def is_slow(call):
+    """Whether only the thorough run lowers a call; of packed ones each run lowers attention and the mean."""
+    packed = call.layout == calls.UNSORTED and call.name not in ("segment_attention_pooling", "segment_mean_pooling")
+    return packed or call.name in SLOW
+
+
 @pytest.mark.parametrize(
-    "call", [pytest.param(call, marks=[pytest.mark.thorough] * (call.name in SLOW)) for call in QUICK], ids=title
+    "call", [pytest.param(call, marks=[pytest.mark.thorough] * is_slow(call)) for call in QUICK], ids=title
 )
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)

@@ -84,7 +84,7 @@ def test_accelerators_compute_the_same_up_to_one_rounding_of_bfloat16(spec):
             assert 0 < np.abs(own - other).max() <= 0.1 * np.abs(other).max(), title
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@first_spec
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_every_product_of_an_accelerator_has_narrow_operands(spec, platform):
     for title, narrow, _, arrays in calls(spec):
