@@ -84,7 +84,7 @@ def compared(kernel, arrays, widened=None):
     [
         ("float32", 301, 1, False, True),
         ("bfloat16", 301, 5, True, True),
-        pytest.param("float16", 301, 2, False, False, marks=thorough),
+        ("float16", 301, 2, False, False),
         *(
             pytest.param(dtype, length, heads, own, True, marks=thorough)
             for dtype in LIMITS
