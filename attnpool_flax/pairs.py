@@ -11,14 +11,8 @@ from attnpool_flax.normalizers import exp_scores, softmax
 from attnpool_flax.numerics.one_pass import einsum, one_pass_of, wide_gradients
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
-from attnpool_flax.reductions import (
-    Dense,
-    all_reduced_softmax,
-    all_reduced_sums,
-    default_implementation,
-    resolve,
-    unify_varying,
-)
+from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.reductions import Dense, all_reduced_softmax, all_reduced_sums, default_implementation, resolve
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.product_average import Products

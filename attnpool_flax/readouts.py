@@ -13,7 +13,8 @@ from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
 from attnpool_flax.numerics.one_pass import einsum, one_pass_of
-from attnpool_flax.reductions import query_blocks, unify_varying
+from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.reductions import query_blocks
 from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256

@@ -6,7 +6,6 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.reductions import exp_scores, moments
-from attnpool_flax.reductions.dispatch import unify_varying
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
@@ -119,9 +118,8 @@ def scores_of(channels, network, context, precision):
     if it were concatenated to each token.
     """
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
-    x, kernel, out_kernel, context = unify_varying(channels.x, kernel, out_kernel, context)
-    width = x.shape[-1]
-    hidden = einsum("...d,dh->...h", x, kernel[:width], precision)
+    width = channels.x.shape[-1]
+    hidden = einsum("...d,dh->...h", channels.x, kernel[:width], precision)
     if context is not None:
         hidden = hidden + channels.expand_to_tokens(einsum("...d,dh->...h", context, kernel[width:], precision))
     if bias is not None:

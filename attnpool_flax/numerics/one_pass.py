@@ -16,6 +16,8 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from attnpool_flax.numerics.varying import unify_varying
+
 
 class OnePass(enum.Enum):
     """A precision of :func:`einsum` beside JAX's own; the value says what is rounded to bfloat16."""
@@ -43,6 +45,7 @@ def wide_gradients(precision):
 def einsum(spec, x, y, precision):
     """Computes :func:`jax.numpy.einsum` of two arrays in the computing dtype, also in one pass."""
     if isinstance(precision, OnePass):
+        x, y = unify_varying(x, y)  # JAX's own products do it themselves
         product = _product if precision is OnePass.BFLOAT16 else _product_with_wide_gradients
         return jnp.einsum(spec, x, y, precision=lax.Precision.DEFAULT, _dot_general=product)
     return jnp.einsum(spec, x, y, precision=precision)

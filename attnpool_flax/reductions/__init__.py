@@ -35,15 +35,12 @@ from attnpool_flax.reductions.collectives import all_reduced_softmax, all_reduce
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
-    cast_varying,
     default_implementation,
     in_forward_mode,
     log_dispatch,
     logged_dispatches,
     resolve,
     resolve_for_units,
-    unify_varying,
-    varying_axes,
 )
 from attnpool_flax.reductions.example_blocks import over_examples
 from attnpool_flax.reductions.moments import moments
@@ -58,7 +55,6 @@ __all__ = [
     "all_reduced_softmax",
     "all_reduced_sums",
     "axis_names",
-    "cast_varying",
     "default_implementation",
     "exp_scores",
     "in_forward_mode",
@@ -68,6 +64,4 @@ __all__ = [
     "over_examples",
     "resolve",
     "resolve_for_units",
-    "unify_varying",
-    "varying_axes",
 ]

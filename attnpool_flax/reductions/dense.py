@@ -11,11 +11,12 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
+from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve
 from attnpool_flax.reductions.kernels import softmax_kernel
 from attnpool_flax.reductions.tokens import Tokens
 

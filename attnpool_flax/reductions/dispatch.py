@@ -1,4 +1,4 @@
-"""Dispatch: the choice between "einsum" and "tiles"; and varying manual axes of arrays in ``shard_map``."""
+"""Dispatch: the choice between "einsum" and "tiles"."""
 
 import contextlib
 import contextvars
@@ -7,13 +7,13 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 from jax.interpreters import ad
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
@@ -227,19 +227,3 @@ def logged_dispatches():
         yield log
     finally:
         _LOGS.reset(token)
-
-
-def varying_axes(array):
-    """Returns the mesh axes over which an array varies inside of ``shard_map`` (its varying manual axes)."""
-    return jax.typeof(array).manual_axis_type.varying
-
-
-def unify_varying(*arrays: Any) -> Any:
-    """Casts arrays to the same varying manual axes, as custom gradient rules need; None stays None."""
-    axes = frozenset().union(*(varying_axes(array) for array in arrays if array is not None))
-    return tuple(array if array is None else cast_varying(array, axes - varying_axes(array)) for array in arrays)
-
-
-def cast_varying(array, axes):
-    """Casts an array to vary over these manual axes as well."""
-    return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

@@ -13,7 +13,7 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import by_argument, remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.dispatch import cast_varying, unify_varying, varying_axes
+from attnpool_flax.numerics.varying import cast_varying, unify_varying, varying_axes
 from attnpool_flax.reductions.query_blocks import by_budget, in_blocks, rows_of
 from attnpool_flax.reductions.sums import computing
 

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax, perceptron
 from attnpool_flax.reductions.channels import PackedChannels
-from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch
 from attnpool_flax.reductions.kernels import packed_softmax_kernel
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential, weight_sums

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
+from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.narrow_products import is_narrow, token_products
 from attnpool_flax.reductions.query_blocks import even_rows
 from attnpool_flax.reductions.segment_sums import at

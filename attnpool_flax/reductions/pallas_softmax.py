@@ -32,8 +32,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import pallas_tpu
-from attnpool_flax.reductions.dispatch import KernelRefusal, unify_varying
+from attnpool_flax.reductions.dispatch import KernelRefusal
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
 from attnpool_flax.reductions.tiling import flatten_batch

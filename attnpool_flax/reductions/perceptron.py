@@ -16,9 +16,9 @@ from jax import lax
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions import tiling as tiles
 from attnpool_flax.reductions.blocks import Blocks
-from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
 from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform

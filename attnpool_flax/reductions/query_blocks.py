@@ -12,16 +12,9 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
+from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import (
-    IMPLEMENTATIONS,
-    cast_varying,
-    log_dispatch,
-    on_several_devices,
-    only_platform,
-    platform,
-    varying_axes,
-)
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, log_dispatch, on_several_devices, only_platform, platform
 
 LARGEST = 2**20
 """The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""

@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from attnpool_flax.reductions.dispatch import unify_varying
+from attnpool_flax.numerics.varying import unify_varying
 
 
 @jax.custom_jvp

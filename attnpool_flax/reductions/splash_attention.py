@@ -27,8 +27,9 @@ from jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel im
 from jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask_info import MaskInfo
 
 from attnpool_flax.numerics.one_pass import exact_tokens
+from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.attention_kernels import only_on, refusal, refused_sizes, surrounded
-from attnpool_flax.reductions.dispatch import SPLASH, inputs_dtype, on_cpu, varying_axes
+from attnpool_flax.reductions.dispatch import SPLASH, inputs_dtype, on_cpu
 from attnpool_flax.reductions.pallas_products import LANES, SUBLANES, rounded_up
 from attnpool_flax.reductions.pallas_softmax import INTERPRET, first_order, is_named, kernel_precision
 from attnpool_flax.reductions.rules import reverse_rule

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 
+from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import packed_chunks, packed_slots, packed_softmax
-from attnpool_flax.reductions.dispatch import unify_varying
 from attnpool_flax.reductions.segment_sums import segments_of
 
 pytestmark = pytest.mark.compiles
