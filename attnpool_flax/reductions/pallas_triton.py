@@ -12,7 +12,6 @@ B is the number of examples, L of tokens, P of parts of an example, h of queries
 """
 
 import functools
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -22,6 +21,7 @@ from jax.experimental.pallas import triton as plt
 from attnpool_flax.reductions import pallas_triton_heads as heads
 from attnpool_flax.reductions.narrow_products import is_narrow, token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
+from attnpool_flax.reductions.pallas_triton_blocks import Parts, features_of, load_block, load_tokens
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ELEMENTS = 4096
@@ -35,28 +35,6 @@ MULTIPROCESSORS = 132
 
 PROGRAMS = 4 * MULTIPROCESSORS
 """The number of programs with one query that fills a large GPU."""
-
-
-class Parts(NamedTuple):
-    """Division of one call's tokens into parts, blocks and pieces of features.
-
-    Attributes:
-      length: L, the number of tokens of an example.
-      size: the number of tokens in a block.
-      steps: the number of blocks in a part.
-      count: P, the number of parts of an example.
-      pieces: for each piece of the features (its first feature, its size, whether it extends past the last feature).
-      warps: the number of warps that run one program.
-      stages: the number of blocks that are loaded at once.
-    """
-
-    length: int
-    size: int
-    steps: int
-    count: int
-    pieces: tuple
-    warps: int
-    stages: int = 1
 
 
 def parts_of(x, count, backward):
@@ -174,8 +152,8 @@ def _forward_kernel(refs, parts):
 
     def block(step, carry):
         largest, mass, sums = carry
-        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
-        x = _tokens(refs["x"], example, place, real, parts)
+        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
+        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], example, place, real, parts)]
         found = _scores(x, query, refs, example, place, real, codes)
         above = jnp.maximum(largest, jnp.max(found))
         exp_scores, scale = exponential(found, above), exponential(largest, above)
@@ -197,8 +175,8 @@ def _backward_kernel(refs, parts):
     largest, ddenominator = refs["max_score"][example, 0], refs["ddenominator"][example, 0]
 
     def block(step, dqueries):
-        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
-        x = _tokens(refs["x"], example, place, real, parts)
+        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
+        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], example, place, real, parts)]
         exp_scores = exponential(_scores(x, query, refs, example, place, real, codes), largest)
         dapplied = _products(x, dnumerator)
         applied, dexp = exp_scores, dapplied
@@ -218,34 +196,13 @@ def _backward_kernel(refs, parts):
             dscores = jnp.where(codes == WITHOUT_QUERY, 0, dscores)
         for (first, size, ends), own, factor in zip(parts.pieces, dnumerator, query, strict=True):
             dx = applied[:, None] * own[None] + dscores[:, None] * factor[None]
-            index, mask = _features(first, size, ends, refs["dx"].shape[2])
+            index, mask = features_of(first, size, ends, refs["dx"].shape[2])
             mask = inside[:, None] if mask is None else inside[:, None] & mask[None]
             plt.store(refs["dx"].at[example, place[:, None], index[None]], dx.astype(refs["dx"].dtype), mask=mask)
         return [own + jnp.sum(dscores[:, None] * piece, 0) for own, piece in zip(dqueries, x, strict=True)]
 
     start = [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
     _write(refs["dqueries"], (example, part, 0), lax.fori_loop(0, parts.steps, block, start), parts)
-
-
-def _block(refs, example, step, parts):
-    """Returns (places of a block's tokens, whether each token is real, their codes or None)."""
-    place = step * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
-    real, codes = place < parts.length, None
-    if "codes" in refs:
-        codes = plt.load(refs["codes"].at[example, 0, place], mask=real, other=PADDING)
-        real = codes != PADDING
-    return place, real, codes
-
-
-def _tokens(ref, example, place, real, parts):
-    """Loads the pieces [tokens, features] of a block, in float32; 0 at padding."""
-    pieces = []
-    for first, size, ends in parts.pieces:
-        index, mask = _features(first, size, ends, ref.shape[2])
-        mask = jnp.broadcast_to(real[:, None] if mask is None else real[:, None] & mask[None], (len(place), size))
-        piece = plt.load(ref.at[example, place[:, None], index[None]], mask=mask, other=0)
-        pieces.append(piece.astype(jnp.float32))
-    return pieces
 
 
 def _numbers(ref, example, place, real):
@@ -257,21 +214,15 @@ def _vectors(ref, example, parts):
     row = example if ref.shape[0] != 1 else 0
     found = []
     for first, size, ends in parts.pieces:
-        index, mask = _features(first, size, ends, ref.shape[2])
+        index, mask = features_of(first, size, ends, ref.shape[2])
         found.append(ref[row, 0, index] if mask is None else plt.load(ref.at[row, 0, index], mask=mask, other=0))
     return found
 
 
 def _write(ref, row, vectors, parts):
     for (first, size, ends), own in zip(parts.pieces, vectors, strict=True):
-        index, mask = _features(first, size, ends, ref.shape[3])
+        index, mask = features_of(first, size, ends, ref.shape[3])
         plt.store(ref.at[*row, index], own, mask=mask)
-
-
-def _features(first, size, ends, width):
-    """Returns (indices of the features of a piece, whether each index is a feature; None if all are)."""
-    index = first + jnp.arange(size, dtype=jnp.int32)
-    return index, index < width if ends else None
 
 
 def _scores(x, query, refs, example, place, real, codes):

@@ -22,7 +22,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY
+from attnpool_flax.reductions.pallas_tpu import WITHOUT_QUERY
+from attnpool_flax.reductions.pallas_triton_blocks import features_of, load_block, load_tokens
 from attnpool_flax.reductions.softmax import exponential
 
 ROWS = 16
@@ -70,8 +71,8 @@ def forward_kernel(refs, parts):
 
     def block(step, carry):
         largest, mass, sums = carry
-        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
-        tokens, token_scale = _narrow(_tokens(refs["x"], example, place, real, parts))
+        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
+        tokens, token_scale = _narrow(load_tokens(refs["x"], example, place, real, parts))
         (found,) = _products(vectors, tokens, token_scale)
         found = _scores(found, refs, example, place, real, codes)
         above = jnp.maximum(largest, jnp.max(found, 1))
@@ -103,8 +104,8 @@ def backward_kernel(refs, parts):
     has_query = (row < count)[:, None]
 
     def block(step, dqueries):
-        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
-        tokens, token_scale = _narrow(_tokens(refs["x"], example, place, real, parts))
+        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
+        tokens, token_scale = _narrow(load_tokens(refs["x"], example, place, real, parts))
         found, dapplied = _products(vectors, tokens, token_scale)
         exp_scores = exponential(_scores(found, refs, example, place, real, codes), largest)
         applied, dexp = exp_scores, dapplied
@@ -133,26 +134,6 @@ def backward_kernel(refs, parts):
 # Loads and stores
 
 
-def _block(refs, example, step, parts):
-    """Returns (places of a block's tokens, whether each token is real, their codes or None)."""
-    place = step * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
-    real, codes = place < parts.length, None
-    if "codes" in refs:
-        codes = plt.load(refs["codes"].at[example, 0, place], mask=real, other=PADDING)
-        real = codes != PADDING
-    return place, real, codes
-
-
-def _tokens(ref, example, place, real, parts):
-    """Loads the pieces [t, p] of a block, 0 at padding."""
-    found = []
-    for first, size, ends in parts.pieces:
-        index, mask = _features(first, size, ends, ref.shape[2])
-        mask = jnp.broadcast_to(real[:, None] if mask is None else real[:, None] & mask[None], (len(place), size))
-        found.append(plt.load(ref.at[example, place[:, None], index[None]], mask=mask, other=0))
-    return found
-
-
 def _numbers(refs, name, example, place, real):
     """Loads numbers [16, t], 0 at padding and in rows without a query."""
     row = jnp.arange(ROWS, dtype=jnp.int32)
@@ -179,15 +160,9 @@ def _write_dx(ref, example, place, vectors, weights, parts):
     for index, (first, size, ends) in enumerate(parts.pieces):
         dx = _sum_of_rows(_dot(left, one[index], 1, 0) + _dot(right, two[index], 1, 0))
         dx = dx if scale is None else dx * scale[:, None]
-        feature, mask = _features(first, size, ends, ref.shape[2])
+        feature, mask = features_of(first, size, ends, ref.shape[2])
         mask = jnp.broadcast_to(inside if mask is None else inside & mask[None], (len(place), size))
         plt.store(ref.at[example, place[:, None], feature[None]], dx.astype(ref.dtype), mask=mask)
-
-
-def _features(first, size, ends, width):
-    """Returns (indices of the features of a piece, whether each index is a feature; None if all are)."""
-    index = first + jnp.arange(size, dtype=jnp.int32)
-    return index, index < width if ends else None
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -201,7 +176,7 @@ def _vectors(ref, example, parts, dtype):
     row = jnp.arange(ROWS, dtype=jnp.int32)
     filled, pieces = (row < ref.shape[1])[:, None], []
     for first, size, ends in parts.pieces:
-        index, mask = _features(first, size, ends, ref.shape[2])
+        index, mask = features_of(first, size, ends, ref.shape[2])
         mask = jnp.broadcast_to(filled if mask is None else filled & mask[None], (ROWS, size))
         pieces.append(plt.load(ref.at[example, row[:, None], index[None]], mask=mask, other=0))
     scale = _scale(_largest(pieces), narrow)
