@@ -66,6 +66,25 @@ def rng(request):
     return np.random.default_rng(list(request.node.name.encode()))
 
 
+@pytest.fixture
+def anew():
+    """Functions take no program again that was traced under other settings, and leave none to other tests."""
+    from constants import compiling_anew
+
+    from attnpool_flax.call.compiled import FUNCTIONS
+
+    with compiling_anew(*FUNCTIONS.values()):
+        yield
+
+
+@pytest.fixture
+def interpreted(anew, monkeypatch):
+    """Runs Pallas's kernels on a CPU."""
+    from attnpool_flax.reductions.pallas_softmax import INTERPRET
+
+    monkeypatch.setenv(INTERPRET, "1")
+
+
 _COUNT = itertools.count(1)
 
 

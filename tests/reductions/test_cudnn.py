@@ -11,22 +11,14 @@ import jax.numpy as jnp
 import many_queries
 import numpy as np
 import pytest
-from constants import compiling_anew
 from many_queries import ATTENTION, B, M, pairs
 
 from attnpool_flax import chosen_implementation
-from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import cudnn_attention
 
 attended = functools.partial(many_queries.attended, implementation="cudnn")
 every_function = pytest.mark.parametrize("name", ATTENTION)
-
-
-@pytest.fixture(autouse=True)
-def anew():
-    """What was traced with another kernel is not taken again."""
-    with compiling_anew(*(FUNCTIONS[name] for name in ATTENTION)):
-        yield
+pytestmark = pytest.mark.usefixtures("anew")
 
 
 @pytest.fixture

@@ -19,12 +19,7 @@ from attnpool_flax.reductions import pallas_softmax, pallas_tpu, pallas_triton, 
 
 HIGHEST = jax.lax.Precision.HIGHEST
 every_dtype = pytest.mark.parametrize("dtype", LIMITS)
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Runs kernels on a CPU."""
-    monkeypatch.setenv(pallas_softmax.INTERPRET, "1")
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def drawn(dtype="float32", batch=3, length=7, width=5, heads=1, own=False, extra=True):

@@ -33,9 +33,8 @@ thorough = pytest.mark.thorough
 
 
 @pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Runs kernels on a CPU, with chunks of 128 tokens and groups of as few segments as possible."""
-    monkeypatch.setenv(pallas_softmax.INTERPRET, "1")
+def small_chunks(interpreted, monkeypatch):
+    """Kernels run on a CPU, with chunks of 128 tokens and groups of as few segments as possible."""
     monkeypatch.setattr(pallas_chunks, "TOKENS", 128)
     monkeypatch.setattr(pallas_chunks, "ROWS", 8)
 

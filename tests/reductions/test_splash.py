@@ -7,31 +7,18 @@ import jax.numpy as jnp
 import many_queries
 import numpy as np
 import pytest
-from constants import compiling_anew, replaced
+from constants import replaced
 from jax.sharding import PartitionSpec
 from kernel_agreement import LIMITS, UNIT, assert_near
 from many_queries import ATTENTION, B, pairs
 
 import attnpool_flax
 from attnpool_flax import chosen_implementation
-from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import pallas_softmax, splash_attention
 
 attended = functools.partial(many_queries.attended, implementation="splash")
 every_function = pytest.mark.parametrize("name", ATTENTION)
-
-
-@pytest.fixture(autouse=True)
-def anew():
-    """What was traced with another setting is not taken again."""
-    with compiling_anew(*(FUNCTIONS[name] for name in ATTENTION)):
-        yield
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    """Runs the kernel on a CPU."""
-    monkeypatch.setenv(pallas_softmax.INTERPRET, "1")
+pytestmark = pytest.mark.usefixtures("anew")
 
 
 SLOW = ("multi_head_attention", "float32"), ("dot_product_attention", "bfloat16")
