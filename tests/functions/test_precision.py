@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from constants import compiling_anew, replaced
+from marks import thorough
 from rounded_products import GPU, TPU, on_device
 from walks import small_tiles
 
@@ -78,12 +79,6 @@ WITH_SMALL_KERNELS = (
     "cross_attention_pooling",
 )
 """Rows that take another kernel for small arrays."""
-
-
-def thorough(values):
-    """Parameters of the thorough run."""
-    return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
-
 
 on_every_device = pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
 

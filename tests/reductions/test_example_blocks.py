@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from constants import replaced
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from marks import all_with_few_quick, thorough
 from rounded_products import GPU, TPU, on_device
 from rounding import rounded
 
@@ -91,9 +92,7 @@ def mapped(function):
 
 MORE = (second, forward_mode, mapped)
 QUICK = ("dot_product_attention", "attend", "code_wise_attention")
-every_call = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in QUICK)) for name in CALLS]
-)
+every_call = pytest.mark.parametrize("name", all_with_few_quick(CALLS, QUICK))
 
 
 def small_blocks(scores=4 * N * M, **constants):
@@ -102,8 +101,8 @@ def small_blocks(scores=4 * N * M, **constants):
 
 
 @every_call
-@pytest.mark.parametrize("derived", [step, *(pytest.param(own, marks=pytest.mark.thorough) for own in MORE)])
-@pytest.mark.parametrize("platform", [TPU, pytest.param(GPU, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("derived", [step, *thorough(MORE)])
+@pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
 def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
     arrays = floats_of(name)
     whole = on_device(platform, derived(called(name)))(*arrays)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from constants import compiling_anew
 from jax.sharding import Mesh, PartitionSpec
+from marks import thorough
 from rounding import rounded
 
 import attnpool_flax
@@ -111,7 +112,7 @@ def test_narrow_arguments(dtype, on_gpus):
     "name",
     [
         "additive_attention",
-        *(pytest.param(n, marks=pytest.mark.thorough) for n in ("tanh_sum_attention", "kernel_regression")),
+        *thorough(("tanh_sum_attention", "kernel_regression")),
     ],
 )
 def test_padding_never_matters(name, derivative, on_gpus):

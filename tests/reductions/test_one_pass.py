@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
+from marks import all_with_few_quick
 from rounded_products import GPU, on_device
 
 import attnpool_flax
@@ -20,9 +21,7 @@ SPECS = {
     "...jd,d->...j": ((2, 3, 4), (4,)),
 }
 
-first_spec = pytest.mark.parametrize(
-    "spec", [spec if place == 0 else pytest.param(spec, marks=pytest.mark.thorough) for place, spec in enumerate(SPECS)]
-)
+first_spec = pytest.mark.parametrize("spec", all_with_few_quick(SPECS, list(SPECS)[:1]))
 """The first one in each run, all in the thorough one."""
 
 

@@ -11,6 +11,7 @@ from constants import replaced
 from jax.sharding import PartitionSpec
 from kernel_agreement import LIMITS, UNIT, assert_near
 from many_queries import ATTENTION, B, pairs
+from marks import all_with_few_quick
 
 import attnpool_flax
 from attnpool_flax import chosen_implementation
@@ -90,19 +91,7 @@ def in_heads(implementation, mask, dtype):
     return found, *gradients
 
 
-THOROUGH = (
-    "none",
-    "keys of heads",
-    "pairs of heads",
-    "shared pairs",
-    "shared pairs of heads",
-    "shared keys",
-    "shared keys of heads",
-)
-FORMS = [pytest.param(form, marks=pytest.mark.thorough if form in THOROUGH else ()) for form in masks()]
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", all_with_few_quick(masks(), ("keys", "pairs")))
 def test_several_blocks_and_every_form_of_masks_agree_with_whole_products_in_float64(form, interpreted):
     mask = masks()[form]
     with replaced(splash_attention, BLOCK=128), jax.debug_nans(True):

@@ -1,0 +1,13 @@
+"""Parameters of tests that only the thorough run takes."""
+
+import pytest
+
+
+def thorough(values):
+    """Returns the values as parameters of the thorough run."""
+    return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
+
+
+def all_with_few_quick(values, few):
+    """Returns the values as parameters; only those in ``few`` are parameters of each run."""
+    return [value if value in few else thorough([value])[0] for value in values]
