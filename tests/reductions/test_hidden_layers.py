@@ -1,0 +1,91 @@
+"""Programs for accelerators of poolings with a hidden layer, and of a scan in blocks, evaluated on a CPU."""
+
+import contextlib
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from marks import thorough
+from rounded_products import GPU, TPU, on_device
+from walks import small_tiles
+
+import attnpool_flax
+
+B, L, D, H = 3, 7, 5, 4
+RNG = np.random.default_rng(0)
+MASK = RNG.random((B, L)) < 0.6
+MASK[1] = False  # a fully masked row
+X = RNG.normal(size=(B, L, D))
+KERNEL, GATE, OUT = (RNG.normal(size=shape) for shape in ((D, H), (D, H), (H, D)))
+IDS = np.repeat(np.arange(B), L)
+
+CALLS = {
+    "additive_attention_pooling": {"kernel": KERNEL, "gate_kernel": GATE, "out_kernel": OUT[:, 0]},
+    "gated_sum_pooling": {"gate_kernel": GATE, "value_kernel": KERNEL},
+    "attentive_statistics_pooling": {"kernel": KERNEL, "out_kernel": OUT},
+}
+
+
+def pooled(name, layout, x, kernels):
+    if layout == "dense":
+        return getattr(attnpool_flax, name)(x, MASK, **kernels)
+    return getattr(attnpool_flax, f"segment_{name}")(jnp.reshape(x, (-1, D)), IDS, B, MASK.ravel(), **kernels)
+
+
+def itself(function, *arrays):
+    return function(*arrays)
+
+
+def gradients(function, *arrays):
+    return jax.grad(lambda *arrays: jnp.sum(jnp.sin(function(*arrays).astype("float32"))), (0, 1))(*arrays)
+
+
+@pytest.fixture(params=["large", *thorough(["small"])])
+def size(request):
+    """Small arrays are computed as large ones are, with gradient rules of their own, or as they are."""
+    with small_tiles(WHOLE=0) if request.param == "large" else contextlib.nullcontext():
+        yield
+
+
+@pytest.mark.usefixtures("size")
+@pytest.mark.parametrize("platform", [GPU, TPU])
+@pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])
+@pytest.mark.parametrize("layout", ["dense", "packed"])
+@pytest.mark.parametrize("name", CALLS)
+def test_values_in_the_padding_change_no_bit(name, layout, dtype, platform):
+    kernels = jax.tree.map(lambda own: jnp.asarray(own, dtype), CALLS[name])
+
+    def computed(derived, fill, compiled):
+        x = jnp.asarray(np.where(MASK[..., None], X, fill), dtype)
+        run = compiled(lambda x, kernels: derived(lambda x, k: pooled(name, layout, x, k), x, kernels))
+        return jax.tree.map(np.asarray, run(x, kernels))
+
+    there = functools.partial(on_device, platform)
+    for derived in (itself, gradients):
+        clean = computed(derived, 0, there)
+        chex.assert_tree_all_finite(clean)
+        chex.assert_trees_all_equal(computed(derived, np.nan, there), clean)
+        chex.assert_trees_all_equal(computed(derived, np.inf, there), clean)
+        wide = [jax.tree.map(np.float32, own) for own in (clean, computed(derived, 0, jax.jit))]
+        chex.assert_trees_all_close(*wide, atol={"bfloat16": 0.05, "float32": 1e-5}[dtype])
+    assert not computed(itself, np.nan, there)[1].any()
+
+
+@pytest.mark.parametrize("length", [513, *thorough([1, 512, 1300])])
+def test_a_scan_in_blocks_agrees_with_one_of_all_tokens(length):
+    """Noisy-or of segments on a TPU, with probabilities of 1; padding is NaN."""
+    ids, mask = RNG.integers(-1, 9, length), RNG.random(length) < 0.8
+    x = RNG.random((length, 3)) * 0.1
+    x[::97] = 1
+    x = jnp.where(mask[:, None] & (ids >= 0)[:, None], x, jnp.nan)
+
+    def pool(x):
+        return attnpool_flax.segment_noisy_or_pooling(x, jnp.asarray(ids), 10, mask)
+
+    def both(x):
+        return pool(x), jax.grad(lambda x: jnp.sum(jnp.sin(pool(x))))(x)
+
+    chex.assert_trees_all_close(on_device(TPU, both)(x), both(x), atol=1e-6)
