@@ -19,6 +19,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.pallas_products import (
     LANES,
     SUBLANES,
@@ -211,7 +212,7 @@ def result_shapes(outputs, given):
       outputs: shapes by name.
       given: arrays by name.
     """
-    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
+    axes = frozenset().union(*(varying_axes(array) for array in given.values()))
     varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
     return [
         jax.ShapeDtypeStruct(shape, given["x"].dtype if key == "dx" else jnp.float32, manual_axis_type=varying)

@@ -34,6 +34,9 @@ KERNELS = {
 }
 """Rows, and their layouts, that are also compiled with a kernel on request, by its implementation."""
 
+REFUSED = {(MESH, "cross_attention_pooling, reduction=max")}
+"""Pairs of layout and call that attnpool refuses: a maximum over tokens of the other side takes all of them."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -211,7 +214,7 @@ def calls(way=OURS):
         for extra in ({}, *sizes.EXTRA.get(row.name, ())):
             extra = tuple(extra.items())
             name = Call(row, extra=extra).name
-            found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in sizes.REFUSED]
+            found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in REFUSED]
             for kernel, rows in KERNELS.items():
                 found += [Call(row, layout, kernel, extra) for layout in rows.get(row.name, ()) if way != kernel]
             if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:

@@ -105,6 +105,3 @@ OPTIONS = {"k": 8, "num_steps": 6, "window": 3, "num_layers": 2}
 
 EXTRA = {"cross_attention_pooling": ({"reduction": "max"},)}
 """Values of options that are compiled in addition to the defaults."""
-
-REFUSED = {("mesh of 4", "cross_attention_pooling, reduction=max")}
-"""Pairs of layout and call that attnpool refuses: a maximum over tokens of the other side takes all of them."""
