@@ -53,7 +53,7 @@ def size(request):
 @pytest.mark.usefixtures("size")
 @pytest.mark.parametrize("platform", [GPU, TPU])
 @pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])
-@pytest.mark.parametrize("layout", ["dense", "packed"])
+@pytest.mark.parametrize("layout", ["dense", *thorough(["packed"])])
 @pytest.mark.parametrize("name", CALLS)
 def test_values_in_the_padding_change_no_bit(name, layout, dtype, platform):
     kernels = jax.tree.map(lambda own: jnp.asarray(own, dtype), CALLS[name])

@@ -91,7 +91,7 @@ def in_heads(implementation, mask, dtype):
     return found, *gradients
 
 
-@pytest.mark.parametrize("form", all_with_few_quick(masks(), ("keys", "pairs")))
+@pytest.mark.parametrize("form", all_with_few_quick(masks(), ("pairs",)))
 def test_several_blocks_and_every_form_of_masks_agree_with_whole_products_in_float64(form, interpreted):
     mask = masks()[form]
     with replaced(splash_attention, BLOCK=128), jax.debug_nans(True):
