@@ -28,7 +28,7 @@ pytestmark = pytest.mark.compiles
 MULTIPLYING = [row for row in table.VARIANTS if "precision" in FUNCTIONS[row.name].signature.parameters]
 DENSE = [row.name for row in MULTIPLYING if not row.packed]
 PACKED = [row.name for row in MULTIPLYING if row.packed]
-"""Packed functions have the dense bodies; some are judged in ``make test``, in float32."""
+"""Packed functions have the dense bodies; one is judged in ``make test``, in float32."""
 
 ONE_PASS = {
     "scaled, projected and normalized vectors": (
@@ -69,8 +69,10 @@ ONE_PASS = {
 """Float32 numbers, not of the inputs, that these rows multiply in one pass where the inputs are bfloat16."""
 
 IN_ONE_PASS = [name for names in ONE_PASS.values() for name in names]
+PACKED_IN_ONE_PASS = [name for name in PACKED if name.removeprefix("segment_") in IN_ONE_PASS]
 
 EXACT = [name for name in DENSE if name not in IN_ONE_PASS]
+PACKED_EXACT = [name for name in PACKED if name not in PACKED_IN_ONE_PASS]
 
 WITH_SMALL_KERNELS = (
     "attention_pooling",
@@ -133,7 +135,7 @@ def test_float32_is_float32_with_the_rounded_products_of_a_device(name, platform
 
 
 @on_every_device
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", [*EXACT, *thorough(PACKED_EXACT)])
 @pytest.mark.usefixtures("as_large_ones")
 def test_bfloat16_tokens_are_exact_with_the_rounded_products_of_a_device(name, platform):
     assert not wrong(name, "bfloat16", platform)
@@ -146,14 +148,14 @@ def test_few_bfloat16_tokens_are_exact_with_the_rounded_products_of_a_device(nam
 
 
 @on_every_device
-@pytest.mark.parametrize("name", [IN_ONE_PASS[0], *thorough(IN_ONE_PASS[1:])])
+@pytest.mark.parametrize("name", [IN_ONE_PASS[0], *thorough([*IN_ONE_PASS[1:], *PACKED_IN_ONE_PASS])])
 @pytest.mark.usefixtures("as_large_ones")
 def test_one_pass_of_bfloat16_has_the_tolerance_of_one_pass(name, platform):
     assert not wrong(name, "bfloat16", platform, one_pass=True)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", IN_ONE_PASS)
+@pytest.mark.parametrize("name", [*IN_ONE_PASS, *PACKED_IN_ONE_PASS])
 @pytest.mark.usefixtures("as_large_ones")
 def test_rows_in_one_pass_need_its_tolerance(name):
     assert wrong(name, "bfloat16", TPU), "it is exact: take it out of ONE_PASS"
