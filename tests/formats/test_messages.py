@@ -237,7 +237,9 @@ def test_what_is_no_source_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file or folder 'absent/siglip'; nothing is downloaded"):
         formats.read("absent/siglip", "siglip")
     for source in (3, None, [np.ones(2)], iter({"probe": np.ones(2)}.items())):
-        with pytest.raises(TypeError, match=r"path or a mapping, not from an? \w+; give a mapping from names to arrays$"):
+        with pytest.raises(
+            TypeError, match=r"path or a mapping, not from an? \w+; give a mapping from names to arrays$"
+        ):
             formats.read(source, "siglip")
     with pytest.raises(TypeError, match=r"not from a Layer; give what its `state_dict\(\)` returns"):
         formats.read(type("Layer", (), {"state_dict": dict})(), "siglip")
