@@ -32,11 +32,18 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
     help="Only functions of this family; may be repeated.",
 )
 @click.option(
-    "--search", "words", multiple=True, metavar="WORD", help="Only functions that have this word; may be repeated."
+    "--search",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    help="Only functions with this word in name, equation, module or source; may be repeated, for all words.",
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of functions."""
+    """Show the table of functions.
+
+    Exit status: 1 if nothing is found.
+    """
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))

@@ -69,7 +69,7 @@ def known(row, given, config, found):
 
 
 def head(row, found, tensors, sizes, options):
-    """Returns the head: parameters in attnpool's layouts, and the options that follow from their shapes."""
+    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``options`` from :func:`chosen`."""
     parameters, extras = {}, {}
     for tensor in found.form.tensors:
         name = found.names.get(tensor.key)

@@ -65,7 +65,8 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
     """Returns the values of an argument.
 
     ``masked`` has the axes of the mask that lengths replace. ``turn`` is (the argument's position in the row, the
-    number of masks before it). ``unit`` draws data between 0 and 1.
+    number of masks before it). ``known`` has the sizes of axes, and ``batch_rank`` is the number of batch axes.
+    ``unit`` draws data between 0 and 1.
     """
     if argument.kind == "mask":
         return _mask(axes, shape, rng, turn, batch_rank)

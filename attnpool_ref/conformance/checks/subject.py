@@ -222,7 +222,7 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """Returns the floating-point arguments that the implementation takes, by name."""
+        """Returns the floating-point arguments of these kinds or that broadcast, if the implementation takes them."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 

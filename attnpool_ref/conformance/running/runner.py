@@ -27,7 +27,7 @@ def shortened(text):
 
 
 class Runner:
-    """Runs checks on one case in one dtype, and adds the findings to the report."""
+    """Runner of checks on one case in one dtype; adds their findings to the report."""
 
     def __init__(self, report, subject, case, situation):
         self.report, self.subject, self.case, self.situation = report, subject, case, situation
