@@ -135,7 +135,7 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns (scores minus the largest real one, at least -1; mask; rows whose real scores are all -inf), axis last."""
+    """Returns (scores minus the largest real one, at least -1; mask; rows of -inf only), with ``axis`` moved last."""
     mask = np.moveaxis(mask, axis, -1)
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
     largest = np.max(scores, -1, keepdims=True, initial=-np.inf)

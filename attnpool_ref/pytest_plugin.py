@@ -27,7 +27,7 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """Collector of one implementation, named by ``words``, arguments of ``attnpool check``; has one for each function."""
+    """Collector of one implementation under test: the one that ``words``, arguments of ``attnpool check``, name."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)

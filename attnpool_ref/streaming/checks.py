@@ -19,7 +19,7 @@ FINALIZED = Variant(
 
 
 def check_state(name, key, value, kinds):
-    """Raises a TypeError if ``value``, the argument ``key`` of the function ``name``, has none of the classes ``kinds``."""
+    """Raises a TypeError if ``value``, the argument ``key`` of the function ``name``, is of no class in ``kinds``."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
 

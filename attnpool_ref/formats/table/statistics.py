@@ -45,7 +45,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """Returns tensors of a batch normalization with these parameters; {} if the tensors in ``extras`` have them already."""
+    """Returns tensors of a batch normalization with these parameters; {} if those in ``extras`` have them already."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):
