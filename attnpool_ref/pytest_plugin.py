@@ -1,6 +1,6 @@
 """Tests of ``pytest --attnpool``, one for each guarantee, such as ``attnpool::mean_pooling::NaN in padding``.
 
-The value of the option is the arguments of ``attnpool check``.
+The value of the option is one text, the arguments of ``attnpool check``.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """Collector of one implementation under test: the one that ``words``, arguments of ``attnpool check``, name."""
+    """Collector of one implementation under test, which ``words`` name: the arguments of ``attnpool check``."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)

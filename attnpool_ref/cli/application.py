@@ -86,7 +86,7 @@ def inspect(context, file):
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes
     are read, and of a folder also its configuration.
 
-    Exit status: 1 if no format fits, 2 for a corrupt file.
+    Exit status: 1 if no format fits, 2 if FILE cannot be read: it is missing, corrupt or of another kind.
     """
     from attnpool_ref.cli import heads
 
@@ -163,7 +163,11 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     help="File of the picture, which is replaced if it exists.",
 )
 def demo(out):
-    """Pool sentence embeddings in attnpool_ref and attnpool_flax; plot the results of a right and of a wrong mask."""
+    """Pool 64 pairs of sentences in attnpool_ref and attnpool_flax; plot weights under a mask and without one.
+
+    Prints by how much the two packages differ, and the errors of a common mistake: a softmax that includes padding.
+    Needs the extras flax and plot.
+    """
     need_folder(out)
     missing = extras.missing("flax", "plot")
     if missing:

@@ -22,7 +22,7 @@ LEGEND = (
 def list_formats(words=()):
     """Prints the formats that have all of the words: name, module, library, required options, source.
 
-    Returns the exit status.
+    Returns the exit status: 0, or 1 if there are none.
     """
     words = " ".join(words).split()
     rows = [row for row in formats.FORMATS.values() if matching.has_all(_text(row), words)]
@@ -55,7 +55,7 @@ def _text(row):
 
 
 def inspect(file):
-    """Prints the formats that fit a file, or that nearly do, and returns the exit status.
+    """Prints the formats that fit a file, or that nearly do; returns the exit status, 0 or, if none fits, 1.
 
     Raises:
       Refused: the file cannot be read.

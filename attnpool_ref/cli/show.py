@@ -56,7 +56,7 @@ _MARKED = {
 
 
 def mark_stands_in(mark, shapes):
-    """Returns whether the shapes of a function have this mark."""
+    """Returns whether the shapes of a function, as text, have this mark, a key of :data:`MARKS`."""
     return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
 
 

@@ -60,7 +60,7 @@ def equal_axes(row, values):
 
 
 def batch_of(name, arguments, given):
-    """Returns the batch axes of the data arguments; raises a ValueError if they disagree."""
+    """Returns the sizes of the batch axes of the data arguments; raises a ValueError if they disagree."""
     batch, first_key = (), None
     for key, value in given.items():
         argument = arguments[key]
@@ -154,7 +154,10 @@ def sizes_of(row, arguments, given, values, batch):
 
 
 def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
-    """Returns the message about a symbol for an axis whose size another argument fixes."""
+    """Returns the message about a symbol for an axis whose size another argument fixes.
+
+    ``symbolic`` and ``fixed`` are the names of the two arguments; ``sizes`` holds the symbol and the fixed size.
+    """
     symbol, size = sorted(sizes, key=is_symbol, reverse=True)
     return (
         f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "

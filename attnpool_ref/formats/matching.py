@@ -26,7 +26,7 @@ class Names:
         return plain in self.spelled
 
     def under(self, prefix):
-        """Returns the names under a prefix, by the rest of each name, with dots.
+        """Returns the names under a prefix, as a dict from the rest of each name, with dots, to the name.
 
         Raises:
           ValueError: if two names differ only in their separators.

@@ -95,7 +95,11 @@ def head(row, found, tensors, sizes, options):
 
 
 def _of_head(row, config):
-    """Returns (title in messages, value) of the configuration entries that concern the head, by key."""
+    """Returns (title in messages, value) of the configuration entries that concern the head, by key; or None.
+
+    Raises:
+      ValueError: if an entry has another value than the format needs.
+    """
     if config is None:
         return None
     said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}

@@ -233,7 +233,10 @@ def dense_tensors(bias, residual):
 
 
 def check_residual(name, residual, mapped, width, result):
-    """Raises a ValueError for a residual that lacks a required kernel or has one that is not needed."""
+    """Raises a ValueError for a residual that lacks a required kernel or has one that is not needed.
+
+    ``mapped`` says whether it has one; ``width`` and ``result`` are the widths of the input and of the output.
+    """
     if residual and (result != width) != mapped:
         raise ValueError(
             f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"

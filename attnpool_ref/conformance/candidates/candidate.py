@@ -130,7 +130,10 @@ class Candidate:
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
-        """Returns the Candidate for one function, with the callable as its target; None if there is no callable."""
+        """Returns the Candidate for one function, with the callable as its target; None if there is no callable.
+
+        A function that returns states also needs ``merge_states`` and ``finalize_state``.
+        """
         found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found

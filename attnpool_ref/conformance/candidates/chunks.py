@@ -58,7 +58,7 @@ class InChunks:
         return self.finalize(states[0])
 
     def _part(self, values, first, last, length):
-        """Returns the arguments of one chunk."""
+        """Returns the arguments of the chunk from token ``first`` to ``last`` - 1, of ``length`` tokens in all."""
         values = dict(values)
         rank = len(values[self._names.get("x", "x")].shape)
         for ours, axis in self._sliced.items():  # an array of size 1 along this axis is for all tokens, and not sliced

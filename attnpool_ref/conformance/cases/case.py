@@ -101,7 +101,7 @@ class Case:
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
     def with_values(self, title, **values):
-        """Returns the same case with some arguments replaced."""
+        """Returns the same case with some arguments replaced; ``title`` is added to its title, unless it is ""."""
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
 
     def rng(self, salt=""):

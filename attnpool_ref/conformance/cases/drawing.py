@@ -104,7 +104,7 @@ def _lengths(shape, limit):
 
 
 def _segments(shape, rng, index, count):
-    """Returns random, unsorted segment numbers; one segment is empty, a different one for each argument."""
+    """Returns random, unsorted segment numbers below ``count``; segment ``index`` modulo ``count`` is empty."""
     if count < 2:
         return np.zeros(shape, np.int32)
     numbers = rng.integers(0, count - 1, shape, dtype=np.int32)

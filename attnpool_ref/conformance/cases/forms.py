@@ -67,7 +67,10 @@ def _form(main, key, form):
 
 
 def _telling(value, lead, end):
-    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first."""
+    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first.
+
+    ``lead`` is the number of batch axes.
+    """
     found = (0,) * lead
     if value.dtype == bool:
         for index in reversed(list(np.ndindex(*value.shape[:lead]))):

@@ -63,7 +63,10 @@ class Call:
 
     @cached_property
     def empty(self):
-        """For each output a boolean array that marks zeros due to fully masked rows or empty sequences; or None."""
+        """For each output a boolean array that marks zeros due to fully masked rows or empty sequences.
+
+        It is None if no row can be fully masked, or if the results of fully masked rows are not 0.
+        """
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:

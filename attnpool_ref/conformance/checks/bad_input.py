@@ -261,7 +261,7 @@ class _Call:
                 yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
-        """Returns the feature axes that may not have size 0, one of several that must be equal."""
+        """Returns the feature axes that may not have size 0; of axes that must be equal, only one."""
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
         legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
         return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]

@@ -36,7 +36,7 @@ WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def demanded(mixed=False, broadcasting=False, contract=False):
-    """Returns the requested options of :data:`OPTIONS`."""
+    """Returns the requested options of :data:`OPTIONS`; ``contract`` includes the others."""
     asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
     return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
 

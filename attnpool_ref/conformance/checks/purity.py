@@ -89,7 +89,7 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _reused(subject, case, return_weights, seen):
-    """Checks calls with the same array objects, unchanged and with other content written in place."""
+    """Checks calls with the arrays of an earlier call ``seen``, unchanged and with other content written in place."""
     other, adapter = _of_other_content(subject, case), subject.adapter
     args, kwargs = seen.arguments
     with adapter.context(subject.dtype), np.errstate(all="ignore"):

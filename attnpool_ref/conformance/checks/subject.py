@@ -110,7 +110,7 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments, rounded to ``case.bits`` bits if the dtype is narrow, or one of several."""
+        """Returns the case's arguments, rounded to ``case.bits`` bits in a narrow dtype or in several dtypes."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -302,7 +302,11 @@ class Subject:
         return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
 
     def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
-        """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument."""
+        """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument.
+
+        The arguments ``left_out`` are not differentiated. ``results`` says whether the result holds an array for each
+        argument, which is unpacked if tokens are passed packed.
+        """
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
         program = self.program(passed, keys)

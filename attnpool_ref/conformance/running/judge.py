@@ -115,7 +115,7 @@ class _Steps:
 
 
 def _missing(row, fails):
-    """Returns the report of a function that the implementation lacks."""
+    """Returns the report of a function that the implementation lacks: "fail" with ``fails``, else "missing"."""
     report = RowReport(row.name, MISSING)
     if fails:
         report.status = FAIL

@@ -162,7 +162,11 @@ class RowJudge:
         return result
 
     def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
-        """Yields (case, kind) for each case that the implementation takes; the others are added to ``refused``."""
+        """Yields (case, kind) for each case that the implementation takes.
+
+        ``refused``, a dict from reasons to titles, gets the others. ``shapes`` and ``partial`` are those of
+        ``cases.cases_of``; with ``of_dtype`` there are also the cases of ``cases.cases_in``.
+        """
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
@@ -278,7 +282,7 @@ class RowJudge:
             self.report.unasked.append(Unasked(what, why))
 
     def _judge_by_itself(self, subject, name, judged):
-        """Runs a check that draws its own cases; a failing case is reported without being shrunk."""
+        """Runs ``judged``, a check that draws its own cases; a failing case is reported without being shrunk."""
         kept, why, found = self.report.promises[name], "", None
         self.watch.title = name
         try:

@@ -1,4 +1,4 @@
-"""Rows of packed functions. Those of one sequence are derived from the rows of the dense functions."""
+"""Table rows of packed functions. Those of one sequence are derived from the rows of the dense functions."""
 
 import re
 

@@ -87,7 +87,7 @@ class NumpyArrays:
         return [result]
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes an array."""
+        """Returns the lines that the printed code of a failing case needs before it makes an array."""
         del dtype
         return []
 
