@@ -165,8 +165,8 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
 def demo(out):
     """Pool 64 pairs of sentences in attnpool_ref and attnpool_flax; plot weights under a mask and without one.
 
-    Prints by how much the two packages differ, and the errors of a common mistake: a softmax that includes padding.
-    Needs the extras flax and plot.
+    Print by how much the two packages differ, and the errors of a common mistake, a softmax that includes padding.
+    This needs the extras flax and plot.
     """
     need_folder(out)
     missing = extras.missing("flax", "plot")

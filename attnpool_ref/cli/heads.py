@@ -82,7 +82,7 @@ def inspect(file):
 
 
 def given(row):
-    """Describes the options that a call of ``load`` must have, and the defaults of the others."""
+    """Describes the options that a call of ``load`` must have for a format, and the defaults of the others."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     must = [name for name, default in options.items() if default == GIVEN]
     words = ", ".join(must) or "nothing"

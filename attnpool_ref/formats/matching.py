@@ -161,7 +161,10 @@ def check_prefix(row: Format, prefix):
 
 
 def _matched(row, form, tensors, prefix, under, known):
-    """Returns the :class:`Match` of a form; removes its names from ``under``, the names under the prefix."""
+    """Returns the :class:`Match` of a form; removes its names from ``under``, the names under the prefix.
+
+    ``known`` has the known sizes of axes, by their letters.
+    """
     names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)

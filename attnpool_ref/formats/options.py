@@ -43,7 +43,9 @@ def chosen(row, given, config, found):
 
 
 def known(row, given, config, found):
-    """Returns the options of :func:`chosen` whose values are known, and the names of the others.
+    """Returns (the options of :func:`chosen` whose values are known, a list with the names of the others).
+
+    The arguments are those of :func:`chosen`.
 
     Raises:
       ValueError: if an option is given that the format does not have, or if a value is invalid.

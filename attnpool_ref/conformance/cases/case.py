@@ -92,7 +92,7 @@ class Case:
         return self.row.arguments
 
     def given(self, *kinds):
-        """Returns names of the arguments of these kinds that are not None."""
+        """Returns names of the arguments of these kinds, such as "mask" or "data", that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def given_masks(self):

@@ -40,7 +40,7 @@ class Call:
         return self.oracle()
 
     def real(self, key):
-        """Returns a mask as booleans."""
+        """Returns the mask called ``key`` as booleans."""
         return np.asarray(self.values[key]).astype(bool)
 
     def normalization(self, softmax=True):

@@ -101,7 +101,7 @@ def _added(number):
 
 
 def _least(a):
-    """Returns the most negative number of the dtype that the softmax is computed in: float64 or float32."""
+    """Returns the most negative number of the dtype that the softmax of a :class:`Normalization` is computed in."""
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 

@@ -144,7 +144,7 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake):
-        """Returns a mistake's result for the same call, or None."""
+        """Returns a mistake's result for the same call; None if the mistake is not possible in it."""
         return self._kept(mistake, self.call, "answer")
 
     def _kept(self, mistake, call, what):
@@ -185,7 +185,7 @@ class WrongAnswer:
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Returns whether a mistake's result equals this one in fully masked rows."""
+        """Returns whether a mistake's result equals this one in fully masked rows; ``loose`` as in :meth:`equals`."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

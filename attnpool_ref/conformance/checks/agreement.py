@@ -130,7 +130,11 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
-    """Returns ``finding``, or a worse one: about the element of ``error`` that is largest relative to ``allowed``."""
+    """Returns ``finding``, or a worse one: about the element of ``error`` that is largest relative to ``allowed``.
+
+    Both are arrays of absolute errors, which the finding has in units of ``unit``. ``name``, ``got`` and ``want`` are
+    for the message.
+    """
     if not error.size:
         return finding
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)

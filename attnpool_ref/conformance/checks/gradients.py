@@ -137,7 +137,7 @@ def _along_directions(subject, case, return_weights, found):
 
 
 def _element_by_element(subject, case, return_weights, reference, found):
-    """Compares gradients with those of the implementation in float64, for the same numbers."""
+    """Compares the gradients ``found`` with those of ``reference``, in float64, element by element; returns a finding."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
     reduced, dtype = subject.reduced_products(), subject.dtype

@@ -78,7 +78,7 @@ def _products(subject, forward):
 
 
 def _or_not_asked(products, words):
-    """Returns the function ``products``, but with any error turned into a reason why the check is not applicable."""
+    """Returns the function ``products``, but any error becomes a :class:`NotApplicable` that begins with ``words``."""
 
     def asked(*args, **kwargs):
         try:

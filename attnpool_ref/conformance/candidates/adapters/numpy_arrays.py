@@ -56,7 +56,10 @@ class NumpyArrays:
         return False
 
     def exact_weights(self):
-        """Returns whether calls that must agree, such as with and without weights, must agree bit for bit."""
+        """Returns whether calls that must agree, such as with and without weights, must do so bit for bit.
+
+        Otherwise they must agree up to rounding.
+        """
         return True
 
     def supports(self, dtype):
