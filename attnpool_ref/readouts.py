@@ -305,7 +305,7 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """Computes the sums of residuals of each cluster, relative to its largest weight.
+    """Computes the sums of residuals of each cluster, relative to its largest weight, for :func:`vlad_pooling`.
 
     Returns:
       (top, sums, weights): ``top`` [..., K] is the logarithm of the largest weight in each cluster, ``sums``

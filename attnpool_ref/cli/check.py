@@ -28,7 +28,7 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     """Returns the :class:`Named` implementation and the arguments of the judge, from the arguments of the command.
 
     ``calls`` is the calling convention (:class:`~attnpool_ref.conformance.Calls`); ``options`` are arguments of the
-    judge.
+    judge. The others are arguments of the command.
     """
     asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:

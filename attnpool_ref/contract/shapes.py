@@ -1,4 +1,9 @@
-"""Checks of shapes: batch axes, the size of each named axis, broadcasting."""
+"""Checks of shapes: batch axes, the size of each named axis, broadcasting.
+
+The functions have these arguments in common: ``name`` is the name of the checked function, ``arguments`` its arguments
+by name (:class:`~attnpool_ref.table.language.Argument`), ``given`` their values that are not None, ``batch`` the sizes
+of the batch axes, and ``sizes`` those of named axes.
+"""
 
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 

@@ -116,7 +116,7 @@ def prefixes(row: Format, names: Names):
 
 
 def match(row: Format, names: Names, prefix, sizes):
-    """Returns the :class:`Match` of the form that fits best under a prefix."""
+    """Returns the :class:`Match` of the form that fits best under a prefix; ``sizes`` has known sizes of axes."""
     under = names.under(prefix)
     matches = (_matched(row, form, names.tensors, prefix, dict(under), sizes) for form in row.forms)
     return min(matches, key=lambda found: found.problems)

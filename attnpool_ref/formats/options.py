@@ -71,7 +71,10 @@ def known(row, given, config, found):
 
 
 def head(row, found, tensors, sizes, options):
-    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``options`` from :func:`chosen`."""
+    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``options`` from :func:`chosen`.
+
+    ``found`` is the :class:`~attnpool_ref.formats.matching.Match`; ``sizes`` are its sizes and the number of heads, H.
+    """
     parameters, extras = {}, {}
     for tensor in found.form.tensors:
         name = found.names.get(tensor.key)

@@ -104,7 +104,7 @@ def oracle_of(name):
 
 
 def _by_head(dense, values):
-    """Computes the function with identity value and output kernels: [..., n, H, d], n results for each of H heads."""
+    """Calls ``dense`` with identity value and output kernels: [..., n, H, d], averages of tokens for each head."""
     width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)

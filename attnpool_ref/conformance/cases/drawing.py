@@ -115,7 +115,7 @@ def _mask(axes, shape, rng, turn, batch_rank):
     """Returns a mask with another pattern for each example, in an order that depends on the argument.
 
     The patterns are full, prefix, scattered, empty and suffix. The scattered patterns of two masks differ, even if both
-    masks have the same order of patterns or only one example.
+    masks have the same order of patterns or only one example. ``turn`` and ``batch_rank`` are those of :func:`_values`.
     """
     index, masks = turn
     own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]

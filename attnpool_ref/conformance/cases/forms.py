@@ -1,4 +1,7 @@
-"""Other forms of a call: masks and biases that broadcast, integer masks, arguments of several dtypes."""
+"""Other forms of a call: masks and biases that broadcast, integer masks, arguments of several dtypes.
+
+``main`` is the case from which the others are made: a mixed batch (examples with different masks).
+"""
 
 from dataclasses import replace
 
@@ -13,8 +16,7 @@ FORMS = 4
 def broadcasting(main):
     """Yields cases in which masks, biases and multipliers have other shapes that broadcast; some masks are integers.
 
-    ``main`` is a mixed batch (examples with different masks). Over the cases each argument has each of its forms.
-    Within one case the arguments have different forms.
+    Over the cases each argument has each of its forms. Within one case the arguments have different forms.
     """
     keys = main.given("mask", "stretch")
     for turn in range(FORMS if keys else 0):

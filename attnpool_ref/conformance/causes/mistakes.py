@@ -271,7 +271,7 @@ FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dt
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
-    """Yields the mistakes that are possible in a function, the most specific first."""
+    """Yields the mistakes that are possible in a function, whose definition is ``oracle``, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:

@@ -32,7 +32,10 @@ class WrongAnswer:
 
     @classmethod
     def of(cls, subject, case, weights):
-        """Returns the implementation's result for a case, or None if it cannot be compared."""
+        """Returns the object for the implementation's result in a case; None if the result cannot be compared.
+
+        ``weights`` says whether the call returns the weights.
+        """
         try:
             got = subject.outputs(case, weights)
         except Exception:  # the guarantee "an answer" reports the error
@@ -45,7 +48,7 @@ class WrongAnswer:
 
     @classmethod
     def right(cls, subject, case, weights):
-        """Returns the object for a case whose result is right."""
+        """Returns the object for a case whose result is right; ``weights`` is that of :meth:`of`."""
         return cls(subject, case, weights, None)
 
     # Parts of a result, as boolean arrays
@@ -113,7 +116,10 @@ class WrongAnswer:
         return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
-        """Returns whether an element is off by more than the largest allowed error, which saves a full comparison."""
+        """Returns whether an element of ``got`` is off by more than the largest allowed error; saves a full comparison.
+
+        ``moved`` has a sensitivity for each output.
+        """
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
         case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
@@ -161,7 +167,7 @@ class WrongAnswer:
 
         A mistake explains a wrong result that equals the result of the mistake, and is contradicted by any result that
         differs from it; otherwise it is silent. Where the mistake masks all tokens, it agrees with any result, NaN
-        included.
+        included. ``loose`` is that of :meth:`equals`.
         """
         answer = self.answer_of(mistake)
         if answer is None:

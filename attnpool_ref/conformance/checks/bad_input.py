@@ -73,7 +73,10 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it."""
+    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it.
+
+    ``title`` is that of a configuration; ``sizes`` has sizes of axes other than :data:`SIZE`.
+    """
     row = subject.row
     names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
     names, options = subject.calling.restrict(names, options)
@@ -268,5 +271,5 @@ class _Call:
 
 
 def longer(value, place):
-    """Returns the array with one more position along an axis."""
+    """Returns the array with one more position along the axis ``place``, a copy of the first one."""
     return np.concatenate([value, np.take(value, [0], place)], place)

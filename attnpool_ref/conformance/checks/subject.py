@@ -34,6 +34,8 @@ class Subject:
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
         """``exact`` is a cache of the oracle's results, which the subjects of one function may share.
 
+        ``watch`` captures output, warnings and durations of the calls; None makes a new :class:`Watch`.
+
         Raises:
           ValueError: the calling convention has names, parameters or sizes that do not fit the function.
         """
@@ -222,7 +224,7 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """Returns the floating-point arguments of these kinds or that broadcast, if the implementation takes them."""
+        """Returns a dict of the floating-point arguments of these kinds or that broadcast, of those that are taken."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 

@@ -38,7 +38,7 @@ class JaxArrays(NumpyArrays):
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree, as with and without weights, must do so bit for bit: only on the CPU."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         import jax
 
         return jax.devices()[0].platform == "cpu"

@@ -88,7 +88,7 @@ class TensorflowArrays(NumpyArrays):
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Returns whether calls that must agree, as with and without weights, must do so bit for bit: only on the CPU."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):

@@ -31,7 +31,7 @@ class TorchArrays(NumpyArrays):
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree, as with and without weights, must do so bit for bit: only on the CPU."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return str(self._device) == "cpu"
 
     def context(self, dtype):
