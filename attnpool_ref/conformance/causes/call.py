@@ -29,7 +29,7 @@ class Call:
         self.masks = case.given("mask")
 
     def oracle(self, options=None, return_weights=None, **changes):
-        """Returns the oracle's results, as a list, for this call with other options and with ``changes`` of arguments."""
+        """Returns the oracle's results, as a list, for this call with other options and ``changes`` of arguments."""
         case = replace(self.case, options=self.case.options | (options or {}))
         return_weights = self.return_weights if return_weights is None else return_weights
         return oracle_outputs(self.subject, self.values | changes, case, return_weights)
