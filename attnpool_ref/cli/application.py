@@ -109,7 +109,9 @@ def show(name):
     "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
 )
 @click.option(
-    "--implementation", metavar="NAME", help="Judge only functions with the argument `implementation`, with this value."
+    "--implementation",
+    metavar="NAME",
+    help="Judge only functions with the argument `implementation`, with this value, such as einsum.",
 )
 @click.option(
     "--quick",
