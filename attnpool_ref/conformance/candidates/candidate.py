@@ -93,7 +93,8 @@ class Candidate:
         kind="sizes",
         metavar="AXIS=NUMBER",
         example="d=6",
-        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6; may be repeated.",
+        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6; may be "
+        "repeated.",
     )
     fixed: Mapping[str, Any] = option(
         dict,
