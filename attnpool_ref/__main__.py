@@ -1,4 +1,4 @@
-"""The command line ``attnpool``: list, find, show, check, demo. Also ``python -m attnpool_ref``."""
+"""The command line ``attnpool``: list, find, formats, inspect, show, check, demo. Also ``python -m attnpool_ref``."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ MISUSED, INTERRUPTED = 2, 130  # as cli/exits.py has them, which needs an extra
 
 
 def main():
-    """Runs the command; without its extra, prints one line that names the extra to install."""
+    """Runs the command; without the extra ``cli``, prints one line that says how to install it and exits with 2."""
     missing = extras.missing("cli")
     if missing:
         print(missing, file=sys.stderr)
@@ -34,7 +34,7 @@ def main():
 
 
 def _run():
-    """Runs the command; returns its exit status."""
+    """Runs the command; returns its exit status, 130 after Ctrl-C."""
     try:
         from attnpool_ref.cli.application import application
 
@@ -46,7 +46,7 @@ def _run():
 
 
 def _unwritten(error):
-    """Discards output that cannot be written (closed pipe, full disk); returns the exit status."""
+    """Discards output that cannot be written (closed pipe, full disk); reports a full disk. Returns exit status 2."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno()
@@ -65,7 +65,7 @@ def _is_kept_alive():
 
 
 def _stop(status):
-    """Ends the process at once, without the second that JAX needs to exit."""
+    """Writes buffered output and ends the process at once, without waiting for its threads, child processes or JAX."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

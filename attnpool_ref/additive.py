@@ -90,7 +90,10 @@ def additive_attention_pooling(
 
 
 def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns the scores [..., n, L] of n hops; n is 1 for an ``out_kernel`` [h]. The tokens must be 0 at padding."""
+    """Returns the scores [..., n, L] of n hops; n is 1 for an ``out_kernel`` [h]. The tokens must be 0 at padding.
+
+    The arguments are those of :func:`additive_attention_pooling`.
+    """
     hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
         hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))

@@ -320,7 +320,7 @@ def multi_head_attention(
 
 
 def project_to_heads(x, kernel, bias):
-    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
+    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c], and adds a bias [H, c] unless it is None."""
     heads = np.einsum("...ld,dhc->...hlc", x, kernel)
     return heads if bias is None else heads + bias[:, None, :]
 

@@ -349,7 +349,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def in_range(x, real, scale):
-    """Returns (x / unit, scale * unit, unit [..., d]); the unit is 1 unless sums of differences would overflow."""
+    """Returns (x / unit, scale * unit, unit [..., d]). The unit is 1, or 2**200 if a real value exceeds 2**900."""
     most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
     unit = np.where(most > LARGE, SMALLER, 1.0)
     with np.errstate(over="ignore"):  # a scale that overflows to inf still selects the largest token

@@ -22,7 +22,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       lengths: number of real positions, counted from the left: int (), or of the shape of the first axes of ``scores``
-        without ``axis`` (d2l's ``valid_lens``). Give this or ``mask``.
+        without ``axis``, such as [B] or [B, n] for scores [B, n, m]. Give this or ``mask``.
       axis: the axis that is normalized.
 
     Returns:
@@ -50,7 +50,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 
 def _real_by_length(lengths, shape, axis):
-    """Returns a mask of the given shape, True below the lengths along ``axis``; lengths have the first other axes."""
+    """Returns a mask of this shape, True below the lengths along ``axis``; lengths have the first of the other axes."""
     mask = lengths_to_mask(lengths, shape[axis])
     others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
     return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)
@@ -135,7 +135,7 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns (scores minus the largest real one, the mask, rows without a score above -inf), along the last axis."""
+    """Returns (scores minus the largest real one, at least -1; mask; rows of -inf only), with ``axis`` moved last."""
     mask = np.moveaxis(mask, axis, -1)
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
     largest = np.max(scores, -1, keepdims=True, initial=-np.inf)

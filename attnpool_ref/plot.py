@@ -98,7 +98,7 @@ def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
 
 
 def draw_weights(panel, tokens, weights, mask):
-    """Draws one row of weights into a panel: a bar for each real token, and one for the total weight of the padding."""
+    """Draws weights [n] into a panel (matplotlib's Axes): a bar for each real token, one for the sum over padding."""
     labels = [str(token) for token, real in zip(tokens, mask, strict=True) if real]
     heights = [float(weight) for weight, real in zip(weights, mask, strict=True) if real]
     colours = [REAL] * len(heights)

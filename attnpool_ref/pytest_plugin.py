@@ -1,4 +1,7 @@
-"""Tests of ``pytest --attnpool``, with names such as ``attnpool::mean_pooling::NaN in padding``."""
+"""Tests of ``pytest --attnpool``, one for each guarantee, such as ``attnpool::mean_pooling::NaN in padding``.
+
+The value of the option is one text, the arguments of ``attnpool check``.
+"""
 
 import contextlib
 import shlex
@@ -24,7 +27,7 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """Collector of one implementation under test, with a collector for each function."""
+    """Collector of one implementation under test, which ``words`` name: the arguments of ``attnpool check``."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)
@@ -97,7 +100,7 @@ class PromiseItem(pytest.Item):
 
 @contextlib.contextmanager
 def _refused_as_values():
-    """Turns errors of the command line into a ValueError."""
+    """Context that turns errors of the command line into a ValueError."""
     import click
 
     try:
@@ -107,7 +110,13 @@ def _refused_as_values():
 
 
 def _question(candidate, *, files, jobs, quick, **words):
-    """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes)."""
+    """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes).
+
+    The pool is None with ``--jobs 0``.
+
+    Raises:
+      ValueError: a report file or another number of jobs is given, for which pytest has its own options.
+    """
     from attnpool_ref.cli import check
 
     if any(files.values()):

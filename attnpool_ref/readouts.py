@@ -305,7 +305,7 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """Computes the sums of residuals of each cluster, relative to its largest weight.
+    """Computes the sums of residuals of each cluster, relative to its largest weight, for :func:`vlad_pooling`.
 
     Returns:
       (top, sums, weights): ``top`` [..., K] is the logarithm of the largest weight in each cluster, ``sums``
@@ -324,7 +324,7 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns the result [..., K, d] from sums of residuals whose weights were divided by exp(``top``)."""
+    """Returns [..., K, d] from results of :func:`residuals_of`: divided by norms, or else multiplied by exp(top)."""
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)

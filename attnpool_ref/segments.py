@@ -63,8 +63,8 @@ def segment_cross_attention_pooling(
       y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum" or "mean" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
-      indices_are_sorted: True if the segment numbers of x and of y never decrease, those of padding included; this is
-        not checked.
+      indices_are_sorted: True if the segment numbers of x and of y never decrease, those of padding included: faster in
+        JAX, but not checked; if they do decrease, the result in JAX may be wrong.
       return_weights: also return both weights.
 
     Returns:

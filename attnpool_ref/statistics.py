@@ -182,7 +182,10 @@ def attentive_statistics_pooling(
 
 
 def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
-    """Computes the network's scores, [..., L] or [..., L, d]. The tokens must be 0 at padding."""
+    """Computes the scores of attentive statistics, [..., L] or [..., L, d]. The tokens must be 0 at padding.
+
+    The other arguments are those of :func:`attentive_statistics_pooling`.
+    """
     hidden = tokens @ kernel + (0 if bias is None else bias)
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)

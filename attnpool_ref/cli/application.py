@@ -32,11 +32,18 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
     help="Only functions of this family; may be repeated.",
 )
 @click.option(
-    "--search", "words", multiple=True, metavar="WORD", help="Only functions that have this word; may be repeated."
+    "--search",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    help="Only functions with this word in name, equation, module or source; may be repeated, for all words.",
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of functions."""
+    """Show the table of functions.
+
+    Exit status: 1 if nothing is found.
+    """
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))
@@ -79,7 +86,7 @@ def inspect(context, file):
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes
     are read, and of a folder also its configuration.
 
-    Exit status: 1 if no format fits, 2 for a corrupt file.
+    Exit status: 1 if no format fits, 2 if FILE cannot be read: it is missing, corrupt or of another kind.
     """
     from attnpool_ref.cli import heads
 
@@ -102,7 +109,9 @@ def show(name):
     "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
 )
 @click.option(
-    "--implementation", metavar="NAME", help="Judge only functions with the argument `implementation`, with this value."
+    "--implementation",
+    metavar="NAME",
+    help="Judge only functions with the argument `implementation`, with this value, such as einsum.",
 )
 @click.option(
     "--quick",
@@ -156,7 +165,11 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     help="File of the picture, which is replaced if it exists.",
 )
 def demo(out):
-    """Pool sentence embeddings in attnpool_ref and attnpool_flax; plot the results of a right and of a wrong mask."""
+    """Pool 64 pairs of sentences in attnpool_ref and attnpool_flax; plot weights under a mask and without one.
+
+    Print by how much the two packages differ, and the errors of a common mistake, a softmax that includes padding.
+    This needs the extras flax and plot.
+    """
     need_folder(out)
     missing = extras.missing("flax", "plot")
     if missing:

@@ -78,6 +78,8 @@ def find_candidate(candidate, row=None):
 def forced(namespace, implementation, rows=()):
     """Returns a namespace of functions whose argument ``implementation`` is set, and the names of these functions.
 
+    The namespace also has ``merge_states`` and ``finalize_state``, unchanged.
+
     Args:
       namespace: the module with the functions; those without the argument are left out.
       implementation: the value of the argument.

@@ -28,7 +28,7 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     """Returns the :class:`Named` implementation and the arguments of the judge, from the arguments of the command.
 
     ``calls`` is the calling convention (:class:`~attnpool_ref.conformance.Calls`); ``options`` are arguments of the
-    judge.
+    judge. The others are arguments of the command.
     """
     asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:
@@ -52,7 +52,7 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
     ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
     is standard output, the report in words goes to standard error. ``words`` are further arguments of :func:`question`.
     ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
-    judged in this process.
+    judged in this process. The exit status is that of the verdict (0, 1 or 3), or 130 after Ctrl-C.
 
     Raises:
       Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported, or

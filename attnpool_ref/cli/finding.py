@@ -23,7 +23,7 @@ LEGEND = (
 
 
 def run(words):
-    """Prints the entries that have all of the words, and returns the exit status."""
+    """Prints the entries that have all of the words; returns the exit status, 0 or, if there are none, 1."""
     entries = [entry for group in names.GROUPS for entry in group.shown]
     words = " ".join(words).split()  # an argument of the command may have several words
     found = search(words, entries)

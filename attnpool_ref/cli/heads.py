@@ -22,7 +22,7 @@ LEGEND = (
 def list_formats(words=()):
     """Prints the formats that have all of the words: name, module, library, required options, source.
 
-    Returns the exit status.
+    Returns the exit status: 0, or 1 if there are none.
     """
     words = " ".join(words).split()
     rows = [row for row in formats.FORMATS.values() if matching.has_all(_text(row), words)]
@@ -55,7 +55,7 @@ def _text(row):
 
 
 def inspect(file):
-    """Prints the formats that fit a file, or that nearly do, and returns the exit status.
+    """Prints the formats that fit a file, or that nearly do; returns the exit status, 0 or, if none fits, 1.
 
     Raises:
       Refused: the file cannot be read.
@@ -82,7 +82,7 @@ def inspect(file):
 
 
 def given(row):
-    """Describes the options that a call of ``load`` must have, and the defaults of the others."""
+    """Describes the options that a call of ``load`` must have for a format, and the defaults of the others."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     must = [name for name, default in options.items() if default == GIVEN]
     words = ", ".join(must) or "nothing"

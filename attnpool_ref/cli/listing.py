@@ -26,7 +26,8 @@ def console(file=None):
 def run(families=(), words=()):
     """Prints the functions of these families (empty for all) that have all of the words, and their sources.
 
-    Returns the exit status.
+    The words are searched in the name, the equation, the module and the source. Returns the exit status: 0, or 1 if no
+    function is found.
     """
     out = console()
     rows = [row for row in table.BY_NAME.values() if row.family in (families or [row.family])]

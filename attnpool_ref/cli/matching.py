@@ -47,7 +47,7 @@ def _joined(text):
 
 
 def _begins(parts, sought):
-    """Returns whether the joined parts begin with the word; see :data:`ENOUGH` for a word that ends within a part."""
+    """Returns whether the joined parts begin with ``sought``; see :data:`ENOUGH` for a word that ends within a part."""
     for place, part in enumerate(parts):
         if part.startswith(sought):
             return place == 0 or part == sought or len(sought) >= ENOUGH

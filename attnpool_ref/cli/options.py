@@ -64,7 +64,7 @@ def _flag(options, each):
 
 
 def _option(each):
-    """Returns the option of the command for a dataclass field."""
+    """Returns the option of the command for ``each``, a field of a dataclass."""
     declared = each.metadata["option"]
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},

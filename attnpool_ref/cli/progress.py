@@ -19,7 +19,7 @@ class _Rest:
         self._began = time.monotonic()
 
     def __call__(self, done, total):
-        """Returns the remaining time as text; "" at the start and at the end."""
+        """Returns the remaining time as text, from numbers of steps; "" at the start and at the end."""
         if not 0 < done < total:
             return ""
         seconds = (time.monotonic() - self._began) / done * (total - done)

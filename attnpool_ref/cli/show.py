@@ -56,7 +56,7 @@ _MARKED = {
 
 
 def mark_stands_in(mark, shapes):
-    """Returns whether the shapes of a function have this mark."""
+    """Returns whether the shapes of a function, as text, have this mark, a key of :data:`MARKS`."""
     return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
 
 
@@ -145,7 +145,10 @@ def _plain(text):
 
 
 def _with_called(function, functions):
-    """Returns a function, then those that it calls in its file, in file order, without other attnpool functions."""
+    """Returns a function, then those that it calls in its file, in file order, without other attnpool functions.
+
+    All are nodes of the syntax tree; ``functions`` has those of the file by name.
+    """
     reached, waiting = {function.name: function}, [function]
     while waiting:
         names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
@@ -156,7 +159,10 @@ def _with_called(function, functions):
 
 
 def _text(function, lines):
-    """Returns the lines of a function with the first paragraph of its docstring; the rest is shown above the code."""
+    """Returns the code of a function with the first paragraph of its docstring; the rest is shown above the code.
+
+    ``function`` is its node of the syntax tree, and ``lines`` are those of the file.
+    """
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
     kept = lines[first - 1 : function.end_lineno]
     if ast.get_docstring(function) is None:

@@ -13,7 +13,10 @@ STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "miss
 
 
 def render(report, out):
-    """Prints the causes, the table, skipped checks, the results of guarantees, and the smallest failing case."""
+    """Prints the causes, the table, skipped checks, the results of guarantees, and the smallest failing case.
+
+    ``out`` is a console of rich.
+    """
     for row in report.rows:
         for cause in words.causes(row):
             out.print(Text(f"{row.name}: {cause}", "bold red"))

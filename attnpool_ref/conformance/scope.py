@@ -70,7 +70,7 @@ class Scope:
         flag="--dtype",
         kind="choices",
         choices=DTYPES,
-        help="Judge only this dtype; may be repeated.",
+        help="Judge only this dtype; may be repeated; by default all four.",
         command_default=(),
     )
     strict: bool = option(
@@ -112,7 +112,7 @@ class Scope:
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
         flag="--integers",
-        help="Also test data of integers only, if float64 is judged.",
+        help="Also test data of integers only, if float64 is judged: the result must have the default floating dtype.",
     )
     mixed: bool = option(
         False,
@@ -154,7 +154,7 @@ class Scope:
         flag="--examples",
         kind="count",
         metavar="N",
-        help="Search N more calls of each function for a wrong result (hypothesis).",
+        help="Search N more calls of each function for a wrong result; needs hypothesis (the extra test).",
     )
     time_limit: float = option(
         TIME_LIMIT,
@@ -203,7 +203,7 @@ class Scope:
         return dtype == self.dtypes[0]
 
     def judges_whole(self, case):
-        """Returns whether a case is judged in every dtype and with gradients, not only in the first without them."""
+        """Returns whether a case is judged in every dtype and with gradients, or only in the first one without them."""
         return self.options or case.title.partition(", ")[0] in SIMPLE
 
     def differentiates(self, dtype):

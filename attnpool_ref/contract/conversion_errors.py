@@ -63,7 +63,7 @@ def _steps(value):
 
 
 def refuse_masked(name, key, value):
-    """Raises a ValueError for a masked array: NumPy would drop the mask silently."""
+    """Raises a ValueError for a masked array or a list of them: NumPy would drop the mask silently."""
     if isinstance(value, np.ma.MaskedArray):
         mask = _mask_of(_arguments(name), key)
         mask = f", and `{mask}`" if mask else ""

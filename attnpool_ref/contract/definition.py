@@ -19,7 +19,8 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
 
     Args:
       function: the body, which has the name of its row in the table.
-      as_they_come: arrays that the body receives in the caller's dtype, because it converts them to float64 in blocks.
+      as_they_come: names of arrays that the body receives in the caller's dtype, because it converts them to float64 in
+        blocks.
     """
     if function is None:
         return functools.partial(definition, as_they_come=as_they_come)
@@ -111,7 +112,10 @@ def as_array(name, key, value):
 
 
 def _full_mask(mask, argument, call, values):
-    """Returns the mask as a boolean array of its full shape, from the mask, the lengths or neither (all real)."""
+    """Returns the mask as booleans of its full shape, from the mask, the lengths or neither (all real).
+
+    It is None if ``masked_softmax`` has lengths, which that function converts itself.
+    """
     if mask is not None:
         return _broadcast(mask.astype(bool), call.targets[argument.name])
     lengths = values.get(argument.lengths)

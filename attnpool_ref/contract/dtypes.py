@@ -61,7 +61,11 @@ def refuse_non_numeric(name, argument, value):
 
 
 def check_dtype(name, key, value, role="data"):
-    """Raises a ValueError if an argument of this role cannot have the dtype of ``value``, such as a mask of floats."""
+    """Raises a ValueError if an argument cannot have the dtype of ``value``, such as a mask of floats.
+
+    ``name`` and ``key`` are the function and the argument; ``role`` is the argument's kind
+    (:class:`~attnpool_ref.table.language.Argument`).
+    """
     role = "mask" if role == "bool" and key not in MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role in ("mask", "bool") and kind in "fc":

@@ -21,8 +21,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
       name: the function's name, for messages.
       key: the argument's name.
       value: the argument.
-      allowed: a tuple of names; "flag" for True or False; or for integers "size" or "count" (at least 0), "positive"
-        (at least 1), or any other text.
+      allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False;
+        or for integers "size" (0 to :data:`LARGEST_SIZE`, or a symbol of ``jax.export``), "count" (at least 0),
+        "positive" (at least 1), or any other text for every integer.
       refused: (argument, value, reason) for values that other functions allow; the message has the reason.
 
     Raises:

@@ -13,7 +13,10 @@ SEGMENT_ERRORS = "also if a segment number is not an integer or is out of range"
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that come after the options of packed tokens in a signature."""
 
-SORTED = "True if the segment numbers never decrease, those of padding included: faster in JAX; this is not checked."
+SORTED = (
+    "True if the segment numbers never decrease, those of padding included: faster in JAX, but not checked; if they do "
+    "decrease, the result in JAX may be wrong."
+)
 
 
 def each_segment(dense):

@@ -1,4 +1,9 @@
-"""Checks of shapes: batch axes, the size of each named axis, broadcasting."""
+"""Checks of shapes: batch axes, the size of each named axis, broadcasting.
+
+The functions have these arguments in common: ``name`` is the name of the checked function, ``arguments`` its arguments
+by name (:class:`~attnpool_ref.table.language.Argument`), ``given`` their values that are not None, ``batch`` the sizes
+of the batch axes, and ``sizes`` those of named axes.
+"""
 
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
@@ -60,7 +65,7 @@ def equal_axes(row, values):
 
 
 def batch_of(name, arguments, given):
-    """Returns the batch axes of the data arguments; raises a ValueError if they disagree."""
+    """Returns the sizes of the batch axes of the data arguments; raises a ValueError if they disagree."""
     batch, first_key = (), None
     for key, value in given.items():
         argument = arguments[key]
@@ -154,7 +159,10 @@ def sizes_of(row, arguments, given, values, batch):
 
 
 def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
-    """Returns the message about a symbol for an axis whose size another argument fixes."""
+    """Returns the message about a symbol for an axis whose size another argument fixes.
+
+    ``symbolic`` and ``fixed`` are the names of the two arguments; ``sizes`` holds the symbol and the fixed size.
+    """
     symbol, size = sorted(sizes, key=is_symbol, reverse=True)
     return (
         f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "

@@ -10,12 +10,12 @@ OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def without_frames(error):
-    """Removes the frames of the checks and the chained exceptions from the error of a refused call.
+    """Returns the error of a refused call without the frames of the checks and without chained exceptions.
 
     The environment variable ``ATTNPOOL_TRACEBACK=full`` keeps the frames.
 
     Args:
-      error: the exception, which is raised again by the caller.
+      error: the exception, which is changed in place. Raise the result, with ``from None``.
     """
     error.__cause__ = error.__context__ = None
     return error if os.environ.get("ATTNPOOL_TRACEBACK") == "full" else error.with_traceback(None)

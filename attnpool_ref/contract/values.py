@@ -48,7 +48,10 @@ def check_values(row, values, call, largest=LARGEST):
 
 
 def check_not_zero(name, row, values):
-    """Raises a ValueError if an argument on the host has a 0 that only an option permits (:class:`NotZero`), which is off."""
+    """Raises a ValueError for a 0 on the host that a rule (:class:`NotZero`) permits only with an option that is off.
+
+    An example is ``scale=0`` in ``logsumexp_pooling`` with ``mean=False``. ``name`` is the function in the message.
+    """
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]

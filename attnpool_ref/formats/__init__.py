@@ -50,7 +50,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
       tensors: a path to a ``.safetensors`` or ``.npz`` file, to the ``.safetensors.index.json`` of several files, or to
         a folder with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the tensors of the head
         are read.
-      format: the name of a format, such as "siglip".
+      format: the name of a format, such as "siglip". For "sentence_transformers", ``tensors`` is a model's folder with
+        a ``modules.json``, and the arguments below are errors.
       prefix: the beginning of the names of the head's tensors, up to a "." or "/", such as "vision_model.head."; None
         finds it. Other tensors are ignored.
       num_heads: the number of heads; None takes it from the configuration, the shapes or the format, and is an error if
@@ -169,8 +170,9 @@ def fitting(tensors):
       tensors: as in :func:`read`.
 
     Returns:
-      (format, prefix, None) for each head that fits. After them, best first, (format, prefix, reason) for formats that
-      do not fit, but have more than 4/5 of their required names in the file, or more than half if no format fits.
+      A list: (format, prefix, None) for each head that fits, where ``format`` is a :class:`Format`. After them, best
+      first, (format, prefix, reason) for formats that do not fit, but have more than 4/5 of their required names in
+      the file, or more than half if no format fits.
 
     Raises:
       ValueError: if the file is corrupt or of an unsupported kind.

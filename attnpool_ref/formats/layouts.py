@@ -72,10 +72,10 @@ QUERIES_IN_HEADS = Layout(
 
 
 def split(layout, tensor, count, sizes):
-    """Splits a tensor of the file into the parameters that it concatenates."""
+    """Splits a tensor of the file along its first axis into ``count`` parameters, and reads each in this layout."""
     return [layout.read(part, sizes) for part in np.split(tensor, count)]
 
 
 def joined(layout, parameters):
-    """Concatenates parameters into a tensor of the file."""
+    """Writes parameters in this layout, and concatenates them along the first axis into a tensor of the file."""
     return np.concatenate([layout.write(ours) for ours in parameters])

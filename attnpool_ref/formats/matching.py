@@ -26,7 +26,7 @@ class Names:
         return plain in self.spelled
 
     def under(self, prefix):
-        """Returns the names under a prefix, by the rest of each name, with dots.
+        """Returns the names under a prefix, as a dict from the rest of each name, with dots, to the name.
 
         Raises:
           ValueError: if two names differ only in their separators.
@@ -116,7 +116,7 @@ def prefixes(row: Format, names: Names):
 
 
 def match(row: Format, names: Names, prefix, sizes):
-    """Returns the :class:`Match` of the form that fits best under a prefix."""
+    """Returns the :class:`Match` of the form that fits best under a prefix; ``sizes`` has known sizes of axes."""
     under = names.under(prefix)
     matches = (_matched(row, form, names.tensors, prefix, dict(under), sizes) for form in row.forms)
     return min(matches, key=lambda found: found.problems)
@@ -161,7 +161,10 @@ def check_prefix(row: Format, prefix):
 
 
 def _matched(row, form, tensors, prefix, under, known):
-    """Returns the :class:`Match` of a form; removes its names from ``under``, the names under the prefix."""
+    """Returns the :class:`Match` of a form; removes its names from ``under``, the names under the prefix.
+
+    ``known`` has the known sizes of axes, by their letters.
+    """
     names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)

@@ -43,7 +43,9 @@ def chosen(row, given, config, found):
 
 
 def known(row, given, config, found):
-    """Returns the options of :func:`chosen` whose values are known, and the names of the others.
+    """Returns (the options of :func:`chosen` whose values are known, a list with the names of the others).
+
+    The arguments are those of :func:`chosen`.
 
     Raises:
       ValueError: if an option is given that the format does not have, or if a value is invalid.
@@ -69,7 +71,10 @@ def known(row, given, config, found):
 
 
 def head(row, found, tensors, sizes, options):
-    """Returns the head: parameters in attnpool's layouts, and the options that follow from their shapes."""
+    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``options`` from :func:`chosen`.
+
+    ``found`` is the :class:`~attnpool_ref.formats.matching.Match`; ``sizes`` are its sizes and the number of heads, H.
+    """
     parameters, extras = {}, {}
     for tensor in found.form.tensors:
         name = found.names.get(tensor.key)
@@ -95,7 +100,11 @@ def head(row, found, tensors, sizes, options):
 
 
 def _of_head(row, config):
-    """Returns (title in messages, value) of the configuration entries that concern the head, by key."""
+    """Returns (title in messages, value) of the configuration entries that concern the head, by key; or None.
+
+    Raises:
+      ValueError: if an entry has another value than the format needs.
+    """
     if config is None:
         return None
     said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}

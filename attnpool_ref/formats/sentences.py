@@ -153,7 +153,7 @@ def is_model(source):
 
 
 def all_parts(folder):
-    """Returns the parts of a model, as its ``modules.json`` lists them.
+    """Returns the parts of a model as its ``modules.json`` lists them: dicts with ``type``, ``path`` and other keys.
 
     Raises:
       ValueError: if the file does not contain such a list.
@@ -181,7 +181,10 @@ def _folder_of(folder, part, kind):
 
 
 def check_order(stage, before):
-    """Raises a ValueError for a stage that cannot follow the stages before it."""
+    """Raises a ValueError for a stage that cannot follow the stages before it.
+
+    A mean of layers must come first, only one stage pools, and all other stages come after it.
+    """
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
@@ -233,7 +236,10 @@ def dense_tensors(bias, residual):
 
 
 def check_residual(name, residual, mapped, width, result):
-    """Raises a ValueError for a residual that lacks a required kernel or has one that is not needed."""
+    """Raises a ValueError for a residual that lacks a required kernel or has one that is not needed.
+
+    ``mapped`` says whether it has one; ``width`` and ``result`` are the widths of the input and of the output.
+    """
     if residual and (result != width) != mapped:
         raise ValueError(
             f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"

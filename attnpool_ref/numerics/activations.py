@@ -8,7 +8,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def relu(x):
-    """Computes max(x, 0); the derivative at 0 is 1/2."""
+    """Computes max(x, 0); its derivative at 0 counts as 1/2, as in attnpool_flax."""
     return np.maximum(x, 0)
 
 

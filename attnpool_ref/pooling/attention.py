@@ -97,7 +97,8 @@ def attention_pooling(
 def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
     """Returns scores [..., L] of tokens that are 0 at padding.
 
-    The argument ``normalization`` is (normalize_query, query_norm_scale, query_norm_bias, epsilon).
+    The argument ``normalization`` is (normalize_query, query_norm_scale, query_norm_bias, epsilon). These and the
+    others are arguments of :func:`attention_pooling`.
     """
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:

@@ -20,7 +20,7 @@ FINALIZED = Variant(
 
 
 def check_state(name, key, value, kinds):
-    """Raises a TypeError if ``value`` is not an instance of ``kinds``, the classes of states."""
+    """Raises a TypeError if ``value``, the argument ``key`` of the function ``name``, is of no class in ``kinds``."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name}: `{key}` is {type_of(value)}, needs a state, such as `attention_state` gives")
 
@@ -32,7 +32,8 @@ def check_mergeable(a, b, kinds, option=getattr):
       a: a state.
       b: another state.
       kinds: the classes of states.
-      option: a function from a state and the name of an option to its value, or None if the value is unknown.
+      option: a function from a state and the name of an option to its value, or to None if the value is unknown, as on
+        a device; such an option is not compared.
 
     Raises:
       TypeError: if an argument is not a state.

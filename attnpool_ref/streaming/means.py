@@ -23,11 +23,11 @@ class SumState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return type(self)(self.sum + other.sum)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.sum
 
 
@@ -45,17 +45,17 @@ class MinState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
 class NoisyOrState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that an event happened."""
+    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] of at least one event."""
 
     probability: Any
     dtype: Any = None
@@ -66,11 +66,11 @@ class NoisyOrState(NamedTuple):
         return self.probability.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.probability
 
 
@@ -81,7 +81,7 @@ class PowerMeanState(NamedTuple):
     Here y is max(x, epsilon).
 
     Attributes:
-      extreme: [..., d], the largest ln y, or the smallest for a negative p; an infinity for a fully masked row.
+      extreme: [..., d], the largest ln y (-inf if fully masked), or for a negative p the smallest (inf).
       total: [..., d], the sum of exp(p (ln y - extreme)).
       slack: [..., d], the mean of (exp(p (ln y - extreme)) - 1) / (2 abs(p)).
       count: [...], the number of real tokens.
@@ -104,11 +104,11 @@ class PowerMeanState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return PowerMeanState(*exponents.merge(self, other, self.p), self.count + other.count, self.p)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, np.exp(exponents.finalize(self, self.p, True)))
 
 
@@ -117,7 +117,7 @@ class LogsumexpState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean relative to the extreme value.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value (-inf if fully masked), or for a negative scale the smallest (inf).
       total: [..., d], the sum of exp(scale (x - extreme)).
       slack: [..., d], the mean of (exp(scale (x - extreme)) - 1) / (2 abs(scale)), or its limit for a scale of 0; it is
         finite if the tokens are.
@@ -143,13 +143,13 @@ class LogsumexpState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return LogsumexpState(
             *exponents.merge(self, other, self.scale), self.count + other.count, self.scale, self.mean
         )
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return np.where(self.count[..., None] == 0, 0, exponents.finalize(self, self.scale, self.mean))
 
 
@@ -158,7 +158,7 @@ class SoftmaxState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.softmax_state`: a softmax average of each feature.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for a negative scale; an infinity for a fully masked row.
+      extreme: [..., d], the largest value (-inf if fully masked), or for a negative scale the smallest (inf).
       total: [..., d], the sum of exp(scale (x - extreme)).
       sum: [..., d], the sum of exp(scale (x - extreme)) x, divided by ``total`` so that it cannot overflow.
       scale: [..., d], the argument of the state function.
@@ -193,7 +193,7 @@ class SoftmaxState(NamedTuple):
         return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.sum
 
 

@@ -143,7 +143,7 @@ class VladState(NamedTuple):
         return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
 
     def finalized(self):
-        """Returns the result [..., K, d]; 0 for a fully masked row."""
+        """Returns the result [..., K, d] in float64; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum, self.normalize)
 
 

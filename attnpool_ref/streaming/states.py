@@ -2,7 +2,7 @@
 
 A state has the batch axes of its chunk and holds float64 arrays; its field ``dtype`` is the dtype of the result, or
 None if all data are integers. Some states also hold options of their function; ``merge_states`` raises a ValueError for
-states with different options.
+states with different options. The method ``merged`` checks nothing, and the state that it returns has no ``dtype``.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _KINDS = []
 
 
 def kind(state):
-    """Registers a class of states, for :func:`kinds`."""
+    """Registers a class of states for :func:`kinds`, and returns it (a class decorator)."""
     _KINDS.append(state)
     return state
 
@@ -49,14 +49,14 @@ class MeanState(NamedTuple):
         return self.mean.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
         return type(self)(parts[0] + parts[1], count)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.mean
 
 
@@ -80,11 +80,11 @@ class MaxState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         return MaxState(np.maximum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
@@ -113,13 +113,13 @@ class MeanMaxState(NamedTuple):
         return MeanState(self.mean, self.count), MaxState(self.extreme, self.count > 0)
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         ours, theirs = self._parts(), other._parts()
         mean, largest = ours[0].merged(theirs[0]), ours[1].merged(theirs[1])
         return MeanMaxState(mean.mean, mean.count, largest.extreme)
 
     def finalized(self):
-        """Returns the result [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d] in float64; 0 for a fully masked row."""
         return np.concatenate([part.finalized() for part in self._parts()], -1)
 
 
@@ -129,7 +129,7 @@ class FirstState(NamedTuple):
 
     Attributes:
       position: int [...], the position of the first real token in the sequence; the largest integer if there is none.
-      token: [..., d], that token.
+      token: [..., d], that token; 0 if there is none.
       dtype: the dtype of the result.
     """
 
@@ -143,12 +143,12 @@ class FirstState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         wanted = (self.position <= other.position)[..., None]
         return FirstState(np.minimum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.token
 
 
@@ -158,7 +158,7 @@ class LastState(NamedTuple):
 
     Attributes:
       position: int [...], the position of the last real token in the sequence; the smallest integer if there is none.
-      token: [..., d], that token.
+      token: [..., d], that token; 0 if there is none.
       dtype: the dtype of the result.
     """
 
@@ -172,12 +172,12 @@ class LastState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         wanted = (self.position >= other.position)[..., None]
         return LastState(np.maximum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.token
 
 
@@ -208,7 +208,7 @@ class WeightedState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the merged state of this chunk and of ``other``."""
+        """Returns the merged state of this chunk and of ``other``; ``merge_states`` checks both and sets ``dtype``."""
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
@@ -218,7 +218,7 @@ class WeightedState(NamedTuple):
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row, or if the weights sum to 0."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row, or if the weights sum to 0."""
         total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
@@ -270,7 +270,7 @@ class AttentionState(NamedTuple):
         return type(self)(*_merged(self, other))
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row."""
         return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 

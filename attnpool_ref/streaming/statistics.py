@@ -49,7 +49,7 @@ class StdState(NamedTuple):
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row, or if the weights sum to 0."""
+        """Returns the result [..., d] in float64; 0 for a fully masked row, or if the weights sum to 0."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
@@ -63,7 +63,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights sum to 0."""
+        """Returns the result [..., 2d] in float64; 0 for a fully masked row, or if the weights sum to 0."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
@@ -111,7 +111,7 @@ class AttentiveStatisticsState(NamedTuple):
         return AttentiveStatisticsState(top, *_merged(*parts), self.epsilon)
 
     def finalized(self):
-        """Returns the result [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d] in float64; 0 for a fully masked row."""
         return np.concatenate(_statistics(self[2:7], 0, self.epsilon), -1)
 
 
@@ -256,8 +256,9 @@ def attentive_statistics_state(
 ):
     r"""Returns the state of one chunk of a sequence for attentive statistics pooling.
 
-    .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
-              t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
+    .. math:: \Big( t, \; T, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
+              t = \max_{l : k_l} s_l, \quad T = \sum_{l : k_l} e^{s_l - t}, \quad
+              \mu = \frac 1 T \sum_{l : k_l} e^{s_l - t} x_l, \quad s_l = a(x_l W + b) V
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens. :math:`t` is the largest score, and the entries are moments of the tokens under

@@ -207,7 +207,7 @@ class Calling:
 
 
 def _alike(ours, theirs):
-    """Returns whether an argument may be matched by position to a parameter of the implementation with this default."""
+    """Returns whether an argument may be matched by position to a parameter, from the defaults of the two."""
     if theirs is EMPTY or ours is theirs:
         return True
     if ours is EMPTY or ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):

@@ -69,7 +69,8 @@ class Candidate:
         kind="pairs",
         metavar="THEIRS=OURS",
         example="attention_mask=mask",
-        help="The name of an argument in your implementation and in attnpool; may be repeated.",
+        help="The name of an argument in your implementation and in attnpool, such as attention_mask=mask; may be "
+        "repeated.",
     )
     padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
     mask_form: str | None = option(
@@ -92,7 +93,8 @@ class Candidate:
         kind="sizes",
         metavar="AXIS=NUMBER",
         example="d=6",
-        help="The only size of an axis of attnpool's function that your implementation takes; may be repeated.",
+        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6; may be "
+        "repeated.",
     )
     fixed: Mapping[str, Any] = option(
         dict,
@@ -100,7 +102,8 @@ class Candidate:
         kind="literals",
         metavar="ARGUMENT=VALUE",
         example="scale=1",
-        help="Your value of an argument of attnpool's function, in place of its default; may be repeated.",
+        help="Your value of an argument of attnpool's function, in place of its default, such as scale=1; may be "
+        "repeated.",
     )
     leave: tuple[str, ...] = option(
         (),
@@ -130,7 +133,10 @@ class Candidate:
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
-        """Returns the Candidate for one function, with the callable as its target; None if there is no callable."""
+        """Returns the Candidate for one function, with the callable as its target; None if there is no callable.
+
+        A function that returns states also needs ``merge_states`` and ``finalize_state``.
+        """
         found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found

@@ -58,7 +58,7 @@ class InChunks:
         return self.finalize(states[0])
 
     def _part(self, values, first, last, length):
-        """Returns the arguments of one chunk."""
+        """Returns the arguments of the chunk from token ``first`` to ``last`` - 1, of ``length`` tokens in all."""
         values = dict(values)
         rank = len(values[self._names.get("x", "x")].shape)
         for ours, axis in self._sliced.items():  # an array of size 1 along this axis is for all tokens, and not sliced
@@ -104,7 +104,7 @@ def oracle_of(name):
 
 
 def _by_head(dense, values):
-    """Computes the function with identity value and output kernels: [..., n, H, d], n results for each of H heads."""
+    """Calls ``dense`` with identity value and output kernels: [..., n, H, d], averages of tokens for each head."""
     width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)

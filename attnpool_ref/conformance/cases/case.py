@@ -92,7 +92,7 @@ class Case:
         return self.row.arguments
 
     def given(self, *kinds):
-        """Returns names of the arguments of these kinds that are not None."""
+        """Returns names of the arguments of these kinds, such as "mask" or "data", that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def given_masks(self):
@@ -101,7 +101,7 @@ class Case:
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
     def with_values(self, title, **values):
-        """Returns the same case with some arguments replaced."""
+        """Returns the same case with some arguments replaced; ``title`` is added to its title, unless it is ""."""
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
 
     def rng(self, salt=""):

@@ -65,7 +65,8 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
     """Returns the values of an argument.
 
     ``masked`` has the axes of the mask that lengths replace. ``turn`` is (the argument's position in the row, the
-    number of masks before it). ``unit`` draws data between 0 and 1.
+    number of masks before it). ``known`` has the sizes of axes, and ``batch_rank`` is the number of batch axes.
+    ``unit`` draws data between 0 and 1.
     """
     if argument.kind == "mask":
         return _mask(axes, shape, rng, turn, batch_rank)
@@ -103,7 +104,7 @@ def _lengths(shape, limit):
 
 
 def _segments(shape, rng, index, count):
-    """Returns random, unsorted segment numbers; one segment is empty, a different one for each argument."""
+    """Returns random, unsorted segment numbers below ``count``; segment ``index`` modulo ``count`` is empty."""
     if count < 2:
         return np.zeros(shape, np.int32)
     numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
@@ -114,7 +115,7 @@ def _mask(axes, shape, rng, turn, batch_rank):
     """Returns a mask with another pattern for each example, in an order that depends on the argument.
 
     The patterns are full, prefix, scattered, empty and suffix. The scattered patterns of two masks differ, even if both
-    masks have the same order of patterns or only one example.
+    masks have the same order of patterns or only one example. ``turn`` and ``batch_rank`` are those of :func:`_values`.
     """
     index, masks = turn
     own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]

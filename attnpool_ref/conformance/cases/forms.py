@@ -1,4 +1,7 @@
-"""Other forms of a call: masks and biases that broadcast, integer masks, arguments of several dtypes."""
+"""Other forms of a call: masks and biases that broadcast, integer masks, arguments of several dtypes.
+
+``main`` is the case from which the others are made: a mixed batch (examples with different masks).
+"""
 
 from dataclasses import replace
 
@@ -13,8 +16,7 @@ FORMS = 4
 def broadcasting(main):
     """Yields cases in which masks, biases and multipliers have other shapes that broadcast; some masks are integers.
 
-    ``main`` is a mixed batch (examples with different masks). Over the cases each argument has each of its forms.
-    Within one case the arguments have different forms.
+    Over the cases each argument has each of its forms. Within one case the arguments have different forms.
     """
     keys = main.given("mask", "stretch")
     for turn in range(FORMS if keys else 0):
@@ -67,7 +69,10 @@ def _form(main, key, form):
 
 
 def _telling(value, lead, end):
-    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first."""
+    """Returns the index of an example with real tokens and padding, preferably padding at ``end``; or of the first.
+
+    ``lead`` is the number of batch axes.
+    """
     found = (0,) * lead
     if value.dtype == bool:
         for index in reversed(list(np.ndindex(*value.shape[:lead]))):
@@ -130,7 +135,7 @@ def _deciding(main):
 def _whole(main, key, first):
     """Returns an argument rounded to integers whose sums and products exceed 8 bits.
 
-    The numbers are smaller for scores and for parameters, and they are 0 and 1 for probabilities.
+    The numbers of scores, and of parameters unless ``first`` is True, are smaller; probabilities become 0 and 1.
     """
     large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
     return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)

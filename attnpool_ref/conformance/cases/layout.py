@@ -73,7 +73,7 @@ def take(case, title, axis, positions):
 
 
 def example_of(case, index):
-    """Returns one example of a batch, without batch axes."""
+    """Returns one example of a batch, without batch axes; ``index`` has an integer for each batch axis."""
     values, axes = {}, {}
     for key, own in case.axes.items():
         value = case.values[key]

@@ -191,8 +191,9 @@ def _pooled(row):
 
 
 def _shaped(row, fullest, bare, shapes):
-    """Returns, for the title of each configuration, the names of the shapes in which it is drawn.
+    """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
+    ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
     Two ranks are drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2, 3)" with no
     optional argument.
     """

@@ -102,7 +102,7 @@ def single_ways(row):
 
 
 def ordering(row):
-    """Returns the option that makes the order of the tokens matter, if there is one."""
+    """Returns a dict with the option that makes the order of the tokens matter; {} if there is none."""
     key, _, value = row.ordered.partition("=")
     return {key: value} if value else {}
 
@@ -122,7 +122,7 @@ def _optional(row):
 
 
 def _flags(row, full):
-    """Returns the flags that the arguments require, each as True."""
+    """Returns the flags that the arguments named in ``full`` require, each as True."""
     rules = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
     return {rule.option: True for rule in rules if row.options.get(rule.option) == "flag"}
 

@@ -29,7 +29,7 @@ class Call:
         self.masks = case.given("mask")
 
     def oracle(self, options=None, return_weights=None, **changes):
-        """Returns the oracle's results for changed arguments and options, as a list."""
+        """Returns the oracle's results, as a list, for this call with other options and ``changes`` of arguments."""
         case = replace(self.case, options=self.case.options | (options or {}))
         return_weights = self.return_weights if return_weights is None else return_weights
         return oracle_outputs(self.subject, self.values | changes, case, return_weights)
@@ -40,7 +40,7 @@ class Call:
         return self.oracle()
 
     def real(self, key):
-        """Returns a mask as booleans."""
+        """Returns the mask called ``key`` as booleans."""
         return np.asarray(self.values[key]).astype(bool)
 
     def normalization(self, softmax=True):
@@ -63,7 +63,10 @@ class Call:
 
     @cached_property
     def empty(self):
-        """For each output a boolean array that marks zeros due to fully masked rows or empty sequences; or None."""
+        """For each output a boolean array that marks zeros due to fully masked rows or empty sequences.
+
+        It is None if no row can be fully masked, or if the results of fully masked rows are not 0.
+        """
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:

@@ -158,7 +158,7 @@ class _InOneDtype:
         self.is_unknown = bool(self.of_real) and not self.mistakes
 
     def _best(self, known):
-        """Returns the mistakes, all in the same words, that explain most of the wrong values."""
+        """Returns those of the mistakes ``known``, all in the same words, that explain most of the wrong values."""
         best, most = [], 0
         for mistake in known:
             gain = self._gain(mistake)
@@ -219,9 +219,9 @@ class _InOneDtype:
             self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
 
     def _best_of_empty(self, left, found):
-        """Returns the mistakes, all in the same words, that explain the most cases, and the number of these cases.
+        """Returns the mistakes, all in the same words, that explain most of the results ``left``, and how many.
 
-        There are none if no mistake explains more than half of the cases.
+        There are none if no mistake explains more than half. Mistakes with words in ``found`` are tried first.
         """
         best, most = [], len(left) // 2
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
@@ -281,7 +281,10 @@ def _of_products(judged):
 
 
 def _of_padding(promises, poisons):
-    """Returns a list with the cause of results or gradients that are right but change with values in padding."""
+    """Returns a list with the cause of right results or gradients that change with values in padding; or an empty one.
+
+    Only guarantees about the values in padding named in ``poisons`` are considered, such as "inf".
+    """
     kept = [promises[f"{name} in padding"] for name in poisons]
     if not any(each.status == BROKEN and not each.follows_from for each in kept):
         return []  # nothing is broken, or another guarantee explains it, as when every call raises an error

@@ -101,7 +101,7 @@ def _added(number):
 
 
 def _least(a):
-    """Returns the most negative number of the dtype that the softmax is computed in: float64 or float32."""
+    """Returns the most negative number of the dtype that the softmax of a :class:`Normalization` is computed in."""
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
@@ -271,7 +271,7 @@ FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dt
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
-    """Yields the mistakes that are possible in a function, the most specific first."""
+    """Yields the mistakes that are possible in a function, whose definition is ``oracle``, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:

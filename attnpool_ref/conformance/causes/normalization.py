@@ -32,7 +32,7 @@ def _dot(v):
 
 
 def _of_pooling(v):
-    """Returns the scores of attention pooling; the query is by default the mean of the real tokens."""
+    """Returns the scores of attention pooling with the arguments ``v``; by default the query is the mean."""
     query, key = v["query"], v["x"]
     if query is None:
         query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])

@@ -32,7 +32,10 @@ class WrongAnswer:
 
     @classmethod
     def of(cls, subject, case, weights):
-        """Returns the implementation's result for a case, or None if it cannot be compared."""
+        """Returns the object for the implementation's result in a case; None if the result cannot be compared.
+
+        ``weights`` says whether the call returns the weights.
+        """
         try:
             got = subject.outputs(case, weights)
         except Exception:  # the guarantee "an answer" reports the error
@@ -45,7 +48,7 @@ class WrongAnswer:
 
     @classmethod
     def right(cls, subject, case, weights):
-        """Returns the object for a case whose result is right."""
+        """Returns the object for a case whose result is right; ``weights`` is that of :meth:`of`."""
         return cls(subject, case, weights, None)
 
     # Parts of a result, as boolean arrays
@@ -113,7 +116,10 @@ class WrongAnswer:
         return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
-        """Returns whether an element is off by more than the largest allowed error, which saves a full comparison."""
+        """Returns whether an element of ``got`` is off by more than the largest allowed error; saves a full comparison.
+
+        ``moved`` has a sensitivity for each output.
+        """
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
         case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
@@ -144,7 +150,7 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake):
-        """Returns a mistake's result for the same call, or None."""
+        """Returns a mistake's result for the same call; None if the mistake is not possible in it."""
         return self._kept(mistake, self.call, "answer")
 
     def _kept(self, mistake, call, what):
@@ -161,7 +167,7 @@ class WrongAnswer:
 
         A mistake explains a wrong result that equals the result of the mistake, and is contradicted by any result that
         differs from it; otherwise it is silent. Where the mistake masks all tokens, it agrees with any result, NaN
-        included.
+        included. ``loose`` is that of :meth:`equals`.
         """
         answer = self.answer_of(mistake)
         if answer is None:
@@ -185,7 +191,7 @@ class WrongAnswer:
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Returns whether a mistake's result equals this one in fully masked rows."""
+        """Returns whether a mistake's result equals this one in fully masked rows; ``loose`` as in :meth:`equals`."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

@@ -79,7 +79,7 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 
 
 def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
-    """Compares results with exact ones, element by element, and returns the worst element as a finding.
+    """Compares results ``got`` with exact ones ``want``, element by element; returns the worst element as a finding.
 
     Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
     all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments. Cases
@@ -130,7 +130,11 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
-    """Returns ``finding``, or a worse one: about the element of ``error`` that is largest relative to ``allowed``."""
+    """Returns ``finding``, or a worse one: about the element of ``error`` that is largest relative to ``allowed``.
+
+    Both are arrays of absolute errors, which the finding has in units of ``unit``. ``name``, ``got`` and ``want`` are
+    for the message; ``aspect`` is that of the finding.
+    """
     if not error.size:
         return finding
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)

@@ -73,7 +73,10 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it."""
+    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it.
+
+    ``title`` is that of a configuration; ``sizes`` has sizes of axes other than :data:`SIZE`.
+    """
     row = subject.row
     names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
     names, options = subject.calling.restrict(names, options)
@@ -261,12 +264,12 @@ class _Call:
                 yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
-        """Returns the feature axes that may not have size 0, one of several that must be equal."""
+        """Returns the feature axes that may not have size 0; of axes that must be equal, only one."""
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
         legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
         return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]
 
 
 def longer(value, place):
-    """Returns the array with one more position along an axis."""
+    """Returns the array with one more position along the axis ``place``, a copy of the first one."""
     return np.concatenate([value, np.take(value, [0], place)], place)

@@ -89,7 +89,7 @@ def _named(finding, promise):
 
 
 def in_the_right_dtype(subject, exact, got):
-    """Returns the results, of which those of a wrong dtype are rounded to the right one; None if one is not numeric."""
+    """Returns the results ``got``, rounded to the right dtype if they have another one; None if one is not numeric."""
     kept = []
     for output, want in zip(got, exact, strict=False):
         if want.dtype.kind == "f" and output.dtype.name != subject.dtype:

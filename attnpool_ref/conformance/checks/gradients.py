@@ -103,7 +103,10 @@ def gradient(subject, case, return_weights=False, reference=None):
 
 
 def _overflows(subject, case, return_weights, reference):
-    """Returns whether an element of the gradient is too large for float16, as can happen if weights nearly cancel."""
+    """Returns whether an element of the gradient is too large for float16, as can happen if weights nearly cancel.
+
+    ``reference`` is that of :func:`gradient`.
+    """
     if subject.dtype != "float16":
         return False
     exact, _ = _in_float64(subject, case, return_weights, reference)
@@ -137,7 +140,7 @@ def _along_directions(subject, case, return_weights, found):
 
 
 def _element_by_element(subject, case, return_weights, reference, found):
-    """Compares gradients with those of the implementation in float64, for the same numbers."""
+    """Compares the gradients ``found`` with those of ``reference``, in float64; returns a finding."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
     reduced, dtype = subject.reduced_products(), subject.dtype
@@ -163,7 +166,10 @@ def _element_by_element(subject, case, return_weights, reference, found):
 
 
 def _in_float64(subject, case, return_weights, reference):
-    """Returns the implementation's (gradients, sensitivities) in float64, by argument, for the same inputs."""
+    """Returns (gradients, sensitivities) of ``reference``, the implementation in float64, by argument.
+
+    The inputs have the same numbers, rounded to the dtype of ``subject``.
+    """
     key = (case.title, return_weights, "gradients")
     if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")

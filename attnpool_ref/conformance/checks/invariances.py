@@ -113,7 +113,11 @@ def _real_along(case, axis):
 
 
 def _each_axis(subject, case, check, return_weights, change, single=False):
-    """Compares the implementation with itself for every masked axis; ``single`` requires a case without batch axes."""
+    """Compares the results for a case with those for the case changed along an axis, for each masked axis in turn.
+
+    ``change(case, axis)`` returns the :class:`Change`. With ``single`` only cases without batch axes are compared.
+    Returns the first failed finding, else the last one; None if nothing was compared.
+    """
     if single and (not case.row.batched or case.batch != ()):
         return None  # each example has other padded positions
     finding, axes = None, output_axes(case, return_weights)

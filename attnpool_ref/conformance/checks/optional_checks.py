@@ -36,7 +36,7 @@ WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def demanded(mixed=False, broadcasting=False, contract=False):
-    """Returns the requested options of :data:`OPTIONS`."""
+    """Returns the requested options of :data:`OPTIONS`; ``contract`` includes the others."""
     asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
     return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
 
@@ -169,7 +169,10 @@ def _is_nan(subject, case, finding):
 
 
 def _tolerated(subject, case, situation, broken):
-    """Returns the deviations that a second run of the check tolerates; an empty set if that would change nothing."""
+    """Returns the deviations that a second run of the check tolerates; an empty set if that would change nothing.
+
+    ``broken`` are the findings of the first run that failed.
+    """
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()

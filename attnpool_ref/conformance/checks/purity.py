@@ -77,7 +77,7 @@ def _told(warned):
 
 
 def _same(subject, case, first, second, return_weights):
-    """Compares two results bit for bit; on accelerators up to rounding."""
+    """Compares two results bit for bit, on accelerators up to rounding; returns a finding."""
     if not subject.adapter.exact_weights():
         return compare_with_itself(subject, case, TWICE, second, first, return_weights)
     if len(first) != len(second):
@@ -89,7 +89,7 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _reused(subject, case, return_weights, seen):
-    """Checks calls with the same array objects, unchanged and with other content written in place."""
+    """Checks calls with the arrays of an earlier call ``seen``, unchanged and with other content written in place."""
     other, adapter = _of_other_content(subject, case), subject.adapter
     args, kwargs = seen.arguments
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
@@ -121,7 +121,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Copies other content into arrays; returns whether that worked, because some frameworks' arrays are immutable."""
+    """Copies ``others`` into ``arrays``; returns whether that worked, because some frameworks' arrays are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:

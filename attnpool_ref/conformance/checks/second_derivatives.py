@@ -78,7 +78,7 @@ def _products(subject, forward):
 
 
 def _or_not_asked(products, words):
-    """Returns the function ``products``, but with any error turned into a reason why the check is not applicable."""
+    """Returns the function ``products``, but any error becomes a :class:`NotApplicable` that begins with ``words``."""
 
     def asked(*args, **kwargs):
         try:
@@ -101,7 +101,10 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """Compares Hessian-vector products with finite differences, and bit for bit with those for NaN in the padding."""
+    """Compares Hessian-vector products, the results of ``products``, with finite differences of gradients.
+
+    They are also compared, bit for bit, with those for NaN in the padding. ``name`` is a clause for messages.
+    """
     known = _differences(subject, case, return_weights)
     if known is None:
         return None  # the gradient is not finite, which another check reports

@@ -145,7 +145,7 @@ class Situation:
 
 
 def situation_of(subject, case, kind, first, gradients, laws, reference):
-    """Returns the :class:`Situation` of a case; ``first`` says whether the dtype is the first one."""
+    """Returns the :class:`Situation` of a case; the arguments from ``kind`` on are fields of it."""
     return Situation(
         kind,
         case.title,

@@ -35,6 +35,8 @@ class Subject:
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
         """``exact`` is a cache of the oracle's results, which the subjects of one function may share.
 
+        ``watch`` captures output, warnings and durations of the calls; None makes a new :class:`Watch`.
+
         Raises:
           ValueError: the calling convention has names, parameters or sizes that do not fit the function.
         """
@@ -111,7 +113,7 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments, rounded to ``case.bits`` bits if the dtype is narrow, or one of several."""
+        """Returns the case's arguments, rounded to ``case.bits`` bits in a narrow dtype or in several dtypes."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -223,7 +225,7 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """Returns the floating-point arguments that the implementation takes, by name."""
+        """Returns a dict of the floating-point arguments of these kinds or that broadcast, of those that are taken."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -303,7 +305,11 @@ class Subject:
         return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
 
     def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
-        """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument."""
+        """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument.
+
+        The arguments ``left_out`` are not differentiated. ``results`` says whether the result holds an array for each
+        argument, which is unpacked if tokens are passed packed.
+        """
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
         program = self.program(passed, keys)

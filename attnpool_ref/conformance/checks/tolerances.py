@@ -118,7 +118,7 @@ def difference(function, arrays, directions, step=STEP):
 def slope(function, arrays, directions):
     """Returns a central difference with the step :data:`STEP`, without extrapolation.
 
-    It measures how the derivative changes with the arguments.
+    It measures how the derivative changes with the arguments, which are those of :func:`difference`.
     """
     ahead, behind = difference(function, arrays, directions)
     return (ahead - behind) / (2 * STEP)

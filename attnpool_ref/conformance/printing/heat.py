@@ -67,7 +67,10 @@ def _cell(number, text, wrong, largest):
 
 
 def _colours(number, largest):
-    """Returns the CSS of a cell with readable text: blue below 0, white at 0, orange above 0, gray if not finite."""
+    """Returns the CSS of a cell with readable text: blue below 0, white at 0, orange above 0, gray if not finite.
+
+    A number of the magnitude ``largest`` has the strongest color.
+    """
     if not math.isfinite(number):
         return "background:#555;color:#fff"
     share = max(-1.0, min(1.0, number / largest))

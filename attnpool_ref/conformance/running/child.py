@@ -81,6 +81,8 @@ class Child:
     def judge(self, rows, scope, steps):
         """Lets the process judge functions; returns those without a verdict, because the process ended or is ``spent``.
 
+        ``rows`` are a ``RowJudge`` for each function, which get the reports; ``steps`` counts the progress.
+
         Raises:
           Exception: an error that is not the implementation's, such as the name of an argument that the function does
             not have.

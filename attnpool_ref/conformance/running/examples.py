@@ -1,6 +1,7 @@
 """Hypothesis strategies for the calls of a function.
 
-In each list of choices the simplest one comes first, because hypothesis shrinks a failing example towards it.
+``choose(values)`` is an argument of most functions here: it draws one of the values. The simplest value comes first,
+because hypothesis shrinks a failing example towards it.
 """
 
 from dataclasses import replace

@@ -78,7 +78,10 @@ def judge(candidate, *, name="", progress=None, **options: Any):
 
 
 def _run(whole, rows, scope, steps):
-    """Judges the functions in this process or in child processes; returns whether the user has interrupted it."""
+    """Judges the functions in this process or in child processes; returns whether the user has interrupted it.
+
+    ``whole`` is a Candidate or a :class:`ProcessPool`; ``rows`` has a :class:`RowJudge` for each function.
+    """
     if isinstance(whole, ProcessPool):
         return whole.judge(rows, scope, steps)
     if scope.jobs == 0:
@@ -115,7 +118,7 @@ class _Steps:
 
 
 def _missing(row, fails):
-    """Returns the report of a function that the implementation lacks."""
+    """Returns the report of a function that the implementation lacks: "fail" with ``fails``, else "missing"."""
     report = RowReport(row.name, MISSING)
     if fails:
         report.status = FAIL

@@ -82,6 +82,8 @@ class ProcessPool:
     def judge(self, rows, scope, steps):
         """Judges functions in up to ``scope.jobs`` processes; returns whether Ctrl-C has stopped the judging.
 
+        ``rows`` has a ``RowJudge`` for each function, which gets the report; ``steps`` counts the progress.
+
         Raises:
           Exception: an error that is not the implementation's, such as the name of an argument that the function does
             not have.

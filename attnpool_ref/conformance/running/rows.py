@@ -86,7 +86,7 @@ class RowJudge:
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
-        """Completes the report with the conclusions from all results so far."""
+        """Completes the report from all results so far; ``ended`` is the reason why the judging ended early, or ""."""
         if self.subject is None:
             return
         self.report.seconds = time.perf_counter() - self._began
@@ -96,7 +96,7 @@ class RowJudge:
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     def overrun(self, limit):
-        """Reports that the current call took too long."""
+        """Reports that the current call took longer than ``limit`` seconds."""
         if self.subject is None:  # the array family is not known yet
             verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
             return
@@ -162,7 +162,11 @@ class RowJudge:
         return result
 
     def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
-        """Yields (case, kind) for each case that the implementation takes; the others are added to ``refused``."""
+        """Yields (case, kind) for each case that the implementation takes.
+
+        ``refused``, a dict from reasons to titles, gets the others. ``shapes`` and ``partial`` are those of
+        ``cases.cases_of``; with ``of_dtype`` there are also the cases of ``cases.cases_in``.
+        """
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
@@ -235,7 +239,7 @@ class RowJudge:
         return None if self._lacks(wide) else wide
 
     def _search(self, dtype, evidence):
-        """Searches further calls for a wrong result, with hypothesis."""
+        """Searches further calls for a wrong result, with hypothesis; adds the wrong ones to ``evidence``."""
         subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
@@ -278,7 +282,7 @@ class RowJudge:
             self.report.unasked.append(Unasked(what, why))
 
     def _judge_by_itself(self, subject, name, judged):
-        """Runs a check that draws its own cases; a failing case is reported without being shrunk."""
+        """Runs ``judged``, a check that draws its own cases; a failing case is reported without being shrunk."""
         kept, why, found = self.report.promises[name], "", None
         self.watch.title = name
         try:

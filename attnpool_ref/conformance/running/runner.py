@@ -27,7 +27,10 @@ def shortened(text):
 
 
 class Runner:
-    """Runs checks on one case in one dtype, and adds the findings to the report."""
+    """Runner of checks on one case in one dtype; adds their findings to the report.
+
+    In its methods, ``name`` and ``run`` are the name and the function of a check.
+    """
 
     def __init__(self, report, subject, case, situation):
         self.report, self.subject, self.case, self.situation = report, subject, case, situation

@@ -54,7 +54,8 @@ def reproduce(subject, finding, got=None):
 def without_name(target, answer):
     """Returns a line of code for an implementation that cannot be imported by a name.
 
-    The line uses the variable ``candidate`` if the reader has assigned it; otherwise it repeats the judged result.
+    The line uses the variable ``candidate`` if the reader has assigned it; otherwise it repeats the judged result,
+    of which ``answer`` is a Python expression.
     """
     return (
         f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "

@@ -115,7 +115,10 @@ class Threads:
 
 
 def _abandon(judged, conclude):
-    """Completes the report of a function from its results until now, in a copy to which the thread no longer writes."""
+    """Completes the report of a function from its results until now, by ``conclude(judged)``.
+
+    It gets a copy of the report, to which the abandoned thread does not write.
+    """
     judged.watch.abandoned = True
     judged.report = copy.deepcopy(judged.report)
     conclude(judged)
@@ -127,7 +130,10 @@ def _stop(waiting):
 
 
 def debugged(rows, seed):
-    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C ended this."""
+    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C ended this.
+
+    ``rows`` and ``seed`` are those of :class:`Threads`.
+    """
     context, waiting = contextvars.copy_context(), list(rows)
     context.run(drawing.SEED.set, seed)
     while waiting:

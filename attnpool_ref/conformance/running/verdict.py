@@ -79,7 +79,7 @@ def _default(value):
 
 
 def _partial(subject, scope, coverage, ended):
-    """Yields the reasons why a function that broke no guarantee has not passed."""
+    """Yields the reasons why a function that broke no guarantee has not passed; arguments as in :func:`conclude`."""
     calling = subject.calling
     for key in calling.unjudged:
         yield (
@@ -115,7 +115,7 @@ def _arguments(subject):
 
 
 def _why(name, report, subject, scope, broken):
-    """Returns the reason why a guarantee was not judged."""
+    """Returns the reason why the guarantee ``name`` was not judged; ``broken`` has the broken guarantees."""
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if name == promises.REFUSALS:

@@ -34,7 +34,7 @@ HEARTBEAT = 1.0
 
 
 def work(connection, setup):
-    """Judges the functions whose names come over the connection; never returns."""
+    """Judges the functions whose names come over the connection, with a :class:`Setup`; never returns."""
     _leave_the_terminal()
     try:
         _Worker(connection).judge_all(setup)

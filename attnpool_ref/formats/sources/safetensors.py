@@ -87,7 +87,7 @@ def save(tensors, target, framework=""):
 
 
 def write(file, tensors, framework=""):
-    """Writes arrays into an open file; raises a ValueError for a dtype that the format lacks."""
+    """Writes arrays into an open file, as :func:`save` does; raises a ValueError for a dtype that the format lacks."""
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)

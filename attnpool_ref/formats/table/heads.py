@@ -152,7 +152,10 @@ CLIP = Format(
 
 
 def _of_timm_2d(fused, class_token):
-    """Returns one of the four forms of timm's AttentionPool2d."""
+    """Returns one of the four forms of timm's AttentionPool2d.
+
+    With ``fused`` one kernel computes query, key and value; with ``class_token`` there is a learned class token.
+    """
     maps = (
         (("qkv", KERNELS, BIASES),)
         if fused

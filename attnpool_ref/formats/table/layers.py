@@ -36,7 +36,10 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns the format of a layer with attnpool's layouts; ``kernel``, ``bias``, ``out`` are names of its parts."""
+    """Returns the format of a layer with attnpool's layouts.
+
+    ``kernel``, ``bias`` and ``out`` are the names of its parts in files; other arguments are fields of :class:`Format`.
+    """
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,
@@ -91,7 +94,8 @@ def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into
     """Returns the format of a layer whose heads share one axis.
 
     ``parts`` names the layers of query, key, value and output; ``into`` is the layout of the first three kernels,
-    ``out_of`` that of the output kernel.
+    ``out_of`` that of the output kernel; ``kernel`` and ``bias`` are their names. Other arguments are fields of
+    :class:`Format`.
     """
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)

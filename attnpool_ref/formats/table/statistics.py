@@ -13,7 +13,10 @@ _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_m
 
 
 def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
-    """Returns the forms with and without the global statistics in each frame's context."""
+    """Returns the forms without and with global statistics as inputs of the hidden layer.
+
+    ``hidden`` is the key of that layer's kernel, and ``tensors`` are all others.
+    """
     return tuple(
         Form(
             (*tensors, Tensor(hidden, f"h {width} 1", ("kernel",), CONVOLUTION)),
@@ -26,7 +29,7 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 
 
 def _affine(extras):
-    """Returns scale and shift of a batch normalization with frozen statistics."""
+    """Returns scale and shift of a batch normalization with frozen statistics, from its four tensors in ``extras``."""
     with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
         scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
         slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
@@ -42,7 +45,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """Returns the tensors of the batch normalization: those from the file, unless the parameters have changed."""
+    """Returns tensors of a batch normalization with these parameters; {} if those in ``extras`` have them already."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):

@@ -1,4 +1,4 @@
-"""Names of attentions, their scores and their normalizers."""
+"""Entries of the index of names (``attnpool find``): attention, its scores and its normalizers."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,4 +1,4 @@
-"""Names of poolings of multiple-instance learning, speech and sound."""
+"""Entries of the index of names (``attnpool find``): multiple-instance learning, speech and sound."""
 
 from attnpool_ref.table.names.entry import Entry
 

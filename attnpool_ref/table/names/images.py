@@ -1,4 +1,4 @@
-"""Names of poolings of images and video: generalized means, heads with a learned query, clusters."""
+"""Entries of the index of names (``attnpool find``): images and video: means, heads, clusters."""
 
 from attnpool_ref.table.names.entry import Entry
 

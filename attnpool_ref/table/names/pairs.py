@@ -1,4 +1,4 @@
-"""Names of functions of two sequences, labels, fields, and relations between examples."""
+"""Entries of the index of names (``attnpool find``): two sequences, labels, fields, relations between examples."""
 
 from attnpool_ref.table.names.entry import Entry
 

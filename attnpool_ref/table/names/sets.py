@@ -1,4 +1,4 @@
-"""Names of poolings of sets and graphs, padded or packed."""
+"""Entries of the index of names (``attnpool find``): sets and graphs, padded or packed."""
 
 from attnpool_ref.table.names.entry import Entry
 

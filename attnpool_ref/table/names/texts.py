@@ -1,4 +1,4 @@
-"""Names of poolings of sentence encoders, text classifiers and spans."""
+"""Entries of the index of names (``attnpool find``): sentence encoders, text classifiers, spans."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,4 +1,4 @@
-"""Rows of additive pooling, whose scores an MLP computes from each token."""
+"""Table rows of additive pooling, whose scores an MLP computes from each token."""
 
 from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
 

@@ -1,4 +1,4 @@
-"""Rows of attention."""
+"""Table rows of attention functions."""
 
 from attnpool_ref.table.row import ABSOLUTE, NORMALIZERS, Variant
 

@@ -1,4 +1,4 @@
-"""Rows of decompositions."""
+"""Table rows of decompositions."""
 
 from attnpool_ref.table.row import Variant
 

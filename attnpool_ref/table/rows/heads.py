@@ -1,4 +1,4 @@
-"""Rows of heads: modules that compose several functions, and have no public function of their own."""
+"""Table rows of heads: modules that compose several functions, and have no public function of their own."""
 
 from attnpool_ref.table.row import Variant
 

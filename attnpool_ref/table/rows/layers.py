@@ -1,4 +1,4 @@
-"""Rows of layers that heads put before and after a pooling."""
+"""Table rows of layers that heads put before and after a pooling."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""Rows of functions that make masks."""
+"""Table rows of functions that make masks."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""Rows of sums, order statistics and generalized means, feature by feature."""
+"""Table rows of sums, order statistics and generalized means, feature by feature."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 

@@ -1,4 +1,4 @@
-"""Rows of normalizers."""
+"""Table rows of normalizers."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""Rows of pooling of two sequences."""
+"""Table rows of pooling of two sequences."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""Rows of pooling of one sequence."""
+"""Table rows of pooling of one sequence."""
 
 from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 

@@ -1,4 +1,4 @@
-"""Rows of readouts: pooling functions that do more than average the tokens once."""
+"""Table rows of readouts: pooling functions that do more than average the tokens once."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 

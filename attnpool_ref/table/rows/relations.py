@@ -1,4 +1,4 @@
-"""Rows of functions that compare examples, fields or labels."""
+"""Table rows of functions that compare examples, fields or labels."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""Rows of scores."""
+"""Table rows of scores."""
 
 from attnpool_ref.table.row import Variant
 

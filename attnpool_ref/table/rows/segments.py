@@ -1,4 +1,4 @@
-"""Rows of packed functions. Those of one sequence are derived from the rows of the dense functions."""
+"""Table rows of packed functions. Those of one sequence are derived from the rows of the dense functions."""
 
 import re
 
@@ -39,7 +39,7 @@ def packed(row):
 
 
 def _each_alone(row):
-    """Returns the normalizers that segment sums can compute, as options, if the row has any."""
+    """Returns the option ``normalizer`` with those that sums over segments can compute; {} if the row has none."""
     return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 

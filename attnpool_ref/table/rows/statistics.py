@@ -1,4 +1,4 @@
-"""Rows of standard deviations and attentive statistics."""
+"""Table rows of standard deviations and attentive statistics."""
 
 from attnpool_ref.table.row import ACTIVATIONS, LAYOUTS, Variant
 

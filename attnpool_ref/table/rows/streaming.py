@@ -1,4 +1,4 @@
-"""Rows of functions that return the state of one chunk."""
+"""Table rows of functions that return the state of one chunk."""
 
 from attnpool_ref.table.row import ACTIVATIONS, Variant
 from attnpool_ref.table.rows import means

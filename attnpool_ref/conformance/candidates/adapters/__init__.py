@@ -133,7 +133,7 @@ def _is_of_torch(target):
 
 
 def _names_in(code):
-    """Returns the global names in a function's body, and in the functions within it."""
+    """Returns the global names in a function's code object, and in those of the functions within it."""
     inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names_in(part)]
     return [*code.co_names, *inner]
 

@@ -38,7 +38,7 @@ class JaxArrays(NumpyArrays):
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         import jax
 
         return jax.devices()[0].platform == "cpu"
@@ -50,7 +50,7 @@ class JaxArrays(NumpyArrays):
         return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
     def array(self, value, dtype):
-        """Returns a JAX array."""
+        """Returns a NumPy array as a JAX array: floats in ``dtype``, booleans and integers unchanged."""
         import jax
 
         return jax.device_put(super().array(value, dtype))
@@ -60,7 +60,7 @@ class JaxArrays(NumpyArrays):
         return np.asarray(value)
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes an array."""
+        """Returns the lines that the printed code of a failing case needs before it makes an array."""
         wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
         return ["import jax", "import jax.numpy as jnp", *wide]
 
@@ -99,16 +99,19 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in gradients.items()}
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns Hessian-vector products along ``directions``, by argument.
+        """Returns Hessian-vector products along ``directions``, an array for each of ``arrays``, by argument.
 
         The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
-        gradient is differentiated in forward mode, else in reverse mode.
+        gradient is differentiated in forward mode, else in reverse mode. Other arguments are those of :meth:`gradient`.
         """
         found = _second(function, forward)(arrays, fixed, cotangents, directions)
         return {key: np.asarray(value) for key, value in found.items()}
 
     def refusal(self, function, arrays, fixed):
-        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing."""
+        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing.
+
+        The arguments are those of :meth:`gradient`.
+        """
         import jax
 
         inner = jax.jit(function)
@@ -124,7 +127,7 @@ class JaxArrays(NumpyArrays):
 
 
 def _quickly():
-    """Returns compiler options for programs that run only a few times, on small arrays."""
+    """Returns compiler options for programs that run only a few times, on small arrays; None on accelerators."""
     import jax
 
     if jax.devices()[0].platform != "cpu":

@@ -51,7 +51,7 @@ class KerasArrays(NumpyArrays):
         return self._arrays.context(dtype)
 
     def array(self, value, dtype):
-        """Returns a tensor of the backend."""
+        """Returns a NumPy array as a tensor of the backend: floats in ``dtype``, booleans and integers unchanged."""
         return self._arrays.array(value, dtype)
 
     def read(self, value):
@@ -59,7 +59,7 @@ class KerasArrays(NumpyArrays):
         return self._arrays.read(value)
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes a tensor."""
+        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         return ["import keras", *self._arrays.imports(dtype)]
 
     def code(self, name, dtype):
@@ -88,11 +88,11 @@ class TensorflowArrays(NumpyArrays):
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):
-        """Returns a tensor."""
+        """Returns a NumPy array as a tensor: floats in ``dtype``, booleans and integers unchanged."""
         tf = _tensorflow()
         return tf.constant(super().array(value, dtype))
 
@@ -101,7 +101,7 @@ class TensorflowArrays(NumpyArrays):
         return value.numpy() if hasattr(value, "numpy") else super().read(value)
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes a tensor."""
+        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         del dtype
         return ["import tensorflow as tf"]
 
@@ -112,6 +112,8 @@ class TensorflowArrays(NumpyArrays):
 
     def gradient(self, function, arrays, fixed, cotangents):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        The arguments are those of ``JaxArrays.gradient``.
 
         Raises:
           Untraceable: TensorFlow returns no gradient for any argument.

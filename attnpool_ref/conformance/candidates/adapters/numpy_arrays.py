@@ -56,7 +56,10 @@ class NumpyArrays:
         return False
 
     def exact_weights(self):
-        """Returns whether calls that must agree, such as with and without weights, must agree bit for bit."""
+        """Returns whether calls that must agree, such as with and without weights, must do so bit for bit.
+
+        Otherwise they must agree up to rounding.
+        """
         return True
 
     def supports(self, dtype):
@@ -87,7 +90,7 @@ class NumpyArrays:
         return [result]
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes an array."""
+        """Returns the lines that the printed code of a failing case needs before it makes an array."""
         del dtype
         return []
 

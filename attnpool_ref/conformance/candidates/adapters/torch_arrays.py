@@ -31,7 +31,7 @@ class TorchArrays(NumpyArrays):
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree must do so bit for bit: only on the CPU, elsewhere up to rounding."""
+        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return str(self._device) == "cpu"
 
     def context(self, dtype):
@@ -40,7 +40,10 @@ class TorchArrays(NumpyArrays):
         return contextlib.nullcontext()
 
     def array(self, value, dtype):
-        """Returns a tensor; bfloat16 is converted by its bits, because PyTorch cannot read NumPy's bfloat16 arrays."""
+        """Returns a NumPy array as a tensor: floats in ``dtype``, booleans and integers unchanged.
+
+        bfloat16 is converted by its bits, because PyTorch cannot read NumPy's bfloat16 arrays.
+        """
         value = np.array(super().array(value, dtype), order="C", copy=True)
         if value.dtype.name == "bfloat16":  # `== bfloat16()` may compare with None, which NumPy takes for float64
             return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
@@ -62,7 +65,7 @@ class TorchArrays(NumpyArrays):
         return value.numpy()
 
     def imports(self, dtype):
-        """Returns lines of code that a reproduction needs before it makes a tensor."""
+        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         del dtype
         return ["import torch"]
 
@@ -75,6 +78,8 @@ class TorchArrays(NumpyArrays):
     def gradient(self, function, arrays, fixed, cotangents):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
+        The arguments are those of ``JaxArrays.gradient``.
+
         Raises:
           Untraceable: no result has a gradient function.
         """
@@ -85,10 +90,10 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Returns Hessian-vector products along ``directions``, by argument.
+        """Returns Hessian-vector products along ``directions``, an array for each of ``arrays``, by argument.
 
-        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
-        gradient is differentiated in forward mode, else in reverse mode.
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. The gradient is
+        differentiated in reverse mode. Other arguments are those of ``JaxArrays.gradient``.
 
         Raises:
           NotImplementedError: ``forward`` is True.
