@@ -1,8 +1,8 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
 The class and the dtype of the result are static. The leaves have the batch axes ``...`` of the chunk, and are integers,
-or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it: the rounding
-error of that sum, without gradient (two-sum).
+booleans, or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it:
+the rounding error of that sum, without gradient (two-sum).
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class MeanState(State):
       sum: [..., d], the sum of the real tokens, divided by a power of two above their number to avoid overflow.
       rest: [..., d], the compensation of ``sum``.
       count: [...], int32, the number of real tokens.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -76,7 +76,7 @@ class MaxState(State):
       extreme: [..., d], the largest values; -inf for a fully masked row.
       count: [..., d], int32, the number of real tokens that equal the largest value and share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -112,7 +112,7 @@ class MeanMaxState(State):
       count: [...], int32, the number of real tokens.
       extreme: [..., d], the largest values; -inf for a fully masked row.
       ties: [..., d], int32, the number of real tokens that equal ``extreme``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -143,7 +143,10 @@ class MeanMaxState(State):
 
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
-    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens."""
+    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens.
+
+    The counts are the numbers of tokens that equal each maximum.
+    """
     del a_count, b_count
     return jnp.maximum(a, b)
 
@@ -166,7 +169,7 @@ class FirstState(State):
     Attributes:
       position: [...], JAX's default integers: the first real position; the largest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     position: Any
@@ -197,7 +200,7 @@ class LastState(State):
     Attributes:
       position: [...], JAX's default integers: the last real position; the smallest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     position: Any
@@ -236,7 +239,7 @@ class WeightedState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the sum of the weighted tokens, divided by the unit.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     size: Any
@@ -279,13 +282,13 @@ class ChannelState(WeightedState):
     """State of :func:`~attnpool_flax.streaming.weighted_state` for weights of each channel.
 
     Attributes:
-      size: [..., d], as in :class:`WeightedState`, like all fields.
+      size: [..., d], for each channel what :class:`WeightedState` has for all; so are the other fields.
       mass: [..., d].
       total: [..., d].
       total_rest: [..., d].
       sum: [..., d].
       rest: [..., d].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     def expand_to_features(self, values):
@@ -305,7 +308,7 @@ class AttentionState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the numerator: the sum of exp(score - top) times the token.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -346,7 +349,7 @@ class MultiHeadAttentionState(AttentionState):
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 
@@ -362,7 +365,7 @@ class AdditiveAttentionState(AttentionState):
       total_rest: [...] or [..., n].
       sum: [..., v] or [..., n, v], where v is the width of the values.
       rest: [..., v] or [..., n, v].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 
