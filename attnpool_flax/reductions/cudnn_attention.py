@@ -54,7 +54,9 @@ def attention(query, key, value, mask, scale, precision):
 
 
 def check(query, key, value, mask, dtype):
-    """Raises an error for arguments that cuDNN does not support.
+    """Raises an error for arguments of :func:`attention` that cuDNN does not support.
+
+    ``dtype`` is that of the function's inputs.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.

@@ -25,7 +25,7 @@ class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
     Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
-    device's shard of sequences over a mesh: weights are of the shard, results of the whole sequence.
+    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence.
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
@@ -89,13 +89,13 @@ class Dense(Tokens):
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, weight sums over a mesh or None) from scores and the merged accumulator."""
+        """Returns (pooled, weights, weight sums; None without a mesh) from :meth:`local_softmax`, its state merged."""
         weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._unflatten(state.finalize(), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
     def softmax_state(self, queries, bias=None):
-        """Computes the :class:`~softmax.OnlineSoftmax` of a chunk under scaled queries [..., h, d], with batch axes."""
+        """Computes a chunk's :class:`~softmax.OnlineSoftmax` under scaled queries [..., h, d], with ``...`` as its B."""
         _, state, batch = self.local_softmax(queries, bias=bias)
         return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
 
@@ -129,7 +129,7 @@ class Dense(Tokens):
         return self.fill_padding(softmax.exponential(scores, max_score[..., None])), max_score
 
     def all_reduce_softmax(self, max_score, numerator):
-        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices."""
+        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices; unchanged without a mesh."""
         if self.axis_name is None:
             return max_score, numerator
         batch = max_score.shape[:-1]
@@ -147,7 +147,7 @@ class Dense(Tokens):
           mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None where one loop over both does not pay.
+          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, for "einsum", or unless it fits.
         """
         if self.axis_name is not None:
             return None
@@ -168,7 +168,7 @@ class Dense(Tokens):
     # Sums and means
 
     def sum(self, weights=None, divisor=1):
-        """Sums this device's tokens under weights [..., L], if given; each term is divided by ``divisor``: [..., d]."""
+        """Sums this device's real tokens under weights [..., L] or 1; each term is divided by ``divisor``: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
             weights = self._flatten(weights[..., None], 2)
@@ -236,7 +236,7 @@ class Dense(Tokens):
         return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
 
     def weighted_average(self, weights):
-        """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
+        """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
 
         Products of weights and tokens must not overflow: rescaling the weights would take another collective.
         """
@@ -347,7 +347,7 @@ class Dense(Tokens):
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def has_real_token(self):
-        """Returns bool [...]: whether an example has a real token; None if all have one."""
+        """Returns bool [...]: whether an example has a real token on this device; None if all have one."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
@@ -360,11 +360,11 @@ class Dense(Tokens):
         return jnp.where(mask, weights, 0)
 
     def sum_over_tokens(self, weights):
-        """Sums weights over tokens: [...], or [..., h]."""
+        """Sums weights [..., L] or [..., h, L], 0 at padding, over this device's tokens: [...] or [..., h]."""
         return jnp.sum(weights, -1)
 
     def max_over_tokens(self, weights):
-        """Computes the maximum over tokens of [..., L], at least 0: [...]."""
+        """Computes the maximum over this device's tokens of [..., L], 0 at padding, at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
     def expand_to_tokens(self, values):

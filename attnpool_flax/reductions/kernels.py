@@ -15,7 +15,7 @@ def softmax_kernel():
 
 
 def packed_softmax_kernel():
-    """Logs and returns the function that computes :func:`softmax_kernel` of packed tokens."""
+    """Logs the dispatch and returns the Pallas kernel that computes the same of packed tokens."""
     from attnpool_flax.reductions import pallas_segments
 
     log_dispatch(KERNEL)

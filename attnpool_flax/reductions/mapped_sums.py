@@ -67,7 +67,7 @@ def packed(function, x, segments, width):
     Args:
       function: from tokens [rows, d] in the computing dtype, 0 at padding, to [rows, o].
       x: [N, d] tokens, in any floating dtype.
-      segments: :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+      segments: the S :class:`~attnpool_flax.reductions.segment_sums.Segments`, at least one.
       width: the number of array elements that the function holds for one token.
     """
 
@@ -92,8 +92,8 @@ def _zero_padded(x, real):
 def _sum_of_blocks(block, add, parts, sums, cost):
     """Adds up the results of ``block`` for blocks of ``parts``, arrays [..., tokens, features] or None.
 
-    ``sums`` has the shape and dtype of the result. ``cost`` is the number of array elements that ``block`` holds for
-    one token.
+    ``add`` is a function of the sum so far and the result of a block. ``sums`` has the sum's shape and dtype; the sum
+    starts at 0. ``cost`` is the number of array elements that ``block`` holds for one token.
     """
     start = cast_varying(jnp.zeros(sums.shape, sums.dtype), varying_axes(parts[0]))
     count = parts[0].shape[-2]

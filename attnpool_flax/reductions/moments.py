@@ -81,7 +81,7 @@ def _reach(x):
 
 
 def _unit(largest):
-    """Returns the largest power of two up to the largest value; for 0 a negligible power."""
+    """Returns the largest power of two up to ``largest``; where ``largest`` is 0 or tiny, 2^-63 in float32."""
     least = 2.0 ** (jnp.finfo(largest.dtype).minexp // 2)
     return jnp.where(largest > 0, jnp.maximum(power_of_two(largest), least), least)
 
@@ -92,7 +92,7 @@ def mean_and_deviation(moments, ddof, epsilon):
     Args:
       moments: the :class:`Moments`.
       ddof: delta degrees of freedom: a number, or one for each example, [..., 1].
-      epsilon: the least variance; where it replaces the variance, there is no gradient.
+      epsilon: the least variance; where it replaces a smaller variance, no gradient goes to the tokens.
     """
     nonzero = moments.total != 0
     total = jnp.where(nonzero, moments.total, 1)

@@ -46,7 +46,7 @@ SMALLEST, LARGEST = 2.0**-112, 2.0**126
 
 
 def pieces_of(x, backward):
-    """Returns the pieces of the features of x (first feature, size, whether it extends past the last feature)."""
+    """Returns the pieces of the features of x as in ``Parts.pieces``, for the forward or the backward kernel."""
     most = PIECE // 2 if backward and x.dtype != jnp.bfloat16 else PIECE  # scales need registers, too
     width = x.shape[2]
     size = min(most, max(ROWS, pl.next_power_of_2(width)))
@@ -54,7 +54,7 @@ def pieces_of(x, backward):
 
 
 def stages(x, backward):
-    """Returns how many blocks are in memory at once: two, so that one is loaded early, where shared memory has the space."""
+    """Returns how many blocks are in memory at once: two, of which one is loaded early, if shared memory has the space."""
     return 1 if x.dtype == jnp.float32 and backward else 2
 
 
@@ -229,7 +229,7 @@ def _no_sums(parts):
 
 
 def _scores(found, refs, example, place, real, codes):
-    """Returns scores [16, t]: 0 without a query, with the bias, -inf at padding."""
+    """Returns scores [16, t] from products: 0 for tokens without a query, plus the bias, -inf at padding."""
     if codes is not None:
         found = jnp.where((codes == WITHOUT_QUERY)[None], 0, found)
     if "bias" in refs:
@@ -238,7 +238,7 @@ def _scores(found, refs, example, place, real, codes):
 
 
 def _dot(a, b, left, right):
-    """Multiplies two narrow matrices along an axis of each, in float32."""
+    """Multiplies two narrow matrices along the axis ``left`` of a and ``right`` of b; the result is float32."""
     return lax.dot_general(a, b, (((left,), (right,)), ((), ())), preferred_element_type=jnp.float32)
 
 
@@ -247,7 +247,7 @@ def _dot(a, b, left, right):
 
 
 def _split(values, scale, narrow):
-    """Returns narrow (high, low), whose sum times the scale of each row is the values."""
+    """Returns (high, low) in the dtype ``narrow``, whose sum times the scale of each row is the values, up to rounding."""
     if scale is not None:
         values = values * (1 / scale)[:, None]
     high = values.astype(narrow)

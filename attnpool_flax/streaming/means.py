@@ -289,7 +289,7 @@ def _common_extreme(a, b):
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, total_rest, slack, rest) of two states; ``gaps``, at most 0: their extremes minus the common one."""
+    """Merges (total, total_rest, slack, rest) of two states; ``gaps`` are their extremes minus the common one."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):
@@ -325,7 +325,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; tokens that tie for the minimum share its gradient, across all chunks.
+    """Twin of :func:`attnpool_ref.min_state`; tokens of all chunks that equal the minimum share its gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)

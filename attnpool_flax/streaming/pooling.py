@@ -41,7 +41,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.max_state`; tokens that tie for the maximum share its gradient, across all chunks.
+    """Twin of :func:`attnpool_ref.max_state`; tokens of all chunks that equal the maximum share its gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
