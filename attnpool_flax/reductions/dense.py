@@ -95,7 +95,7 @@ class Dense(Tokens):
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
     def softmax_state(self, queries, bias=None):
-        """Computes a chunk's :class:`~softmax.OnlineSoftmax` under scaled queries [..., h, d], with ``...`` as its B."""
+        """Computes a chunk's :class:`~softmax.OnlineSoftmax` under scaled queries [..., h, d]; ``...`` is its B."""
         _, state, batch = self.local_softmax(queries, bias=bias)
         return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
 
@@ -147,7 +147,7 @@ class Dense(Tokens):
           mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, for "einsum", or unless it fits.
+          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, by "einsum", or if it is slower.
         """
         if self.axis_name is not None:
             return None

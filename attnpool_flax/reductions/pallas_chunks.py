@@ -100,14 +100,17 @@ class Chunks(NamedTuple):
         return jnp.reshape(rows, (-1, self.each, rows.shape[2]))[: self.count, : self.heads]
 
     def repeated(self, values):
-        """Repeats values [each or more, tokens] for each segment of the group: [rows, tokens]; [1, tokens] if each is 1."""
+        """Repeats values [each or more, tokens] for each segment of the group: [rows, tokens].
+
+        If ``each`` is 1, it returns [1, tokens], which broadcasts.
+        """
         values = values[: self.each]
         return values if self.each == 1 else jnp.concatenate([values] * self.group, 0)
 
     def summed(self, values):
         """Sums values [rows, columns] over the segments of the group: [each, columns].
 
-        If each is 1, the sum is repeated to the 8 rows of a register.
+        If ``each`` is 1, the sum is repeated to the 8 rows of a register.
         """
         if self.each == 1:
             return jnp.broadcast_to(jnp.sum(values, 0, keepdims=True), (SUBLANES, values.shape[1]))

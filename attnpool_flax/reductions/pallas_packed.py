@@ -5,8 +5,8 @@ of the chunk are multiplied with all rows of the group; scores of tokens of othe
 product with a token that is not finite is NaN. Such a token makes its segment NaN, and is replaced before tokens of several
 segments are summed.
 
-N are the tokens, S segments, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place of
-arrays: each is the part of an array that a step of the grid reads or writes.
+N are the tokens, S segments, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
+of arrays: each is the part of an array that a step of the grid reads or writes.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Softmax of packed tokens by Pallas kernels: ``implementation="pallas"`` of the ``segment_`` functions, on request only.
+"""Softmax of packed tokens by Pallas kernels: ``implementation="pallas"`` of ``segment_`` functions, on request only.
 
 It is :mod:`attnpool_flax.reductions.pallas_softmax` with segments in place of examples, on TPUs only
 (:mod:`attnpool_flax.reductions.pallas_packed`). Tokens must lie in the order of their segments, and the call must say

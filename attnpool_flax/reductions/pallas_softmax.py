@@ -140,7 +140,7 @@ def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def primals(*arguments) -> Any:
-    """Returns the arrays of the arguments of a forward rule with ``symbolic_zeros``, which JAX wraps; None stays None."""
+    """Returns the arrays in the arguments of a forward rule with ``symbolic_zeros``, which JAX wraps; None stays."""
     return jax.tree.map(lambda array: array.value, arguments, is_leaf=lambda array: hasattr(array, "perturbed"))
 
 

@@ -6,8 +6,8 @@ last. Queries are padded to a multiple of eight rows, the height of a register. 
 bfloat16 tokens as two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond
 the last token: values there and at padding are replaced before they are summed, and their scores are -inf.
 
-B are the examples, L tokens, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place of
-arrays: each is the part of an array that a step of the grid reads or writes.
+B are the examples, L tokens, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
+of arrays: each is the part of an array that a step of the grid reads or writes.
 """
 
 import functools
@@ -328,7 +328,7 @@ def _backward_kernel(refs, blocks, precision, shared):
 
 
 def _place_rows(scratch, ref, first, blocks):
-    """Writes the h rows of a reference into the scratch memory from row ``first`` on; rows that fill up a register are 0."""
+    """Writes the h rows of a reference into the scratch memory from row ``first`` on; the rest of a register is 0."""
     width = scratch.shape[1]
     if blocks.count != blocks.rows:
         scratch[first : first + blocks.rows] = jnp.zeros((blocks.rows, width), jnp.float32)

@@ -38,7 +38,7 @@ PROGRAMS = 4 * MULTIPROCESSORS
 
 
 def parts_of(x, count, backward):
-    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries, for the forward or the backward kernel."""
+    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries, for the forward or backward kernel."""
     batch, length, width = x.shape
     if count > 1:
         blocks = pl.cdiv(length, heads.TOKENS)
@@ -76,7 +76,7 @@ def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=Fa
 
 
 def _sums_shape(batch, count, width, parts):
-    """Returns the shape of the sums over tokens that a kernel writes: (B, P, 1, d), or with several queries by pieces."""
+    """Returns the shape of the sums over tokens that a kernel writes: (B, P, 1, d), with several queries in pieces."""
     if count == 1:
         return batch, parts.count, 1, width
     return batch, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]

@@ -54,7 +54,7 @@ def pieces_of(x, backward):
 
 
 def stages(x, backward):
-    """Returns how many blocks are in memory at once: two, of which one is loaded early, if shared memory has the space."""
+    """Returns how many blocks are in memory at once: two, one of them loaded early, if shared memory has the space."""
     return 1 if x.dtype == jnp.float32 and backward else 2
 
 
@@ -247,7 +247,7 @@ def _dot(a, b, left, right):
 
 
 def _split(values, scale, narrow):
-    """Returns (high, low) in the dtype ``narrow``, whose sum times the scale of each row is the values, up to rounding."""
+    """Returns (high, low) in the dtype ``narrow``; their sum times the scale of each row is the values, rounded."""
     if scale is not None:
         values = values * (1 / scale)[:, None]
     high = values.astype(narrow)

@@ -61,7 +61,7 @@ class OnlineSoftmax(NamedTuple):
         return _times(self.denominator, scale), _times(self.numerator, scale[..., None])
 
     def added(self, max_score, sums):
-        """Returns the accumulator of all parts from their maximum and the sums of :meth:`rescaled`."""
+        """Returns the accumulator of all parts from their maximum and the sums over parts of :meth:`rescaled`."""
         return OnlineSoftmax(max_score, *sums)
 
     @property
@@ -109,7 +109,10 @@ def softmax_of_scores(scores, mask, weighted_sums):
 
 
 def with_weight_sums(state, scores, mask, multiplier):
-    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1."""
+    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1.
+
+    Applied weights are exp(score - max_score), times the multiplier [B, L, h] if there is one.
+    """
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])
@@ -186,7 +189,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
 
 
 def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
-    """Computes :func:`_bwd_plain` on accelerators from the tokens in their own dtype."""
+    """Computes :func:`_bwd_tiles` on accelerators, by whole products of the tokens in their own dtype."""
     *_, dnumerator = arrays
     dapplied = token_products(x, dnumerator, precision, multiply)
 
@@ -235,7 +238,7 @@ def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tili
 
 
 def _merge_tiles(states):
-    """Merges the accumulators of the tiles of each example, [B, tiles, ...]."""
+    """Merges the accumulators of the tiles of each example, with fields [B, tiles, ...]: an :class:`OnlineSoftmax`."""
     max_score = jnp.max(states.common(), 1)
     return states.added(max_score, map(summed, states.rescaled(max_score[:, None])))
 
@@ -340,7 +343,10 @@ def _bwd_from_products(
 
 
 def _dx(applied, dscores, dnumerator, queries, x, precision):
-    """Computes ``dx`` in one write: the gradient through the numerator plus the gradient through the scores."""
+    """Computes ``dx`` [B, L, d] in one write: the gradient through the numerator plus the gradient through the scores.
+
+    If the examples share x, it is [1, L, d], summed over them.
+    """
     precision = factor_precision(precision)
     if x.shape[0] == 1 and applied.shape[0] != 1:  # shared by the examples
         queries = jnp.broadcast_to(queries, dnumerator.shape)
