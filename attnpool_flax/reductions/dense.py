@@ -147,7 +147,7 @@ class Dense(Tokens):
           mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, by "einsum", or if it is slower.
+          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, by "einsum", or if slower.
         """
         if self.axis_name is not None:
             return None

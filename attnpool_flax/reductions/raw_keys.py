@@ -1,6 +1,7 @@
 """Keys and values of attention that no query sees: they are replaced by 0 only where a sum over tokens needs it.
 
-A token that no query sees is one that the mask hides from every query. On GPUs XLA fuses a conversion into a product but no selection: it would write a copy of the tokens for each product.
+A token that no query sees is one that the mask hides from every query. On GPUs XLA fuses a conversion into a product
+but no selection: it would write a copy of the tokens for each product.
 """
 
 import functools

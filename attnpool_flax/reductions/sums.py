@@ -127,8 +127,8 @@ def divisor_of(mass):
 def compensated_add(a, b):
     """Adds two compensated sums (value, compensation) by two-sum; the new compensation is the rounding error.
 
-    value + compensation is the more exact sum. Knuth's two-sum is exact for the values, as in Dekker 1971, A floating-point technique for extending the available
-    precision. Compensations have no gradient.
+    value + compensation is the more exact sum. Knuth's two-sum is exact for the values, as in Dekker 1971, A
+    floating-point technique for extending the available precision. Compensations have no gradient.
     """
     (a, a_compensation), (b, b_compensation) = a, b
     a_value, b_value = lax.stop_gradient(a), lax.stop_gradient(b)
