@@ -56,8 +56,8 @@ def compiled(
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
         :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function.
         They hold masks, ``axis_name`` and ``implementation``, which the body does not get.
-      as_they_come: names of floats that stay in the caller's dtype (unless it computes in float64), and of masks whose
-        axes of size 1 stay.
+      as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
+        and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else one always computes both (decision 0006).
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
       kernel: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.

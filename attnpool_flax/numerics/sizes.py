@@ -28,7 +28,7 @@ def at_least_1(size):
 
 
 def as_number(size, dtype):
-    """Returns the size as a number to compute with: a NumPy number, or an array of shape () for a symbol."""
+    """Returns the size as a number of ``dtype``: a NumPy number, or an array of shape () for a symbol."""
     dtype = np.dtype(dtype)
     return dtype.type(size) if known(size) else jnp.asarray(size).astype(dtype)
 

@@ -13,7 +13,7 @@ from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):
-    """Returns the implementation of a call: "einsum" for every normalizer but the softmax, else :func:`for_tokens`'s.
+    """Returns the implementation of a call: "einsum" for every normalizer but the softmax, else by :func:`for_tokens`.
 
     Without a query, it is that of :func:`for_tokens` for every normalizer, because the query is the mean of the tokens,
     whose sum has both implementations.

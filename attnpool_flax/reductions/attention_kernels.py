@@ -51,7 +51,7 @@ def surrounded(kernel, query, key, value, mask, dtype):
 
 
 def refused_sizes(*arrays):
-    """Returns why no kernel supports arrays of these shapes, as text for :func:`refusal`; None if that is not so."""
+    """Returns why no kernel supports arrays of these shapes, as text for :func:`refusal`; None if kernels may."""
     if not known(*(size for array in arrays for size in array.shape)):
         return "needs sizes that are known, not symbols"
     return "takes no empty arrays" if any(0 in array.shape for array in arrays) else None

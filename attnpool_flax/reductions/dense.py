@@ -158,7 +158,7 @@ class Dense(Tokens):
         return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
 
     def examples_with(self, other):
-        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks or None), function that unflattens B of a tree)."""
         batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flatten(self.mask, 1, batch), self._flatten(other.mask, 1, batch)
         arrays = self._flatten(self.x, 2), self._flatten(other.x, 2), *masks
@@ -203,7 +203,7 @@ class Dense(Tokens):
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):
-        """Returns the tokens for reductions of each channel separately."""
+        """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
         return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
@@ -219,7 +219,7 @@ class Dense(Tokens):
         return power_above(self.length * self.shards, self.dtype)
 
     def sum_and_count(self):
-        """Returns (sum [..., d] of a chunk's real tokens over :func:`sums.divisor_of` their count, count [...])."""
+        """Returns (sum [..., d] of a chunk's real tokens, divided by :func:`sums.divisor_of` of the count; count)."""
         count = self._count()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
@@ -328,7 +328,7 @@ class Dense(Tokens):
         return other
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., h, L] as :func:`perceptron.plain`, the tokens that later reductions read).
+        """Returns (scores [..., n, L] of :func:`perceptron.plain`, the :class:`Dense` that later reductions read).
 
         The batch axes of the scores are those of x.
         """

@@ -1,4 +1,4 @@
-"""Blocks of examples: on accelerators, attention of many queries computes some examples at a time if all exceed a block.
+"""Blocks of examples: accelerators compute attention of many queries for some examples at a time, to save memory.
 
 A loop over blocks of queries reads all keys and values in each step, and its backward pass adds up their gradients. A
 loop over blocks of examples reads and writes each array once, whatever the size of a block.
@@ -20,8 +20,8 @@ from attnpool_flax.reductions.query_blocks import ForQueries, elements_on, items
 def over_examples(body, kernel, call, given, dtype, values):
     """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
 
-    A block has a number of elements (``query_blocks.elements_on``); CPUs always compute all examples at once. The
-    backward pass recomputes each block, except its saveable arrays. The examples are split along the largest batch
+    A block has at most ``query_blocks.elements_on`` elements; CPUs always compute all examples at once. The backward
+    pass recomputes each block, except its saveable arrays. The examples are split along the largest batch
     axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
     which the axis may be split.
 

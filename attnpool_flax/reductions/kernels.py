@@ -15,7 +15,7 @@ def softmax_kernel():
 
 
 def packed_softmax_kernel():
-    """Logs the dispatch and returns the Pallas kernel that computes the same of packed tokens."""
+    """Logs the dispatch and returns the Pallas kernel of packed tokens that computes the same as softmax_kernel's."""
     from attnpool_flax.reductions import pallas_segments
 
     log_dispatch(KERNEL)

@@ -16,13 +16,15 @@ class Moments(NamedTuple):
 
     Attributes:
       unit: the unit of the weights: the largest power of two up to the largest absolute weight.
-      scale: the unit of the tokens, chosen likewise, so that squares of differences do not underflow.
+      scale: the unit of the tokens: the largest power of two up to the largest absolute value of a token with a weight;
+        squares of differences then neither under- nor overflow.
       center: the point about which moments are taken, in units of ``scale``: the mean, if no weight is negative.
       mass: the sum of the absolute weights, in units of ``unit``.
       total: the sum of the weights, in units of ``unit``.
       squares: the sum of the squared weights, in units of ``unit`` squared.
-      first: the sum of weight times distance from the center: only a rounding error, if no weight is negative.
-      second: the sum of weight times squared distance.
+      first: the sum of weight times distance from the center, in units of ``unit`` times ``scale``: only a rounding
+        error, if no weight is negative.
+      second: the sum of weight times squared distance, in units of ``unit`` times ``scale`` squared.
     """
 
     unit: Any

@@ -49,7 +49,7 @@ class Packed(Tokens):
         return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):
-        """Returns the tokens for reductions of each channel separately."""
+        """Returns the tokens as :class:`PackedChannels`, for reductions of each channel separately."""
         return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
@@ -116,8 +116,8 @@ class Packed(Tokens):
         """Scores each token by a perceptron with one hidden layer; the arguments are those of :func:`perceptron.plain`.
 
         Returns:
-          (scores [h, N], tokens). Later reductions must read the returned :class:`Packed`: their gradient of x is the
-          array to which the gradient through the scores is added, so no second array of the size of x is needed.
+          (n scores of each token [n, N], tokens). Later reductions must read the returned :class:`Packed`: the gradient
+          through the scores is added to their gradient of x, so no second array of the size of x is needed.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)

@@ -1,10 +1,11 @@
 """Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
-N are the tokens, h queries, d features, count segments. A chunk is a block of consecutive tokens, sorted by segment. A group is a range of consecutive segments. A step of the
-loop takes a pair: a chunk, and a group that has tokens in it. J chunks and G groups have at most J + G - 1 pairs,
-whatever the sizes of the segments are. The matrix unit multiplies all tokens of the chunk with the rows of all segments
-of the group, one row for each segment and query. Of a token's products only those with its own segment are selected.
-Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
+N are the tokens, h queries, d features, count segments. A chunk is a block of consecutive tokens, sorted by segment. A
+group is a range of consecutive segments. A step of the loop takes a pair: a chunk, and a group that has tokens in it. J
+chunks and G groups have at most J + G - 1 pairs, whatever the sizes of the segments are. The matrix unit multiplies all
+tokens of the chunk with the rows of all segments of the group, one row for each segment and query. Of a token's
+products only those with its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the
+order of their segments.
 """
 
 from typing import Any, NamedTuple

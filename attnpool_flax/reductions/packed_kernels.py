@@ -126,7 +126,7 @@ def plain_products(x, segments, rows):
 
 
 def products_by_tiles(x, segments, rows, *, tiling):
-    """Computes :func:`plain_products` by tiles."""
+    """Computes :func:`plain_products` by tiles, in a loop that reads each token once."""
 
     def tile_step(step):
         tokens = zero_padded_tile(x, segments, tiling, step)

@@ -1,7 +1,7 @@
 """Packed tokens on GPUs: slots of consecutive tokens of one segment, gathered, multiplied and summed in one kernel.
 
-N are the tokens, h queries, d features, count segments. A slot never has tokens of two segments, so NaN stays in its own segment. For unsorted tokens the gather reads
-through :attr:`Slots.order`.
+N are the tokens, h queries, d features, count segments. A slot never has tokens of two segments, so NaN stays in its
+own segment. For unsorted tokens the gather reads through :attr:`Slots.order`.
 """
 
 from typing import Any, NamedTuple

@@ -294,5 +294,5 @@ def _sum_of_rows(both):
 
 
 def _sum_of_columns(both):
-    """Returns [m, n] of a matrix [m, 2 n]: the sum of each column and the next."""
+    """Returns [m, n] of a matrix [m, 2 n]: the sum of each pair of columns, 2 j and 2 j + 1."""
     return jnp.sum(jnp.reshape(both, (both.shape[0], both.shape[1] // 2, 2)), 2)

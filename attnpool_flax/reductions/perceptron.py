@@ -44,7 +44,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
       kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
       out_kernel: [h, n], for n scores of each token.
-      activation: a key of OF_SCORES.
+      activation: "tanh", "relu", "gelu" or "identity".
       precision: of the products.
 
     Returns:

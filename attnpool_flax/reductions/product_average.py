@@ -28,7 +28,7 @@ class Products(NamedTuple):
     """Scores of queries that are products with keys.
 
     Attributes:
-      operands: from arrays to queries [..., n, d], keys [..., m, d] and what is added to the products, or None.
+      operands: from arrays to (queries [..., n, d], keys [..., m, d], bias that is added to the products, or None).
       precision: of the products.
     """
 

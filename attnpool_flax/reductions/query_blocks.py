@@ -21,7 +21,10 @@ LARGEST = 2**20
 
 
 def _budget(environment):
-    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB."""
+    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB.
+
+    ``ATTNPOOL_BLOCK_BYTES`` in ``environment`` replaces both; it is a ValueError if this is not a number.
+    """
     budget = {"tpu": 2**30, "default": 5 * 2**30}
     requested = environment.get("ATTNPOOL_BLOCK_BYTES")
     if requested is None:
@@ -80,7 +83,7 @@ def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
       on_tpus: ``compute`` for TPUs; by default the same.
-      count: the number of items, if small blocks cost nothing (:func:`items_on`).
+      count: the number of items, to choose a block size that divides it or is small (:func:`items_on`), or None.
     """
     computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}

@@ -1,7 +1,8 @@
 """Averages under the softmax of given scores, as GPUs compute them: weights first, then one product with the values.
 
-XLA's GPU compiler makes one kernel of a softmax whose maximum and sum meet the scores in plain arithmetic, which reads the scores of a
-row once. CPUs and TPUs divide the sums of the values instead of the weights, which are more.
+XLA's GPU compiler makes one kernel, which reads the scores of a row once, of a softmax that combines scores, maximum
+and sum by arithmetic without selections. CPUs and TPUs divide the sums of the values instead of the weights, which are
+more.
 """
 
 import functools

@@ -61,7 +61,7 @@ class MeanState(State):
         return type(self)(*compensated_add(*_scaled((self, other), ratios)), count)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         count = _as_float(jnp.maximum(self.count, 1), self)
         return (self.sum + self.rest) / (count / divisor_of(count))[..., None]
 
@@ -96,7 +96,7 @@ class MaxState(State):
         return MaxState(extreme, sum(counts), self.real | other.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
@@ -137,7 +137,7 @@ class MeanMaxState(State):
         return MeanMaxState(mean.sum, mean.rest, mean.count, largest.extreme, largest.count)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate([part.finalized() for part in self._parts()], -1)
 
 
@@ -187,7 +187,7 @@ class FirstState(State):
         return FirstState(jnp.minimum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -218,7 +218,7 @@ class LastState(State):
         return LastState(jnp.maximum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -266,7 +266,7 @@ class WeightedState(State):
         return type(self)(size, mass, *compensated_add(*_totals(both, scales)), *sums)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         total, pooled = self.expand_to_features(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
@@ -329,7 +329,7 @@ class AttentionState(State):
         return type(self)(merged.max_score, *merged.denominator, *merged.numerator)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return OnlineSoftmax(self.top, self.total + self.total_rest, self.sum + self.rest).finalize()
 
     def accumulator(self):

@@ -44,8 +44,9 @@ class State:
     """Base class of the states of chunked pooling.
 
     ``merge_states`` and ``finalize_state`` call the methods ``merged(other)`` and ``finalized()`` of the subclasses, in
-    which ``decided`` is the name of the result's dtype, or "" if all data are integers. ``merged`` leaves ``decided``
-    and the host options for ``merge_states`` to set.
+    which ``decided`` is the name of the result's dtype, or "" if all data are integers. ``merged`` gets states of one
+    floating dtype (:func:`promote`), and leaves ``decided`` and the host options for ``merge_states`` to set.
+    ``finalized`` returns the result in the dtype of the leaves; ``finalize_state`` casts it.
     """
 
     decided: str

@@ -52,7 +52,7 @@ class SumState(State):
         return type(self)(*compensated_add((self.sum, self.rest), (other.sum, other.rest)))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum + self.rest
 
 
@@ -86,7 +86,7 @@ class MinState(State):
         return MinState(-both.extreme, both.count, both.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
@@ -122,7 +122,7 @@ class NoisyOrState(State):
         return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.probability + self.rest
 
 
@@ -174,7 +174,7 @@ class PowerMeanState(State):
         return PowerMeanState(extreme, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return finished_power_mean(self.extreme, _exponents(self), self.zeros, self.p)
 
 
@@ -222,7 +222,7 @@ class LogsumexpState(State):
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return finished_logsumexp(self.extreme, _exponents(self), self.scale, self.mean)
 
 
@@ -276,7 +276,7 @@ class SoftmaxState(State):
         return SoftmaxState(extreme, *total, *compensated_add(*sums), self.scale)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         excess = (self.excess + self.rest) * (divisor_of(self.total) / divisor_of(self.total + self.total_rest))
         return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 

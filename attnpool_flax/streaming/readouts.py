@@ -122,7 +122,7 @@ class VladState(State):
         return VladState(merged.max_score, numerator, rest, self.normalize)
 
     def finalized(self):
-        """Returns [..., K, d]; 0 for a fully masked row."""
+        """Returns the result [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum + self.rest, self.normalize)
 
 

@@ -86,7 +86,7 @@ class StdState(State):
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self, self.ddof)[1]
 
 
@@ -102,7 +102,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return jnp.concatenate(_statistics(self, self.ddof), -1)
 
 
@@ -158,7 +158,7 @@ class AttentiveStatisticsState(State):
         return AttentiveStatisticsState(max_score, *_merged(self, other, ratios), self.epsilon)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate(_statistics(self, 0), -1)
 
 
