@@ -97,8 +97,8 @@ def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):
 class _Tokens:
     """Tokens [L, d] of one example, 0 at padding.
 
-    They are in the computing dtype; on accelerators bfloat16 and float16 tokens keep their dtype. ``multiply`` is as in
-    :func:`_map_examples`, or None on CPUs.
+    They are in the computing dtype, float32 or float64; on accelerators bfloat16 and float16 tokens keep their dtype.
+    ``multiply`` is as in :func:`_map_examples`, or None on CPUs.
     """
 
     def __init__(self, x, mask, precision, multiply):

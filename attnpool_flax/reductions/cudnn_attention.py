@@ -21,7 +21,7 @@ def attention(query, key, value, mask, scale, precision):
     """Averages values under the softmax of products: [..., h, n, d], in the computing dtype; 0 if a query sees no key.
 
     Args:
-      query: [..., h, n, d], as key and value in the computing dtype.
+      query: [..., h, n, d], as key and value in the computing dtype (float32).
       key: [..., h, m, d].
       value: [..., h, m, d].
       mask: bool [..., h or 1, n or 1, m], or None.

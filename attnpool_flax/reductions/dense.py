@@ -42,13 +42,13 @@ class Dense(Tokens):
         """Averages the tokens under the softmax of their products with queries [..., h, d].
 
         Args:
-          queries: in the computing dtype, scaled.
+          queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [..., h, L], multiplied with the weights before the average, or None.
-          has_query: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+          has_query: bool [...], or None; False for an example without a query: its scores are 0, even for NaN tokens.
           bias: [..., h, L], added to the products, or None.
 
         Returns:
-          (pooled [..., h, d], weights [..., h, L]).
+          (pooled [..., h, d], weights [..., h, L]); both are 0 for a fully masked row.
         """
         scores, state, batch = self.local_softmax(queries, multiplier, has_query, bias)
         (state,) = all_reduce_states([state], self.axis_name)
@@ -67,7 +67,7 @@ class Dense(Tokens):
         return pooled, weights, weight_sums
 
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Returns (scores [B, L, h], accumulator of this device, batch axes); arguments as in :meth:`softmax`.
+        """Returns (scores [B, L, h], this device's ``OnlineSoftmax``, batch axes); arguments as in :meth:`softmax`.
 
         Over a mesh the numerator has one more feature: the sum of the weights after the multiplier.
         """
@@ -182,7 +182,7 @@ class Dense(Tokens):
         return self._by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
-        """Averages the real tokens: [..., d]. The terms of the sum are divided first, so that it does not overflow."""
+        """Averages the real tokens: [..., d]; 0 for a fully masked row. Terms are divided first to avoid overflow."""
         (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
         return self.finalize_mean(state)
 
@@ -249,7 +249,7 @@ class Dense(Tokens):
         """Sums the tokens under weights that are not those of a softmax, by whole products.
 
         Args:
-          queries: [..., h, d], in the computing dtype, scaled.
+          queries: [..., h, d], in the computing dtype ``dtype``, multiplied by the scale.
           normalize: from scores [..., h, L] and their mask to weights; over a mesh it must be elementwise.
           offsets: [..., h], added to the scores, or None.
           bias: [..., h, L], added to the scores, or None.
@@ -317,12 +317,12 @@ class Dense(Tokens):
     # Tokens and padding
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
         return other

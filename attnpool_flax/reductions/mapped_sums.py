@@ -22,7 +22,7 @@ def dense(function, x, real, mask, width):
     """Sums ``function(tokens)`` over the real tokens of each example: [..., o].
 
     Args:
-      function: from tokens [..., rows, d] in the computing dtype, 0 at padding, to [..., rows, o].
+      function: from tokens [..., rows, d] in float32 (or float64, as x), 0 at padding, to [..., rows, o].
       x: [..., L, d] tokens, in any floating dtype.
       real: bool of x's shape without d: tokens that are real in any example that shares them; None if all are real.
       mask: bool [..., L] of all examples, or None.
@@ -65,7 +65,7 @@ def packed(function, x, segments, width):
     """Sums ``function(tokens)`` over the real tokens of each segment: [S, o].
 
     Args:
-      function: from tokens [rows, d] in the computing dtype, 0 at padding, to [rows, o].
+      function: from tokens [rows, d] in float32 (or float64, as x), 0 at padding, to [rows, o].
       x: [N, d] tokens, in any floating dtype.
       segments: the S :class:`~attnpool_flax.reductions.segment_sums.Segments`, at least one.
       width: the number of array elements that the function holds for one token.

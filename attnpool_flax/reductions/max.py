@@ -62,7 +62,7 @@ def signed(x, least):
 def plain(x, mask, least):
     """Computes the :class:`ExtremeState` of tokens [..., L, d] and a mask [B, L] or None by whole arrays.
 
-    With ``least`` it is the state of -x, from which the minimum follows. JAX differentiates it in every mode.
+    With ``least`` it is the state of -x, from which the minimum follows. It has forward and reverse mode.
     """
     x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
@@ -111,7 +111,7 @@ def _max_plain(x, mask, *, least):
 
 
 def _accumulate(x, real):
-    """Computes the accumulator of tokens [rows, size, d], of which those in ``real`` [rows, size] are real."""
+    """Computes the :class:`ExtremeState` of tokens [rows, size, d]; ``real`` [rows, size] is True at real tokens."""
     x = jnp.where(real[..., None], x, -jnp.inf)
     extreme = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
     tied = real[..., None] & (x == extreme)

@@ -49,7 +49,7 @@ def token_products(x, factors, precision, multiply=False):
 
     Args:
       x: tokens in any floating dtype, not masked. NaN of a token reaches only its own products.
-      factors: in the computing dtype.
+      factors: in the computing dtype, float32, or float64 for float64 tokens.
       precision: of products of float32 tokens.
       multiply: whether a single factor (h = 1) is multiplied and summed elementwise, as is fast on GPUs, instead of by
         the matrix unit.
@@ -89,7 +89,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
     """Sums tokens [B or 1, L, d] under float weights [B, L, h]: [B, h, d]; padding is replaced by 0.
 
     Args:
-      weights: in the computing dtype, 0 at padding.
+      weights: in the computing dtype, float32, or float64 for float64 tokens; 0 at padding.
       x: tokens in any floating dtype.
       mask: bool [B, L], or None.
       precision: of products of float32 tokens.

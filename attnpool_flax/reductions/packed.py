@@ -59,11 +59,11 @@ class Packed(Tokens):
         return self._weighted_sum(self.expand_to_tokens(1 / divisor), False) / (count / divisor)[:, None]
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - origin[None]
         return other
@@ -83,18 +83,18 @@ class Packed(Tokens):
         """Averages the tokens of each segment under the softmax of their products with queries [h, d], or [S, h, d].
 
         Args:
-          queries: in the computing dtype, scaled.
+          queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [h, N], multiplied with the weights before the average, or None.
-          has_query: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
+          has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens.
           bias: [h, N], added to the products, or None.
 
         Returns:
-          (pooled [S, h, d], weights [h, N]).
+          (pooled [S, h, d], weights [h, N]); both are 0 for a fully masked segment.
         """
         return self._softmax_averages(*self._softmax(queries, multiplier, has_query, bias))
 
     def _softmax(self, queries, multiplier, has_query, bias):
-        """Returns (scores [N, h], accumulator of the segments); arguments as in :meth:`softmax`."""
+        """Returns (scores [N, h], :class:`OnlineSoftmax` of the segments); arguments as in :meth:`softmax`."""
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
@@ -106,7 +106,7 @@ class Packed(Tokens):
         return by_default(self.requested, *kernels, arrays, self.precision)
 
     def _softmax_averages(self, scores, state):
-        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the accumulator of the segments."""
+        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the segments' :class:`OnlineSoftmax`."""
         denominator = self.segments.expand_to_tokens(jnp.where(state.denominator == 0, 1, state.denominator))
         weights = exponential(scores, self.segments.expand_to_tokens(state.max_score)) / denominator
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding

@@ -85,7 +85,7 @@ class Chunks(NamedTuple):
         return jnp.reshape(rows, (-1, self.heads, rows.shape[1]))[: self.count]
 
     def zeros(self, *shape):
-        """Returns 0 in the computing dtype, with the varying manual axes of the tokens."""
+        """Returns an array of 0 in float32, or float64 for float64 tokens, with the tokens' varying manual axes."""
         return cast_varying(jnp.zeros(shape, computing(self.x.dtype)), varying_axes(self.x))
 
     def empty(self, shape, dtype):

@@ -57,7 +57,7 @@ def zeros(shape, dtype, x):
 def plain_sums(x, segments, weights):
     """Sums tokens [N, d] by segment under weights [N, h]: [count, h, d], in the weights' dtype.
 
-    JAX differentiates it in every mode.
+    JAX differentiates it in forward and reverse mode.
     """
     x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
     weights = jnp.where(segments.real[:, None], weights, 0)

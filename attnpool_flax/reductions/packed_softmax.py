@@ -32,13 +32,13 @@ from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes scores and the accumulator of each segment by whole arrays; differentiable by JAX in every mode.
+    """Computes scores and each segment's ``OnlineSoftmax`` by whole arrays; differentiable in forward and reverse mode.
 
     Args:
       x: [N, d] tokens, in any floating dtype.
       segments: their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
       has_query: bool [count], or None: all scores of a segment without a query are 0, whatever the tokens hold.
-      queries: [1, h, d] or [count, h, d] in the computing dtype.
+      queries: [1, h, d] or [count, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [N, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [N, h], added to the scores, or None.
       precision: of the products.

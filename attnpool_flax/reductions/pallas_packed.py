@@ -35,7 +35,7 @@ from attnpool_flax.reductions.softmax import exponential
 
 
 def forward(x, ids, real, queries, multiplier, bias, *, count, precision, interpret=False):
-    """Computes the accumulator of the softmax of each segment.
+    """Computes the fields of the :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax` of each segment.
 
     Args:
       x: [N, d] tokens, in float32, bfloat16 or float16.

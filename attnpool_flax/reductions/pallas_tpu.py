@@ -112,7 +112,7 @@ def fits(x):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
-    """Computes the accumulator of the softmax.
+    """Computes the fields of the :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax`.
 
     Args:
       x: [B, L, d] tokens, in float32, bfloat16 or float16.

@@ -36,12 +36,12 @@ def tiling_of(x):
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
-    """Returns scores by whole products; differentiable in every mode.
+    """Returns scores by whole products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype.
       real: bool [..., L], True at real tokens; None if all are real.
-      kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
+      kernel: [d, h] in the computing dtype (float32 or float64); with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
       out_kernel: [h, n], for n scores of each token.
       activation: "tanh", "relu", "gelu" or "identity".

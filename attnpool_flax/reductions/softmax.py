@@ -20,8 +20,9 @@ A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gr
 ``applied``. A bias is added to the scores, and masked scores are -inf. The maximum is a constant in the gradient,
 because it cancels. B are the examples, L tokens, h queries, d features.
 
-:func:`plain` computes whole products, which JAX differentiates in every mode. :func:`tiled` has the gradient above: on
-CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own dtype.
+:func:`plain` computes whole products, which JAX differentiates in forward and reverse mode. :func:`tiled` has the
+gradient above: on CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own
+dtype.
 """
 
 import functools
@@ -97,7 +98,7 @@ def weight_sums(state):
 
 
 def softmax_of_scores(scores, mask, weighted_sums):
-    """Returns (scores with -inf at padding, accumulator) of given scores [B, L, h].
+    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h].
 
     ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
     """
@@ -125,13 +126,13 @@ def with_weight_sums(state, scores, mask, multiplier):
 
 
 def plain(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes scores and accumulator with whole matrix products; differentiable by JAX in every mode.
+    """Computes scores and ``OnlineSoftmax`` with whole matrix products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
       has_query: bool [B or 1], or None: all scores of an example without a query are 0, whatever the tokens hold.
-      queries: [B or 1, h, d] in the computing dtype.
+      queries: [B or 1, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [B, L, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [B, L, h], added to the scores, or None.
       precision: of the products.
@@ -149,7 +150,7 @@ def _weighted_by_heads(x, precision, weights):
 
 
 def _from_products(scores, mask, multiplier, bias, weighted_sums):
-    """Returns (scores, accumulator) from the products [B, L, h] of tokens and queries.
+    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries.
 
     ``weighted_sums`` is as in :func:`softmax_of_scores`.
     """

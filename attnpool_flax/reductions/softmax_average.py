@@ -18,7 +18,7 @@ def softmax_average(scores, mask, value, precision):
     """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]; 0 for a fully masked row.
 
     Args:
-      scores: in the computing dtype; those at padding are never used.
+      scores: in float32 or float64; those at padding are never used.
       mask: bool, broadcastable to the scores, or None.
       value: 0 where no query sees it.
       precision: of the product.

@@ -154,12 +154,12 @@ def _with_gradient_of_jvp(primals, tangents):
 
 
 def plain_sum(x, mask, weights, divisor, precision):
-    """Sums tokens under weights by whole products; differentiable in every mode.
+    """Sums tokens under weights by whole products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
-      weights: [B or 1, L, h] in the computing dtype; None means that all are 1.
+      weights: [B or 1, L, h] in the computing dtype (float32 or float64); None means that all are 1.
       divisor: a power of two by which each term is divided, so that no sum overflows.
       precision: of the products.
 

@@ -54,7 +54,7 @@ class Tokens:
         return jnp.moveaxis(over_first(of_center, parts, math.prod(self.x.shape)), 0, -2)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         raise NotImplementedError
 
     def sum(self, weights=None):
