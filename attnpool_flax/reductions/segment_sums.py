@@ -69,7 +69,8 @@ def at(values, ids):
 def segments_of(segment_ids, mask, count, ordered):
     """Returns the :class:`Segments` of int32 numbers [N] and a mask [N] or None; a number out of range is padding.
 
-    ``count`` is the number of segments, of which 0 becomes 1; ``ordered`` says that the numbers never decrease."""
+    ``count`` is the number of segments, of which 0 becomes 1; ``ordered`` says that the numbers never decrease.
+    """
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask
