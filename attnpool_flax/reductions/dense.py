@@ -89,7 +89,7 @@ class Dense(Tokens):
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, weight sums; None without a mesh) from :meth:`local_softmax`, its state merged."""
+        """Returns (pooled, weights, sums of weights or, without a mesh, None) of :meth:`local_softmax`, merged."""
         weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._unflatten(state.finalize(), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
@@ -147,7 +147,7 @@ class Dense(Tokens):
           mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None over a mesh, by "einsum", or if slower.
+          ((pooled [..., d], weights [..., L]), the same of the other); None with "einsum", a mesh or unless `cross.fits`.
         """
         if self.axis_name is not None:
             return None

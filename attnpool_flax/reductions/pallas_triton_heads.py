@@ -170,7 +170,7 @@ def _write_dx(ref, example, place, vectors, weights, parts):
 
 
 def _vectors(ref, example, parts, dtype):
-    """Returns (matrices [32, p] of an example's queries or cotangents, their scale [16] or None)."""
+    """Returns (for each piece a matrix [32, p] of an example's queries or cotangents; their scale [16] or None)."""
     narrow = jnp.bfloat16 if dtype == jnp.bfloat16 else jnp.float16
     example = example if ref.shape[0] != 1 else 0
     row = jnp.arange(ROWS, dtype=jnp.int32)
