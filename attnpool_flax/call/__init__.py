@@ -1,1 +1,1 @@
-"""Calls of public functions: checks, preparation of arguments, compiled functions, sharding, composed docstrings."""
+"""Code around the body of each public function: checks, dtypes, compilation and caching, sharded arrays, docstrings."""

@@ -1,8 +1,8 @@
 """The `@compiled` decorator, which turns the body of a function into the public function.
 
-A call checks its arguments in Python, before tracing, and raises the errors of the oracle (:mod:`attnpool_ref`). Shapes
-and dtypes are checked once for each specialization (shapes, dtypes, options), values of host arrays in each call. The
-compiled function computes in float32, or in float64 if an argument is float64, and rounds once, at the end.
+A call checks its arguments in Python, before tracing, and raises the errors of :mod:`attnpool_ref`: shapes and dtypes
+once for each specialization (shapes, dtypes, options), values of NumPy arrays and Python numbers in each call. The
+compiled function computes in float32, or float64 if an argument is float64 and x64 is on, and rounds once, at the end.
 """
 
 import functools
@@ -47,7 +47,7 @@ _PYTHON_NUMBERS = (float, int)
 def compiled(
     function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, kernel=for_tokens
 ) -> Any:  # typed in __init__.pyi
-    """Turns the body of a function into the public function.
+    """Turns the body of a function into the public function; without ``function``, returns a decorator that does so.
 
     Args:
       function: the body, named as its row in :mod:`attnpool_ref.table`. It gets the arrays as
@@ -55,11 +55,12 @@ def compiled(
         ``precision``.
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
         :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function.
-        They hold masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
-      as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of size 1 stay.
-      weights_apart: whether the costly weights have a program of their own; others always compute both (decision 0006).
+        They hold masks, ``axis_name`` and ``implementation``, which the body does not get.
+      as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
+        and of masks whose axes of size 1 stay.
+      weights_apart: whether a second program computes the weights; else one always computes both (decision 0006).
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
-      kernel: if it takes ``implementation``, the function that returns that of a call, like :func:`for_tokens`.
+      kernel: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.
     """
     options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
     options |= {"one_pass": one_pass, "kernel": kernel}
@@ -74,7 +75,7 @@ def packed(dense, without=()):
 
     Args:
       dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
-      without: arguments that the packed function lacks.
+      without: names of arguments that the packed function lacks.
     """
     own = FUNCTIONS[dense.__name__]
     row = table.get(f"segment_{dense.__name__}")
@@ -83,7 +84,7 @@ def packed(dense, without=()):
 
 
 def _public(own, body=None):
-    """Returns the public function. For a body with the same signature it is a wrapper of the body."""
+    """Returns the public function of a :class:`CompiledFunction`, named as ``body``, or without it as its row."""
 
     def checked_implementation(*args, **kwargs):
         try:
@@ -170,8 +171,7 @@ class Specialization:
       wants_weights: whether the caller asked for the weights.
       numbers: for numbers at their defaults, (index in ``names``, value).
       dtype: the computing dtype.
-      without_weights: whether the program leaves the weights out, because a kernel computes them separately, to the
-        same bits.
+      without_weights: whether the program leaves out weights that the caller did not ask for; only with "pallas".
       placed: by the sharding of the other arrays, the default numbers as arrays on their device.
     """
 
@@ -188,7 +188,7 @@ class Specialization:
 class CompiledFunction:
     """A public function: its row in :mod:`attnpool_ref.table`, its body, its signature and two caches.
 
-    ``specializations`` has an entry for each kind of call; ``programs`` has the jitted functions, which entries share.
+    ``specializations`` has an entry for each set of shapes, dtypes and options; the entries share ``programs``.
     """
 
     def __init__(self, row, signature, body, options):
@@ -242,7 +242,7 @@ class CompiledFunction:
         return specialization, arrays, values
 
     def _key(self, values):
-        """Returns (the specialization's key, whether an array is on the host); writes arrays into ``values``."""
+        """Returns (the specialization's key, whether a value is on the host); puts arrays into ``values`` in place."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -304,7 +304,7 @@ class CompiledFunction:
         return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """Returns the jitted function from the cache ``programs``; one serves all values of its numbers."""
+        """Returns the jitted function, from the cache ``programs`` if it is there. Numbers like scales are traced."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -333,7 +333,7 @@ class CompiledFunction:
         return finish(result, batch, dtype)
 
     def _with_kernel(self, kernel, values, dtype):
-        """Runs the body with a requested kernel; raises in the function's name if it does not support the call."""
+        """Runs the body with "pallas", "cudnn" or "splash"; raises a ValueError if that does not support the call."""
         try:
             with logged_dispatches() as log, with_inputs_of(dtype):
                 result = self.body(**values)
@@ -394,7 +394,7 @@ def _on(sharding, number):
 
 
 def check_implementation(name, requested):
-    """Raises a ValueError, in the name of a function or a module, if ``requested`` is no implementation."""
+    """Raises a ValueError that begins with ``name`` if ``requested`` is neither None nor an implementation."""
     if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
         names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
         raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

@@ -27,13 +27,13 @@ OF_PACKED = "Segment numbers out of range are an error if the array is on the ho
 
 
 def composed(body, name, family, parameters):
-    """Composes a docstring: the oracle's, the differences in the body's docstring, and its example with JAX arrays.
+    """Composes a docstring: that of attnpool_ref, the differences in the body's docstring, its example with JAX arrays.
 
     Args:
       body: the function with the docstring. A packed function has the body of the dense one, and uses its section
         ``Packed``.
       name: the public function's name.
-      family: the name of the oracle's module.
+      family: the module of :mod:`attnpool_ref` that has the function; "heads" for functions that only JAX has.
       parameters: the names of the public function's arguments.
     """
     if family == "heads":  # heads have no definition in the oracle
@@ -51,6 +51,6 @@ def composed(body, name, family, parameters):
 
 
 def _difference(own, name):
-    """Returns the part of a body's docstring after the sentence that names the definition."""
+    """Returns the part of a body's docstring after "Twin of …", the words that name the function of attnpool_ref."""
     text = "\n\n".join(own.paragraphs).removeprefix(f"Twin of :func:`attnpool_ref.{name}`").lstrip(".:; \n")
     return text[:1].upper() + text[1:]

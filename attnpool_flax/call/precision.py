@@ -13,7 +13,7 @@ _SETTINGS: Any = jax.config
 
 
 def resolve_precision(name, precision, dtype, one_pass=False):
-    """Returns the precision of matrix products: the requested one, or by default full float32.
+    """Returns the precision of matrix products: the requested one, or by default HIGHEST, which is full float32.
 
     If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
     For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact; for bfloat16 with
@@ -21,7 +21,7 @@ def resolve_precision(name, precision, dtype, one_pass=False):
 
     Args:
       name: the function or module whose argument it is.
-      precision: the caller's argument, or None.
+      precision: the caller's argument, in any form that :func:`jax.lax.dot` takes, or None.
       dtype: the result's dtype.
       one_pass: whether the products are those of :mod:`attnpool_flax.numerics.one_pass`.
 

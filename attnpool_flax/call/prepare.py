@@ -16,10 +16,12 @@ _SETTINGS: Any = jax.config
 
 
 def as_array(name, key, value):
-    """Returns an argument as an array: converts Python numbers to NumPy, and unwraps parameters of modules.
+    """Returns an argument as an array: a Python number as a NumPy array, a parameter of a module as its JAX array.
+
+    None, NumPy arrays of native byte order and JAX arrays are returned as they are.
 
     Raises:
-      TypeError: the argument is of another class.
+      TypeError: the argument is of another class, such as a list.
       ValueError: it is one of NumPy's masked arrays.
     """
     if value is None or isinstance(value, jax.Array):
@@ -37,7 +39,10 @@ def as_array(name, key, value):
 
 
 def result_dtype(promoted):
-    """Returns the dtype of a result, from the promoted dtype of the arguments (or None) and JAX's settings."""
+    """Returns the dtype of a result from the promoted dtype of the floating arguments; float64 needs x64.
+
+    For None, which stands for calls with integers only, it is JAX's default floating dtype.
+    """
     if promoted is None:
         return np.dtype(jnp.result_type(float))
     if promoted == np.float64 and not _SETTINGS.jax_enable_x64:
@@ -51,7 +56,16 @@ def computing_dtype(dtype):
 
 
 def convert_host_array(value, argument, computing):
-    """Converts a NumPy array for JAX; without x64 it clips 64-bit integers, of which JAX would keep the lower half."""
+    """Converts a NumPy array for JAX, which itself would keep the lower half of 64-bit integers without x64.
+
+    Integer data, and numbers of shape (), become floats. Other 64-bit integers, such as lengths and segment ids, are
+    clipped to int32 without x64. Other arrays are returned unchanged.
+
+    Args:
+      value: the array.
+      argument: its description in the function's row of the table.
+      computing: the dtype of the computation, float32 or float64.
+    """
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # so that 2 and 2.0 share a program
             return value.astype(computing)
@@ -116,13 +130,13 @@ def _prepared(value, argument, call, dtype, static, as_it_comes):
 
 
 def _in_32_bits(numbers, count):
-    """Converts segment numbers and indices to int32; keeps their order, and keeps numbers out of range out of range."""
+    """Converts segment numbers and indices to int32, clipped to -1 and ``count``: both are out of the valid range."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
 
 
 def finish(result, batch, dtype):
-    """Returns a body's arrays in the result's dtype, with all batch axes."""
+    """Returns a body's arrays with all batch axes, floats in the result's dtype, others in their own."""
 
     def finished(part):
         if jnp.issubdtype(part.dtype, jnp.floating):

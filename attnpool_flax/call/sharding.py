@@ -16,7 +16,10 @@ _SPLIT = ("L", "T")
 
 
 def check_axis_name(name, axis_name):
-    """Raises a ValueError, in the name of a function or a module, if ``axis_name`` does not name mesh axes."""
+    """Raises a ValueError that begins with ``name`` unless ``axis_name`` is None, a string or a tuple of strings.
+
+    The strings must differ. Whether the mesh has axes of these names is not checked here.
+    """
     names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
     if axis_name is None or (names and all(isinstance(own, str) for own in names) and len(set(names)) == len(names)):
         return
@@ -75,7 +78,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
     """Computes ``body(given)``. Explicit mesh axes are Auto inside, and the results are sharded like the arguments.
 
     Args:
-      body: from arrays by name to a result, or to (a result or None, the weights).
+      body: from arrays by name to a result, or to (a result or None, the weights), as ``both`` and ``apart`` say.
       given: the arrays.
       row: the function's row of the table, which has the axes of arguments and results.
       call: the resolved signature.
@@ -98,7 +101,10 @@ def over_explicit_axes(body, given, row, call, both, apart):
 
 
 def _places(given, arguments, rank):
-    """Returns the mesh axes of each array axis by its name, or, for a batch axis, by its number."""
+    """Returns a dictionary: the mesh axes over which an axis is sharded, by its name, or number for a batch axis.
+
+    If arrays differ, the first one that shards the axis decides.
+    """
     places = {}
     for key, array in given.items():
         argument = arguments[key]

@@ -1,1 +1,1 @@
-"""Elementwise functions and reductions of plain arrays, without tokens, masks or rows of the table."""
+"""Helpers on plain arrays: activations, rounding, order statistics, masks from lengths, products, rematerialization."""

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 
 
 def relu(x):
-    """Computes max(x, 0); the derivative at 0 is 1/2, because the two equal values share it."""
+    """Computes max(x, 0); the derivative at 0 is 1/2, because x and 0 are equal there and share the gradient."""
     return jnp.maximum(x, 0)
 
 
 @jax.custom_jvp
 def normal_cdf(x):
-    """Computes the standard normal CDF. It has its own derivative, because that of JAX 0.12 fails in ``shard_map``."""
+    """Computes the standard normal CDF, with its own derivative: that of JAX 0.12's ``erfc`` fails in ``shard_map``."""
     return jax.lax.erfc(x * -math.sqrt(0.5)) * 0.5
 
 
@@ -24,12 +24,12 @@ def _normal_cdf_jvp(primals, tangents):
 
 
 def gelu(x):
-    """Computes GELU with erf."""
+    """Computes GELU by its definition: x times the standard normal CDF of x."""
     return x * normal_cdf(x)
 
 
 def gelu_tanh(x):
-    """Computes GELU in the tanh approximation."""
+    """Computes the tanh approximation of GELU."""
     return jax.nn.gelu(x, approximate=True)
 
 

@@ -18,11 +18,12 @@ TERMS = 16
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def alpha_entmax(scores, alpha, axis):
-    """Returns the weights of scores, which must be -inf at padding.
+    """Returns the weights of floating scores along ``axis``; the scores must be -inf at padding.
 
     With d = score - max_score and p = alpha - 1 the weights are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0.
-    Each row with n > 0 real scores has one c in [0, log n] for which they sum to 1; bisection finds it, because the sum
-    decreases in c. Rows without real scores are 0.
+    Each row with n > 0 scores above -inf has one c in [0, log n] for which they sum to 1; bisection finds it, because
+    the sum decreases in c. Rows of -inf have weights 0. Rows are NaN if a score is NaN or inf, or alpha is not finite.
+    ``alpha``, an array of shape () that is at least 1, has a derivative as well.
     """
     power = alpha - 1
     max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
@@ -116,7 +117,10 @@ def _powers(below, c, power):
 
 @alpha_entmax.defjvp
 def _alpha_entmax_jvp(axis, primals, tangents):
-    """Computes g (ds - sum(g ds) / sum(g)), where g = w^(2 - alpha) at weights w > 0; similarly for alpha."""
+    """Computes the tangent g (ds - sum(g ds) / sum(g)), where g = w^(2 - alpha) at weights w > 0 and 0 elsewhere.
+
+    The tangent of alpha adds a term, which a comment below derives.
+    """
     (scores, alpha), (dscores, dalpha) = primals, tangents
     weights = alpha_entmax(scores, alpha, axis)
     power, support = alpha - 1, ~(weights <= 0)

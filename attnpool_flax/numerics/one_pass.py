@@ -1,4 +1,4 @@
-"""Products in one pass of a matrix unit: accelerators round float32 operands to bfloat16, CPUs round nothing.
+"""Products in one pass of a matrix unit: GPUs and TPUs round float32 operands to bfloat16, CPUs round nothing.
 
 Sums are accumulated in float32. Functions of bfloat16 arrays compute in float32: weights and cotangents are float32
 numbers, and so are tokens whose padding was replaced. As operands of a product XLA would write them in float32, which
@@ -20,14 +20,17 @@ from attnpool_flax.numerics.varying import unify_varying
 
 
 class OnePass(enum.Enum):
-    """A precision of :func:`einsum` beside JAX's own; the value says what is rounded to bfloat16."""
+    """Precisions of :func:`einsum` in addition to JAX's own; the value says what accelerators round to bfloat16."""
 
     BFLOAT16 = "operands, and the results of gradients"
     OPERANDS = "operands"
 
 
 def one_pass_of(precision, dtype):
-    """Returns :class:`OnePass` in place of the precision DEFAULT if ``dtype``, that of the inputs, is bfloat16."""
+    """Returns ``OnePass.BFLOAT16`` for the precision DEFAULT if ``dtype``, that of the inputs, is bfloat16.
+
+    Otherwise it returns the precision unchanged.
+    """
     allowed = precision == lax.Precision.DEFAULT and dtype == jnp.bfloat16
     return OnePass.BFLOAT16 if allowed else precision
 
@@ -38,12 +41,15 @@ def exact_tokens(precision):
 
 
 def wide_gradients(precision):
-    """Returns a precision in which only operands are rounded: the results of gradients stay float32."""
+    """Returns ``OnePass.OPERANDS`` for :class:`OnePass`: results of gradients stay float32. Others are unchanged."""
     return OnePass.OPERANDS if isinstance(precision, OnePass) else precision
 
 
 def einsum(spec, x, y, precision):
-    """Computes :func:`jax.numpy.einsum` of two arrays in the computing dtype, also in one pass."""
+    """Computes :func:`jax.numpy.einsum` of two arrays of one dtype, float32 or float64.
+
+    ``precision`` is one of JAX, or a :class:`OnePass`, which needs float32 arrays.
+    """
     if isinstance(precision, OnePass):
         x, y = unify_varying(x, y)  # JAX's own products do it themselves
         product = _product if precision is OnePass.BFLOAT16 else _product_with_wide_gradients
@@ -52,12 +58,12 @@ def einsum(spec, x, y, precision):
 
 
 def _product(x, y, dimension_numbers, *_, **__):
-    """Computes :func:`jax.lax.dot_general` of two float32 arrays in one pass, and ignores its other arguments."""
+    """Computes :func:`jax.lax.dot_general` of two float32 arrays in one pass; other arguments are ignored."""
     return _bind(x, y, dimension_numbers, False, True)
 
 
 def _product_with_wide_gradients(x, y, dimension_numbers, *_, **__):
-    """Computes :func:`_product`, the results of whose gradients are not rounded."""
+    """Computes :func:`_product`, but the results of its gradients stay float32."""
     return _bind(x, y, dimension_numbers, False, False)
 
 
@@ -111,7 +117,10 @@ def _transposed_right(cotangent, x, y, *, dimension_numbers, **params):
 
 
 def _batched(arrays, axes, *, dimension_numbers, **params):
-    """Batches one operand by an axis of the result, both by an axis that they have in common, as JAX's rule does."""
+    """Maps a product under ``vmap``, as JAX's rule of ``dot_general`` does.
+
+    A mapped axis of one operand becomes a free axis of the product; if both operands are mapped, a batch axis.
+    """
     (x, y), (x_axis, y_axis) = arrays, axes
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     if x_axis is not None:
@@ -129,7 +138,7 @@ def _batched(arrays, axes, *, dimension_numbers, **params):
 
 
 def _shifted(axes, new):
-    """Returns axes of an array that got a new one."""
+    """Returns the numbers of axes after an axis is inserted into their array at ``new``."""
     return tuple(axis + (axis >= new) for axis in axes)
 
 

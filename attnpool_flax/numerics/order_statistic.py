@@ -5,13 +5,13 @@ from jax import lax
 
 
 def order_statistics(x, rank, following):
-    """Finds the numbers of two ranks along axis -2: a pair of [..., 1, d]. Of equal numbers it takes the first.
+    """Finds the numbers of two ranks along axis -2: a pair of [..., 1, d].
 
     Floating-point numbers map to integers in the same order, and bisection finds the integer of the first rank in at
     most as many steps as it has bits. The integer of the next rank is the same or the smallest one above.
 
     Args:
-      x: [..., L, d]; the gradient goes to the selected numbers.
+      x: [..., L, d], any floating dtype. The gradient goes to the selected number; if several are equal, to the first.
       rank: k - 1 for the k-th smallest number, integers [..., 1, 1] from 0 to L - 1.
       following: ``rank`` or one more, integers [..., 1, 1] up to L - 1.
     """
@@ -41,6 +41,6 @@ def order_statistics(x, rank, following):
 
 
 def _keys(x):
-    """Maps floating-point numbers to integers in the same order; -0 comes before 0."""
+    """Maps floating-point numbers to integers of as many bits in the same order; -0 comes before 0."""
     bits = lax.bitcast_convert_type(x, jnp.dtype(f"int{8 * x.dtype.itemsize}"))
     return bits ^ ((bits >> (8 * x.dtype.itemsize - 1)) & jnp.iinfo(bits.dtype).max)

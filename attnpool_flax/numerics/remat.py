@@ -1,6 +1,7 @@
 """Rematerialization, which recomputes arrays in the backward pass.
 
-Loops over blocks save small arrays and recompute the rest. Sums that XLA fuses with their terms recompute everything.
+Loops over blocks save small arrays and recompute the rest (:func:`remat`). Sums that XLA fuses with their terms
+recompute everything (:func:`by_argument`).
 """
 
 import functools
@@ -23,7 +24,7 @@ def remat(function, static=()):
     """Applies :func:`jax.checkpoint` to the step of a loop: the backward pass recomputes all but saveable arrays.
 
     Args:
-      function: the step.
+      function: the step, from arrays to arrays.
       static: the positions of its arguments that are not arrays.
     """
     policy = jax.checkpoint_policies.save_only_these_names(_SAVEABLE)
@@ -39,7 +40,7 @@ def by_argument(function):
     argument is another sum of such terms; computed together, XLA would write the terms that they share.
 
     Args:
-      function: from arrays, or None, to an array.
+      function: from arrays, some of which may be None, to an array.
     """
 
     @jax.custom_jvp

@@ -1,6 +1,6 @@
 """Comparisons up to rounding, norms and scales. Twin of :mod:`attnpool_ref.numerics.rounding`.
 
-The tolerance of comparisons is that of the computing dtype.
+Two products count as equal if they differ by less than the rounding error of their own dtype, float32 or float64.
 """
 
 import functools
@@ -15,9 +15,10 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """Estimates the rounding error of a sum of ``terms`` products, relative to the product of the vectors' norms.
+    """Estimates the rounding error of a dot product of ``terms`` terms, relative to the product of the vectors' norms.
 
-    Sums that differ by less count as equal; see :func:`attnpool_ref.numerics.rounding.roundings`.
+    ``dtype`` is that of the computation. Products that differ by less count as equal; see
+    :func:`attnpool_ref.numerics.rounding.roundings`.
     """
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
@@ -25,7 +26,8 @@ def within_rounding(terms, dtype):
 def power_of_two(x):
     """Returns the largest power of two up to the magnitude of x, without gradient; it is 1 for 0, NaN and infinities.
 
-    The power is exact, and so is its reciprocal, which is a normal number.
+    The power and its reciprocal are exact, normal numbers. Therefore it is at most 2^125 in float32 and 2^1021 in
+    float64; subnormal numbers give the smallest normal number, or 1 on devices that flush them to 0.
     """
     x = jnp.abs(lax.stop_gradient(x))
     info = jnp.finfo(x.dtype)
@@ -33,7 +35,7 @@ def power_of_two(x):
     least, most = (
         integer(1 << info.nmant),
         integer((-2 * info.minexp) << info.nmant),
-    )  # the bits of 2^minexp and of 2^-minexp
+    )  # the bits of 2^minexp and of 2^(-minexp - 1)
     bits = lax.bitcast_convert_type(x, integer) & ~integer((1 << info.nmant) - 1)  # a mantissa of 0 is 1.0
     power = lax.bitcast_convert_type(jnp.clip(bits, least, most), x.dtype)
     return jnp.where((x > 0) & (x < jnp.inf), power, jnp.ones_like(x))
@@ -49,7 +51,10 @@ def norm(x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
-    """Computes the maximum along an axis. Its gradient is shared evenly by the values where ``tied`` is True."""
+    """Computes the maximum along an axis. Its gradient is shared evenly by the values where ``tied`` is True.
+
+    ``tied`` has the shape of ``values``; the caller computes it. The maximum of no values is -inf.
+    """
     del tied
     return jnp.max(values, axis, initial=-jnp.inf)
 
@@ -65,10 +70,10 @@ def largest_product(scores, mask, size, terms, axis=-1):
     """Computes the maximum of products at real tokens along an axis; products that differ only by rounding are tied.
 
     Args:
-      scores: products, or sums of them.
+      scores: dot products of vectors, or sums of dot products.
       mask: bool of their shape, or None.
-      size: a bound of each product, the product of the norms; broadcastable to the result.
-      terms: the number of terms of each score.
+      size: a bound of each product, such as the product of the vectors' norms; broadcastable to the result.
+      terms: the number of terms of each score, for dot products the vectors' width.
       axis: the axis of the maximum.
 
     Returns:
@@ -82,7 +87,11 @@ def largest_product(scores, mask, size, terms, axis=-1):
 
 
 def tied(scores, max_score, size, terms, axis=-1):
-    """Returns bool: products that equal the maximum up to rounding. ``max_score`` and ``size`` lack the axis."""
+    """Returns bool of the shape of ``scores``: whether a score equals the maximum up to rounding.
+
+    ``size`` and ``terms`` are as in :func:`largest_product`; ``max_score`` and ``size`` lack ``axis``. A score of -inf
+    is never tied.
+    """
     tolerance = size * within_rounding(terms, scores.dtype)
     least = jnp.maximum(max_score - tolerance, jnp.finfo(scores.dtype).min)  # -inf is never tied
     return scores >= jnp.expand_dims(least, axis)

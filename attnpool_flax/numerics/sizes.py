@@ -28,13 +28,16 @@ def at_least_1(size):
 
 
 def as_number(size, dtype):
-    """Returns the size as a number to compute with: a NumPy number, or an array of shape () for a symbol."""
+    """Returns the size as a number of ``dtype``: a NumPy number, or an array of shape () for a symbol."""
     dtype = np.dtype(dtype)
     return dtype.type(size) if known(size) else jnp.asarray(size).astype(dtype)
 
 
 def as_limit(size, dtype):
-    """Returns the size as an integer of a dtype, clipped to the largest number of the dtype."""
+    """Returns the size as an integer of an integer dtype, clipped to the dtype's largest number.
+
+    It is a NumPy number, or an array of shape () for a symbol.
+    """
     dtype = np.dtype(dtype)
     largest = np.iinfo(dtype).max
     if known(size):
@@ -44,7 +47,7 @@ def as_limit(size, dtype):
 
 
 def power_above(size, dtype):
-    """Returns a power of two above the size: a Python number, or a floating array of shape () for a symbol."""
+    """Returns a power of two above the size: a Python integer, or an array of shape () and ``dtype`` for a symbol."""
     return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
 
 

@@ -13,7 +13,10 @@ def varying_axes(array):
 
 
 def unify_varying(*arrays: Any) -> Any:
-    """Casts arrays to the same varying manual axes, as custom gradient rules need; None stays None."""
+    """Casts arrays to vary over each axis over which one of them varies, as custom gradient rules need.
+
+    None stays None.
+    """
     axes = frozenset().union(*(varying_axes(array) for array in arrays if array is not None))
     return tuple(array if array is None else cast_varying(array, axes - varying_axes(array)) for array in arrays)
 

@@ -1,4 +1,4 @@
-"""Pooling functions, which turn a sequence of vectors with a mask into one vector."""
+"""Pooling functions, which turn a sequence of vectors with a mask into one vector, or into one for each query."""
 
 from attnpool_flax.pooling.attention import attention_pooling
 from attnpool_flax.pooling.multi_head import multi_head_attention_pooling

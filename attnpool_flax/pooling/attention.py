@@ -13,9 +13,10 @@ from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):
-    """Returns the implementation of pooling with a query: "einsum" for every normalizer but the softmax.
+    """Returns the implementation of a call: "einsum" for every normalizer but the softmax, else by :func:`for_tokens`.
 
-    Without a query, the query is the mean of the tokens, which has both implementations.
+    Without a query, it is that of :func:`for_tokens` for every normalizer, because the query is the mean of the tokens,
+    whose sum has both implementations.
     """
     whole = values["normalizer"] != "softmax" and values["query"] is not None
     return "einsum" if whole else for_tokens(values, call)
@@ -67,10 +68,18 @@ def attention_pooling(
 def attend_with_query(
     tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
 ):
-    """Returns (pooled [..., d], weights) of tokens in any layout; without a query, the query is the mean of the tokens.
+    """Returns (pooled [..., d], weights [..., L]) of tokens in any layout; [S, d] and [N] of packed tokens.
 
-    ``norm`` is (scale, bias, epsilon) of the query's layer normalization, or None; ``bias`` [..., L] is added to the
-    scores.
+    Args:
+      tokens: :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`.
+      query: [..., d], or its width before ``query_kernel``; None is the mean of the tokens.
+      query_kernel: [d, c], or None.
+      key_kernel: [d, c], or None.
+      norm: (scale, bias, epsilon) of the query's layer normalization, or None.
+      scale: of the scores; None is 1 / sqrt(width of the query after its kernel).
+      dropout_multiplier: [..., L] or packed [N], multiplies the weights of the sum, not those that are returned.
+      bias: [..., L] or packed [N], added to the scores, or None.
+      normalizer: a name or a function.
     """
     precision = tokens.precision
     if query is None:
@@ -89,9 +98,9 @@ def attend_with_query(
 
 
 def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
-    """Returns the vector [..., d] whose products with tokens are the scaled scores: it includes both kernels.
+    """Returns the vector [..., d] whose products with tokens are the scaled scores: it includes kernels and scale.
 
-    ``norm`` is as in :func:`attend_with_query`.
+    The arguments are as in :func:`attend_with_query`; the query is not None.
     """
     if norm is not None:
         query = normalized(query, *norm)

@@ -20,7 +20,10 @@ SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
 
 
 def queries_of_heads(query, query_kernel, query_bias, scale, precision):
-    """Projects learned queries [..., n, q] to [..., H, n, c], scaled; without a kernel the queries are [n, H, c]."""
+    """Projects queries [..., n, q] by ``query_kernel`` [q, H, c] to [..., H, n, c], scaled.
+
+    Without a kernel the queries are given as [n, H, c]. A ``scale`` of None is 1 / sqrt(c).
+    """
     if query_kernel is None:
         heads = jnp.swapaxes(query, 0, 1)
     else:
@@ -31,19 +34,28 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
 
 
 def fold(queries, key_kernel, precision):
-    """Folds the key kernel into queries: [..., H, n, d], whose products with tokens are the scores without key bias."""
+    """Folds the key kernel [d, H, c] into scaled queries [..., H, n, c]: [..., H, n, d].
+
+    Their products with the tokens are the scores without the key bias.
+    """
     return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=factor_precision(precision))
 
 
 def _offsets(queries, key_bias, normalizer, precision):
-    """Returns the contribution [..., H, n] of the key bias to the scores of each query; None where it cancels."""
+    """Returns the contribution [..., H, n] of the key bias [H, c] to the scores of each query.
+
+    It is None without a key bias, and for the normalizers in ``SHIFTED``, under which it cancels.
+    """
     if key_bias is None or normalizer in SHIFTED:
         return None
     return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=factor_precision(precision))
 
 
 def _folding_pays(count, key_kernel, value_kernel):
-    """Returns whether pooling unprojected tokens takes no more products per token than projecting keys and values."""
+    """Returns whether pooling unprojected tokens takes no more products per token than projecting keys and values.
+
+    It is False if ``count``, the number of queries, is a symbol of ``jax.export``.
+    """
     if not known(count):
         return False
     width, heads, keys = key_kernel.shape
@@ -62,13 +74,13 @@ def attended(
     take the second way.
 
     Args:
-      tokens: in any layout.
+      tokens: :class:`~attnpool_flax.reductions.Dense`; or ``Packed``, with H, n, N in place of ..., H, n, L below.
       queries: [..., H, n, c], scaled.
       key_kernel: [d, H, c].
       value_kernel: [d, H, c'].
       key_bias: [H, c], or None.
       value_bias: [H, c'], or None; it is multiplied by the sum of the weights.
-      multiplier: [..., H, n, L] of the weights, or None.
+      multiplier: [..., H, n, L], multiplies the weights of the sum, not those that are returned; or None.
       bias: [..., H, n, L], added to the scores, or None.
       normalizer: a name or a function.
 
@@ -131,7 +143,7 @@ def of_queries(found, num_queries, pooled=True):
     """Drops the axis of queries from a result, pooled or (pooled, weights), if ``num_queries`` is None.
 
     Args:
-      found: [..., n, o], or with the weights [..., H, n, L].
+      found: pooled [..., n, o], or the pair of it and the weights [..., H, n, L].
       num_queries: n, or None for one query, whose axis is dropped.
       pooled: whether the pooled array has that axis.
     """
@@ -145,7 +157,8 @@ def of_queries(found, num_queries, pooled=True):
 def kernel_of_heads(values, call):
     """Returns the implementation of functions that call :func:`attended`.
 
-    It is "einsum" if the tokens are projected, or if the normalizer is not the softmax.
+    It is "einsum" if the tokens are projected, or if the normalizer is not the softmax, else that of
+    :func:`for_tokens`, which describes the arguments.
     """
     split, packed = values.get("axis_name") is not None, "segment_ids" in values
     kernels = values["key_kernel"], values["value_kernel"]
@@ -183,8 +196,9 @@ def multi_head_attention_pooling(
     The key kernel is folded into the queries, and the key bias into one number for each query and head. The unprojected
     tokens are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is
     multiplied by the sum of the weights. If there are so many queries that projecting the tokens takes fewer
-    operations, the tokens are projected, except with ``axis_name``, which supports the normalizers "softmax" and
-    "sigmoid". With any normalizer but the softmax, the computation is not blockwise ("einsum").
+    operations, the tokens are projected, except with ``implementation="pallas"`` and with ``axis_name``, which supports
+    the normalizers "softmax" and "sigmoid". With any normalizer but the softmax, the computation is not blockwise
+    ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(

@@ -74,7 +74,10 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def kernel_of_weights(values, call):
-    """Returns the implementation of weighted pooling: "einsum" for weights of each feature, which need no product."""
+    """Returns the implementation of weighted pooling: "einsum" for weights with an axis of features.
+
+    These need no matrix product. Otherwise it is that of :func:`for_tokens`, which describes the arguments.
+    """
     per_channel = values["weights"] is not None and values["weights"].ndim == len(
         call.targets.get("x", values["x"].shape)
     )
@@ -104,7 +107,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
 
 
 def weighted_average(tokens, weights):
-    """Averages tokens in any layout under weights [..., L] or [N]."""
+    """Averages tokens in any layout under weights [..., L], or [N] of packed tokens; 0 where the weights sum to 0."""
     weights = tokens.fill_padding(weights)
     largest = power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
     weights = weights / tokens.expand_to_tokens(largest)  # the sum may overflow
@@ -113,7 +116,11 @@ def weighted_average(tokens, weights):
 
 
 def channel_average(channels, weights):
-    """Averages tokens in any layout under weights of each channel."""
+    """Averages tokens in any layout under weights of each channel, [..., L, d] or packed [N, d].
+
+    ``channels`` are the tokens as :class:`~attnpool_flax.reductions.DenseChannels` or ``PackedChannels``. The result is
+    0 where the weights of a channel sum to 0.
+    """
     weights = channels.fill_padding(weights)
     if channels.axis_name is not None:  # not rescaled, because no device knows the largest weight
         total, pooled = channels.sum_over_tokens(weights, weights * channels.x)

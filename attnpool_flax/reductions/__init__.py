@@ -4,7 +4,7 @@ A pooling function puts its tokens into an object: :class:`Dense` (padded) or :c
 another), or, to reduce each channel separately, :class:`DenseChannels` or :class:`PackedChannels`. The methods of the
 object resolve the implementation and call a kernel. The names of kernels mean the same in all modules:
 
-* ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in every mode.
+* ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in forward and reverse mode.
 * ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
   cache (kernels whose names end with ``_tiles``). On accelerators it computes whole products of the tokens in their
   own dtype, without a masked or widened copy of them (``_whole``).

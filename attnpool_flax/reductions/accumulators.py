@@ -24,14 +24,14 @@ class WeightedSum(NamedTuple):
 
     Attributes:
       sum: [..., d], the weighted sum.
-      weight: [...], the sum of the weights, in the dtype of ``sum``; None if it is not needed.
+      weight: [...], the sum of the weights, in the dtype of ``sum``, or the int32 count of tokens; None if not needed.
     """
 
     sum: Any
     weight: Any
 
     def common(self):
-        """Returns None: sums are not rescaled."""
+        """Returns None: there is no maximum, and sums are not rescaled."""
         return None
 
     def rescaled(self, maximum):
@@ -54,7 +54,7 @@ class EndToken(NamedTuple):
     """Accumulator of the first or the last real token of a sequence.
 
     Attributes:
-      rank: [...], int32, larger for a part nearer to the wanted end of the sequence; -1 for a fully masked row.
+      rank: [...], int32, larger for a part nearer to the wanted end of the sequence; -1 for a part without real tokens.
       token: [..., d], the first or last real token of the part.
     """
 
@@ -81,7 +81,7 @@ class EndToken(NamedTuple):
 
 
 def merge_pair(a, b):
-    """Merges the accumulators of two chunks, whose sums are pairs (value, compensation)."""
+    """Merges the accumulators of two chunks, which have a maximum, and sums that are pairs (value, compensation)."""
     maximum = jnp.maximum(a.common(), b.common())
     return a.added(maximum, map(_add, a.rescaled(maximum), b.rescaled(maximum)))
 

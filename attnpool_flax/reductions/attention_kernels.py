@@ -1,9 +1,11 @@
-"""Frame of other libraries' kernels in attention of many queries: shapes, fully masked queries, refusals.
+"""Code around other libraries' kernels in attention of many queries: shapes, fully masked queries, errors.
 
 The kernels are :mod:`attnpool_flax.reductions.cudnn_attention` and :mod:`attnpool_flax.reductions.splash_attention`.
-They run only on request and have not been timed in this project. Two guarantees of the contract that they do not give
-are added around them: callers set keys and values that no query sees to 0, and :func:`surrounded` sets the result of a
-query that sees no key to 0.
+They run only on request (``implementation="cudnn"`` or ``"splash"``) and have not been timed in this project. Two
+guarantees of docs/contract.md that they do not give are added around them: callers set keys and values that no query
+sees to 0, and :func:`surrounded` sets the result of a query that sees no key to 0.
+
+B is the number of examples, h of heads, n of queries, m of keys, d and v the widths of keys and of values.
 """
 
 import math
@@ -29,7 +31,7 @@ def surrounded(kernel, query, key, value, mask, dtype):
       key: [..., h, m, d].
       value: [..., h, m, v].
       mask: bool [..., h or 1, n or 1, m], or None.
-      dtype: the kernel's.
+      dtype: the dtype to which query, key and value are cast for the kernel.
     """
     own = (query, key, value) if mask is None else (query, key, value, mask)
     batch = jnp.broadcast_shapes(*(array.shape[:-3] for array in own))
@@ -49,14 +51,14 @@ def surrounded(kernel, query, key, value, mask, dtype):
 
 
 def refused_sizes(*arrays):
-    """Returns why no kernel supports arrays of these shapes, or None."""
+    """Returns why no kernel supports arrays of these shapes, as text for :func:`refusal`; None if kernels may."""
     if not known(*(size for array in arrays for size in array.shape)):
         return "needs sizes that are known, not symbols"
     return "takes no empty arrays" if any(0 in array.shape for array in arrays) else None
 
 
 def refusal(kernel, reason):
-    """Returns the error that says why a kernel does not support a call, and what to write instead."""
+    """Returns the :class:`KernelRefusal` that says why a kernel does not support a call, and what to write instead."""
     return KernelRefusal(f"`implementation` is {kernel!r}, which {reason}; {INSTEAD}")
 
 
@@ -76,12 +78,19 @@ def refuse_arguments(kernel, arguments):
 
 
 def only_on(platform, array, kernel, reason):
-    """Returns the array; lowering for another platform than "cpu", "cuda" or "tpu" raises a :class:`KernelRefusal`."""
+    """Returns the array. Lowering for another platform than ``platform`` raises the :func:`refusal` of the kernel.
+
+    Args:
+      platform: "cpu", "cuda" or "tpu".
+      array: an array on which the kernel's result depends.
+      kernel: the kernel's name.
+      reason: the text of the error.
+    """
     return _ONLY_ON.bind(array, platform=platform, kernel=kernel, reason=reason)
 
 
 def _lowered_for(own):
-    """Returns the rule that lowers :func:`only_on` for one platform; None for all others."""
+    """Returns the rule that lowers :func:`only_on` for the platform ``own``; for None, the rule of all others."""
 
     def rule(context, array, *, platform, kernel, reason):
         if platform != own:

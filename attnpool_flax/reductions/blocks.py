@@ -9,6 +9,8 @@ from jax import lax
 class Blocks(NamedTuple):
     """Division of an axis of ``length`` elements into blocks of ``size``; a loop visits one block in each step.
 
+    Steps are counted from 0, and may be traced.
+
     Attributes:
       length: the number of elements, an integer or a symbol of ``jax.export``.
       size: the number of elements of a block, at most the length.
@@ -31,12 +33,12 @@ class Blocks(NamedTuple):
         return self.start(step) + jnp.arange(self.size) >= step * self.size
 
     def slice(self, array, step, axis=0):
-        """Returns the block of an array along ``axis``, in the array's dtype."""
+        """Returns the block of a step, ``size`` elements of an array along ``axis``, in the array's dtype."""
         array, step = inside_loop(array, step)
         return lax.dynamic_slice_in_dim(array, self.start(step), self.size, axis)
 
     def update(self, array, block, step, axis=0):
-        """Returns the array with a block written along ``axis``."""
+        """Returns the array with the block of a step replaced along ``axis``."""
         return lax.dynamic_update_slice_in_dim(array, block, self.start(step), axis)
 
     def concatenate(self, blocks, axis=0):

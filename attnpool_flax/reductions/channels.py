@@ -1,4 +1,4 @@
-"""Reductions of each channel separately: maxima and sums over tokens of elementwise functions of x.
+"""Reductions of each channel (feature) separately: maxima and sums over tokens of elementwise functions of x.
 
 XLA fuses these reductions with the elementwise functions, so no kernel is needed. Tokens are dense or packed.
 """
@@ -22,8 +22,8 @@ FEW, FOLDS = 8, 7
 class DenseChannels:
     """Dense tokens [..., L, d] with a mask [..., L] or None; with an axis name, one device's shard of them.
 
-    Values of tokens are [..., L, d], and values of examples [..., d]; the last axis has size 1 for values that all
-    channels share.
+    ``x`` has them in float32, or float64 if they are float64, and 0 at padding. Values of tokens are [..., L, d], and
+    values of examples [..., d]; the last axis has size 1 for values that all channels share.
     """
 
     def __init__(self, x, mask, axis_name=None):
@@ -31,7 +31,7 @@ class DenseChannels:
         self.x, self.axis_name = self.fill_padding(x.astype(computing(x.dtype))), axis_name
 
     def fill_padding(self, values, padding: float = 0):
-        """Replaces the values at padding by ``padding``."""
+        """Replaces the values [..., L, d] at padding by ``padding``."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
@@ -50,11 +50,11 @@ class DenseChannels:
         return power_above(self.x.shape[-2] * shards, self.x.dtype)
 
     def expand_to_tokens(self, values):
-        """Expands the values of each example to its tokens."""
+        """Expands the values [..., d] of examples to broadcast against values of their tokens: [..., 1, d]."""
         return values[..., None, :]
 
     def sum_over_tokens(self, *arrays):
-        """Sums arrays over tokens, over a mesh in one collective.
+        """Sums arrays [..., L, d] over tokens, over a mesh in one collective: a list of arrays [..., d].
 
         The arrays must be 0 at padding. For None in place of an array, the result is the number of real tokens.
         """
@@ -68,7 +68,7 @@ class DenseChannels:
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def max_over_tokens(self, *arrays):
-        """Computes the maxima of arrays over tokens, without gradient.
+        """Computes the maxima of arrays [..., L, d] over tokens, without gradient: a list of arrays [..., d].
 
         Arrays must be -inf at padding, or 0 if none of their values is negative; an empty maximum is -inf.
         Over a mesh it is one collective, which may lose NaN. The all-reduce of a sum does not lose it.
@@ -77,7 +77,10 @@ class DenseChannels:
         return all_reduce(lax.pmax, maxima, self.x.ndim - 2, self.axis_name)
 
     def fold(self, values, combine):
-        """Reduces values [..., L, d], which must be 0 at padding, by an associative function with neutral element 0."""
+        """Reduces values [..., L, d], 0 at padding, by ``combine``: [..., d].
+
+        ``combine`` is an elementwise function of two arrays, associative and commutative, with neutral element 0.
+        """
         values = _fold(values, combine)
         if self.axis_name is None:
             return values
@@ -89,10 +92,10 @@ class DenseChannels:
 
 
 class PackedChannels:
-    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`; S is their number.
 
-    Values of tokens are [N, d], and values of segments [S, d]; the last axis has size 1 for values that all channels
-    share.
+    ``x`` has the tokens in float32, or float64 if they are float64, and 0 at padding. Values of tokens are [N, d], and
+    values of segments [S, d]; the last axis has size 1 for values that all channels share.
     """
 
     axis_name = None
@@ -104,7 +107,7 @@ class PackedChannels:
         self.x = self.fill_padding(x.astype(computing(x.dtype)))
 
     def fill_padding(self, values, padding: float = 0):
-        """Replaces the values at padding by ``padding``."""
+        """Replaces the values [N, d] at padding by ``padding``."""
         return jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
@@ -122,11 +125,11 @@ class PackedChannels:
         return power_above(self.x.shape[0], self.x.dtype)
 
     def expand_to_tokens(self, values):
-        """Expands the values of each segment to its tokens."""
+        """Expands the values [S, d] of segments to their tokens: [N, d]."""
         return self.segments.expand_to_tokens(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def sum_over_tokens(self, *arrays):
-        """Sums arrays over the tokens of each segment.
+        """Sums arrays [N, d] over the tokens of each segment: a list of arrays [S, d].
 
         The arrays must be 0 at padding. For None in place of an array, the result is the number of real tokens.
         """
@@ -135,11 +138,14 @@ class PackedChannels:
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def max_over_tokens(self, *arrays):
-        """Computes the maxima of arrays over the tokens of each segment; arrays as in :class:`DenseChannels`."""
+        """Computes the maxima of arrays [N, d] over the tokens of each segment, without gradient: a list of [S, d].
+
+        Arrays must be -inf at padding, or 0 if none of their values is negative; an empty maximum is -inf.
+        """
         return [self.segments.max(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def fold(self, values, combine):
-        """Reduces values [N, d], 0 at padding, by an associative function with neutral element 0: [S, d].
+        """Reduces values [N, d], 0 at padding, by ``combine``: [S, d]; ``combine`` is as in :class:`DenseChannels`.
 
         This is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
         """
@@ -162,7 +168,7 @@ class PackedChannels:
 
 
 def _associative_scan(operator, arrays):
-    """Computes the inclusive scan of arrays [N, ...] under an associative operator.
+    """Computes the inclusive scan of arrays [N, ...] under an associative operator of two tuples of arrays.
 
     It is computed in blocks if N is a symbol, and on TPUs, because XLA compiles a scan of a long array for minutes there.
     """
@@ -176,7 +182,7 @@ def _associative_scan(operator, arrays):
 
 
 def _scan_of_blocks(operator, *arrays):
-    """Computes the scan of each block of tokens, and combines it with that of all blocks before."""
+    """Computes the scan of each block of LONGEST tokens, and combines it with the result of all blocks before."""
     length = arrays[0].shape[0]
     blocks = -(-length // LONGEST)
     filled = [resized(array, 0, blocks * LONGEST) for array in arrays]
@@ -218,7 +224,16 @@ def _fold_symbolic(values, combine):
 
 
 def exp_scores(channels, scores):
-    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example): unnormalized weights."""
+    """Returns the unnormalized weights of scores [..., L, d], or packed [N, d], and the largest scores.
+
+    Args:
+      channels: the tokens, :class:`DenseChannels` or :class:`PackedChannels`.
+      scores: arbitrary at padding; the last axis has size 1 if all channels share them.
+
+    Returns:
+      (exp(score - max_score) of each token, 0 at padding; max_score [..., d] of each example or segment, without
+      gradient, -inf if fully masked).
+    """
     scores = channels.fill_padding(scores, -jnp.inf)
     (max_score,) = channels.max_over_tokens(scores)
     return channels.fill_padding(exponential(scores, channels.expand_to_tokens(max_score))), max_score

@@ -15,7 +15,7 @@ from attnpool_flax.numerics.varying import cast_varying, varying_axes
 
 
 def axis_names(axis_name):
-    """Returns mesh axes as a tuple, the axis that varies most slowly first."""
+    """Returns the argument ``axis_name``, one name of a mesh axis or several, as a tuple in the given order."""
     return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
 
 
@@ -69,7 +69,10 @@ def _collective(operation, arrays, rank, names):
 
 
 def all_reduced_sums(mean, *tokens):
-    """Returns ([sum or (``mean``) mean [..., d]], [has_real_token()]) of several token objects, in one collective."""
+    """Returns (sums, or means if ``mean``; whether there are real tokens) of several Dense objects, in one collective.
+
+    Both are lists with an array for each object: [..., d], and bool [...], or None if every sequence has a real token.
+    """
     if tokens[0].axis_name is None:
         return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]
     states = all_reduce_states([each.sum_state(mean) for each in tokens], tokens[0].axis_name)
@@ -82,9 +85,9 @@ def all_reduced_sums(mean, *tokens):
 
 
 def all_reduced_softmax(*calls):
-    """Returns [(pooled [..., h, d], weights [..., h, L])] of several calls of ``softmax``, in common collectives.
+    """Returns [(pooled [..., h, d], weights [..., h, L])] of several calls of ``Dense.softmax``, in common collectives.
 
-    Each call is (tokens, queries, has_query).
+    Each call is (the :class:`~attnpool_flax.reductions.Dense` tokens, its arguments ``queries`` and ``has_query``).
     """
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:

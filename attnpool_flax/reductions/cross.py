@@ -1,7 +1,8 @@
 """Cross attention of two sequences in one loop: each is averaged under its products with the sum or mean of the other.
 
-One example of both sequences (sides) fits into the cache, where its tokens can be read several times. Let x be the
-tokens of a side, Y the sum or mean of the other side, s the scale, w the weights of x, and dpooled and dw the
+B are the examples, L and T the tokens of the two sequences (sides), d features. One example of both sides fits into the
+cache of a CPU, where its tokens can be read several times; on accelerators all examples are computed at once. Let x be
+the tokens of a side, Y the sum or mean of the other side, s the scale, w the weights of x, and dpooled and dw the
 cotangents of the pooled vector and of the weights. Then
 
     dscores = w (x . dpooled + dw - (their average under w))
@@ -43,7 +44,11 @@ class Side(NamedTuple):
 
 
 def fits(x, y):
-    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough to need one."""
+    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough to need one.
+
+    B must be the same, the other sizes no symbols and not 0. One example must not exceed ``tiling.TILE`` bytes, and all
+    examples of the larger side must exceed ``tiling.WHOLE`` bytes.
+    """
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]
@@ -92,7 +97,8 @@ def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):
 class _Tokens:
     """Tokens [L, d] of one example, 0 at padding.
 
-    They are in the computing dtype; on accelerators bfloat16 and float16 tokens keep their dtype.
+    They are in the computing dtype, float32 or float64; on accelerators bfloat16 and float16 tokens keep their dtype.
+    ``multiply`` is as in :func:`_map_examples`, or None on CPUs.
     """
 
     def __init__(self, x, mask, precision, multiply):
@@ -126,7 +132,7 @@ def _divisor(mean, length):
 
 
 def _terms(mask, mean, like):
-    """Returns the weight [L] of each token: 1 in a sum, in a mean a power of two to avoid overflow; 0 at padding."""
+    """Returns the weight [L] of each token: 1 in a sum, in a mean 1 / :func:`_divisor`; 0 at padding."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
     return real / _divisor(mean, length)
@@ -200,7 +206,11 @@ def _bwd_side(tokens, side, cotangents, other_mask):
 
 
 def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
-    """Computes ``dx`` [B, L, d]: the gradients through the average, the scores, and the sum or mean of x."""
+    """Computes ``dx`` [B, L, d]: the gradients through the average, the scores, and the sum or mean of x.
+
+    ``dscores`` are multiplied by the scale; ``query`` is the sum or mean of the other side, ``dsummary`` the cotangent
+    of that of x.
+    """
     terms = _terms(mask, mean, x)
     if mean:
         terms = terms / _count(terms)[..., None]
@@ -211,14 +221,14 @@ def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
 
 @reverse_rule(_cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))
 def tiled(x, y, x_mask, y_mask, scale, mean, precision):
-    """Returns ((pooled [B, d], weights [B, L]) of x, the same of y).
+    """Returns ((pooled [B, d], weights [B, L]) of x, (pooled [B, d], weights [B, T]) of y).
 
     Args:
       x: [B, L, d] tokens, in any floating dtype.
       y: [B, T, d] tokens.
       x_mask: bool [B, L], or None.
       y_mask: bool [B, T], or None.
-      scale: of the scores, in the computing dtype.
+      scale: of the scores, an array of shape () in the computing dtype.
       mean: whether scores are products with the mean of the other side, not its sum.
       precision: of the products.
     """

@@ -21,7 +21,7 @@ def attention(query, key, value, mask, scale, precision):
     """Averages values under the softmax of products: [..., h, n, d], in the computing dtype; 0 if a query sees no key.
 
     Args:
-      query: [..., h, n, d], as key and value in the computing dtype.
+      query: [..., h, n, d], as key and value in the computing dtype (float32).
       key: [..., h, m, d].
       value: [..., h, m, d].
       mask: bool [..., h or 1, n or 1, m], or None.
@@ -54,7 +54,9 @@ def attention(query, key, value, mask, scale, precision):
 
 
 def check(query, key, value, mask, dtype):
-    """Raises an error for arguments that cuDNN does not support.
+    """Raises an error for arguments of :func:`attention` that cuDNN does not support.
+
+    ``dtype`` is that of the function's inputs.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.

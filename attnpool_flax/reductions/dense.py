@@ -25,7 +25,7 @@ class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
     Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
-    device's shard of sequences over a mesh: weights are of the shard, results of the whole sequence.
+    device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence.
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
@@ -42,13 +42,13 @@ class Dense(Tokens):
         """Averages the tokens under the softmax of their products with queries [..., h, d].
 
         Args:
-          queries: in the computing dtype, scaled.
+          queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [..., h, L], multiplied with the weights before the average, or None.
-          has_query: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+          has_query: bool [...], or None; False for an example without a query: its scores are 0, even for NaN tokens.
           bias: [..., h, L], added to the products, or None.
 
         Returns:
-          (pooled [..., h, d], weights [..., h, L]).
+          (pooled [..., h, d], weights [..., h, L]); both are 0 for a fully masked row.
         """
         scores, state, batch = self.local_softmax(queries, multiplier, has_query, bias)
         (state,) = all_reduce_states([state], self.axis_name)
@@ -67,7 +67,7 @@ class Dense(Tokens):
         return pooled, weights, weight_sums
 
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Returns (scores [B, L, h], accumulator of this device, batch axes); arguments as in :meth:`softmax`.
+        """Returns (scores [B, L, h], this device's ``OnlineSoftmax``, batch axes); arguments as in :meth:`softmax`.
 
         Over a mesh the numerator has one more feature: the sum of the weights after the multiplier.
         """
@@ -89,13 +89,13 @@ class Dense(Tokens):
         return scores, state, batch
 
     def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, weight sums over a mesh or None) from scores and the merged accumulator."""
+        """Returns (pooled, weights, sums of weights or, without a mesh, None) of :meth:`local_softmax`, merged."""
         weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._unflatten(state.finalize(), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
     def softmax_state(self, queries, bias=None):
-        """Computes the :class:`~softmax.OnlineSoftmax` of a chunk under scaled queries [..., h, d], with batch axes."""
+        """Computes a chunk's :class:`~softmax.OnlineSoftmax` under scaled queries [..., h, d]; ``...`` is its B."""
         _, state, batch = self.local_softmax(queries, bias=bias)
         return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
 
@@ -129,7 +129,7 @@ class Dense(Tokens):
         return self.fill_padding(softmax.exponential(scores, max_score[..., None])), max_score
 
     def all_reduce_softmax(self, max_score, numerator):
-        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices."""
+        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices; unchanged without a mesh."""
         if self.axis_name is None:
             return max_score, numerator
         batch = max_score.shape[:-1]
@@ -147,7 +147,7 @@ class Dense(Tokens):
           mean: whether the products are with the mean instead of the sum.
 
         Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None where one loop over both does not pay.
+          ((pooled [..., d], weights [..., L]), the same of the other); None with "einsum", a mesh or unless `cross.fits`.
         """
         if self.axis_name is not None:
             return None
@@ -158,7 +158,7 @@ class Dense(Tokens):
         return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
 
     def examples_with(self, other):
-        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks or None), function that unflattens B of a tree)."""
         batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flatten(self.mask, 1, batch), self._flatten(other.mask, 1, batch)
         arrays = self._flatten(self.x, 2), self._flatten(other.x, 2), *masks
@@ -168,7 +168,7 @@ class Dense(Tokens):
     # Sums and means
 
     def sum(self, weights=None, divisor=1):
-        """Sums this device's tokens under weights [..., L], if given; each term is divided by ``divisor``: [..., d]."""
+        """Sums this device's real tokens under weights [..., L] or 1; each term is divided by ``divisor``: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
             weights = self._flatten(weights[..., None], 2)
@@ -182,7 +182,7 @@ class Dense(Tokens):
         return self._by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
-        """Averages the real tokens: [..., d]. The terms of the sum are divided first, so that it does not overflow."""
+        """Averages the real tokens: [..., d]; 0 for a fully masked row. Terms are divided first to avoid overflow."""
         (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
         return self.finalize_mean(state)
 
@@ -203,7 +203,7 @@ class Dense(Tokens):
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):
-        """Returns the tokens for reductions of each channel separately."""
+        """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
         return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
@@ -219,7 +219,7 @@ class Dense(Tokens):
         return power_above(self.length * self.shards, self.dtype)
 
     def sum_and_count(self):
-        """Returns (sum [..., d] of a chunk's real tokens over :func:`sums.divisor_of` their count, count [...])."""
+        """Returns (sum [..., d] of a chunk's real tokens, divided by :func:`sums.divisor_of` of the count; count)."""
         count = self._count()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
@@ -236,7 +236,7 @@ class Dense(Tokens):
         return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
 
     def weighted_average(self, weights):
-        """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
+        """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
 
         Products of weights and tokens must not overflow: rescaling the weights would take another collective.
         """
@@ -249,7 +249,7 @@ class Dense(Tokens):
         """Sums the tokens under weights that are not those of a softmax, by whole products.
 
         Args:
-          queries: [..., h, d], in the computing dtype, scaled.
+          queries: [..., h, d], in the computing dtype ``dtype``, multiplied by the scale.
           normalize: from scores [..., h, L] and their mask to weights; over a mesh it must be elementwise.
           offsets: [..., h], added to the scores, or None.
           bias: [..., h, L], added to the scores, or None.
@@ -317,18 +317,18 @@ class Dense(Tokens):
     # Tokens and padding
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
         return other
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., h, L] as :func:`perceptron.plain`, the tokens that later reductions read).
+        """Returns (scores [..., n, L] of :func:`perceptron.plain`, the :class:`Dense` that later reductions read).
 
         The batch axes of the scores are those of x.
         """
@@ -347,7 +347,7 @@ class Dense(Tokens):
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def has_real_token(self):
-        """Returns bool [...]: whether an example has a real token; None if all have one."""
+        """Returns bool [...]: whether an example has a real token on this device; None if all have one."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
@@ -360,11 +360,11 @@ class Dense(Tokens):
         return jnp.where(mask, weights, 0)
 
     def sum_over_tokens(self, weights):
-        """Sums weights over tokens: [...], or [..., h]."""
+        """Sums weights [..., L] or [..., h, L], 0 at padding, over this device's tokens: [...] or [..., h]."""
         return jnp.sum(weights, -1)
 
     def max_over_tokens(self, weights):
-        """Computes the maximum over tokens of [..., L], at least 0: [...]."""
+        """Computes the maximum over this device's tokens of [..., L], 0 at padding, at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
     def expand_to_tokens(self, values):

@@ -1,4 +1,4 @@
-"""Dispatch: the choice between "einsum" and "tiles"."""
+"""Dispatch: the choice between the implementations "einsum" and "tiles", by the caller, the platform and the mesh."""
 
 import contextlib
 import contextvars
@@ -129,7 +129,7 @@ def on_several_devices(arrays):
 
 
 def resolve_for_units(implementation):
-    """Returns and logs the implementation of sums over hidden units: the requested one, or "tiles".
+    """Returns and logs the implementation of sums over hidden units: "einsum" or "tiles" if requested, else "tiles".
 
     "tiles" is the default on every platform, because these kernels slice no tokens.
     """
@@ -146,7 +146,7 @@ def for_tokens(values, call):
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
 
     Returns:
-      "einsum" or "tiles".
+      "einsum" or "tiles", or another implementation if the call requests it.
     """
     del call
     arrays = [value for value in values.values() if isinstance(value, jax.Array)]
@@ -176,12 +176,12 @@ def only_platform():
 
 
 def on_platform(name):
-    """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
+    """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", in the ``with`` block; None: JAX's backend."""
     return _with_value(_PLATFORM, name)
 
 
 def inputs_dtype():
-    """Returns the common dtype of the inputs of the current call, which :func:`with_inputs_of` sets."""
+    """Returns the common dtype of the inputs of the current call; LookupError outside of :func:`with_inputs_of`."""
     return _INPUTS.get()
 
 
@@ -206,7 +206,7 @@ def log_dispatch(implementation):
 
 
 def in_forward_mode(array):
-    """Returns whether an array is traced in forward mode, which the gradient rules of "tiles" do not support.
+    """Returns whether an array is traced in forward mode (``jax.jvp``), which the rules of "tiles" do not support.
 
     It is called outside of the function's own ``jit``, inside of which forward mode cannot be seen.
     """

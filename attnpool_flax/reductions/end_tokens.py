@@ -10,6 +10,8 @@ from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
 def end_token(tokens, last):
     """Returns the last real token of the whole sequence, or without ``last`` the first: [..., d]; 0 if fully masked.
 
+    It has the dtype of x. Over a mesh the sequence is that of all devices.
+
     Args:
       tokens: :class:`~attnpool_flax.reductions.dense.Dense`; an x that the examples share is not copied.
       last: True for the last token, False for the first.
@@ -35,7 +37,7 @@ def end_token(tokens, last):
 
 
 def token_at(tokens, position):
-    """Returns this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
+    """Returns this device's token [..., d] at an index [...] along L; 0 if fully masked. A shared x is not copied."""
     x = jnp.broadcast_to(tokens.x, position.shape + tokens.x.shape[-2:])
     token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
     some = tokens.has_real_token()

@@ -1,4 +1,4 @@
-"""Blocks of examples: on accelerators, attention of many queries computes some examples at a time if all exceed a block.
+"""Blocks of examples: accelerators compute attention of many queries for some examples at a time, to save memory.
 
 A loop over blocks of queries reads all keys and values in each step, and its backward pass adds up their gradients. A
 loop over blocks of examples reads and writes each array once, whatever the size of a block.
@@ -20,7 +20,8 @@ from attnpool_flax.reductions.query_blocks import ForQueries, elements_on, items
 def over_examples(body, kernel, call, given, dtype, values):
     """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
 
-    The backward pass recomputes each block, except its saveable arrays. The examples are split along the largest batch
+    A block has at most ``query_blocks.elements_on`` elements; CPUs always compute all examples at once. The backward
+    pass recomputes each block, except its saveable arrays. The examples are split along the largest batch
     axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
     which the axis may be split.
 
@@ -59,7 +60,10 @@ def over_examples(body, kernel, call, given, dtype, values):
 
 
 def _rows_on(name, count, scores):
-    """Returns the number of examples in a block on a platform; all, ``count``, if all fit or one does not."""
+    """Returns the number of examples in a block on a platform: all, ``count``, if all fit or a single one does not.
+
+    ``scores`` is the number of scores of all examples.
+    """
     most, of_one = elements_on(name), scores // count
     if scores <= most or of_one > most:
         return count
@@ -72,7 +76,10 @@ def _narrower(own, computing):
 
 
 def _in_blocks(function, axis, count, rows, *arrays):
-    """Computes a function of ``count`` examples along ``axis``, ``rows`` at a time."""
+    """Computes a function of arrays with ``count`` examples along ``axis``, ``rows`` examples at a time.
+
+    Arrays with another size along the axis are passed whole to each call.
+    """
     if rows == count:
         return function(*arrays)
     steps, rematerialized = count // rows, remat(function)

@@ -48,7 +48,7 @@ class Exponents(NamedTuple):
 
 
 def depths(values, largest, scale):
-    """Returns the differences of values from the largest one, at most 0.
+    """Returns the differences of values from the largest one, at most 0, for a scale that is at least 0.
 
     If the largest one is infinite, values equal to it have depth 0. At a scale of 0 finite values have depth 0 then as
     well, because the mean is infinite in any case.
@@ -63,12 +63,19 @@ def half(largest):
 
 
 def lowered(largest, half):
-    """Returns largest + 2 half. It is added in two steps, because 2 half may overflow where the result does not."""
+    """Returns largest + 2 half, where ``half`` is at most 0, added in two steps, because 2 half may overflow."""
     return (largest + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
-    """Returns the :class:`Exponents` of depths (``below``), and the list of the sums of ``others``, 0 at padding."""
+    """Returns (the :class:`Exponents` of depths, the list of the sums of ``others`` over tokens).
+
+    Args:
+      channels: the tokens, :class:`~attnpool_flax.reductions.DenseChannels` or ``PackedChannels``.
+      below: the depth of each token, arbitrary at padding.
+      scale: at least 0, broadcast against the depths.
+      *others: arrays of values of tokens, 0 at padding, that are summed in the same collective.
+    """
     exp_scores, slack = (
         channels.fill_padding(jnp.exp(scaled(below, scale))),
         channels.fill_padding(slackened(below, scale) / channels.divisor),
@@ -157,7 +164,7 @@ def logarithm(sums, scale, mean):
 
 
 def _parts(sums, scale):
-    """Returns (total, 1 for a fully masked row; total / count - 1; slack / count)."""
+    """Returns (total, or 1 for a fully masked row; total / count - 1; slack / count) of :class:`Exponents`."""
     slack = sums.slack / _scaled_down(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
@@ -186,7 +193,7 @@ logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
 
 
 def _is_flat(exponent):
-    """Returns the mask of exponents x for which exp(x) - 1 is x up to one unit in the last place."""
+    """Returns bool: True for exponents x at which exp(x) - 1 is x up to one unit in the last place."""
     return jnp.abs(exponent) < jnp.finfo(exponent.dtype).eps
 
 

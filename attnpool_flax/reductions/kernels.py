@@ -7,7 +7,7 @@ from attnpool_flax.reductions.dispatch import CUDNN, KERNEL, log_dispatch
 
 
 def softmax_kernel():
-    """Logs the dispatch and returns the Pallas kernel that computes scores and accumulator of the softmax."""
+    """Logs the dispatch and returns the Pallas kernel that computes scores and ``OnlineSoftmax`` of dense tokens."""
     from attnpool_flax.reductions import pallas_softmax
 
     log_dispatch(KERNEL)
@@ -15,7 +15,7 @@ def softmax_kernel():
 
 
 def packed_softmax_kernel():
-    """Logs and returns the function that computes :func:`softmax_kernel` of packed tokens."""
+    """Logs the dispatch and returns the Pallas kernel that computes scores and ``OnlineSoftmax`` of packed tokens."""
     from attnpool_flax.reductions import pallas_segments
 
     log_dispatch(KERNEL)

@@ -40,7 +40,7 @@ def of_all(x, y, x_mask, y_mask, precision):
 
 
 def in_blocks(x, y, x_mask, y_mask, precision):
-    """Computes :func:`of_all` for one block of rows of the products [..., n, m] at a time."""
+    """Computes :func:`of_all` for one block of rows of the products [..., n, m] at a time; all at once if they fit."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
     length, rows = x.shape[-2], query_blocks.rows_of(keys)
@@ -122,7 +122,7 @@ def _best_fwd(x, y, x_mask, y_mask, rows, precision):
 
 
 def _best_bwd(rows, precision, residuals, cotangents):
-    """Recomputes the products twice: first to count the ties of each column, then to compute the gradient.
+    """Returns the cotangents of the arrays; recomputes the products twice, first to count the ties of each column.
 
     The ties of a column share the gradient of its maximum, so their number must be known before.
     """

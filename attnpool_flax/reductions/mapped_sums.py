@@ -22,7 +22,7 @@ def dense(function, x, real, mask, width):
     """Sums ``function(tokens)`` over the real tokens of each example: [..., o].
 
     Args:
-      function: from tokens [..., rows, d] in the computing dtype, 0 at padding, to [..., rows, o].
+      function: from tokens [..., rows, d] in float32 (or float64, as x), 0 at padding, to [..., rows, o].
       x: [..., L, d] tokens, in any floating dtype.
       real: bool of x's shape without d: tokens that are real in any example that shares them; None if all are real.
       mask: bool [..., L] of all examples, or None.
@@ -65,9 +65,9 @@ def packed(function, x, segments, width):
     """Sums ``function(tokens)`` over the real tokens of each segment: [S, o].
 
     Args:
-      function: from tokens [rows, d] in the computing dtype, 0 at padding, to [rows, o].
+      function: from tokens [rows, d] in float32 (or float64, as x), 0 at padding, to [rows, o].
       x: [N, d] tokens, in any floating dtype.
-      segments: :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+      segments: the S :class:`~attnpool_flax.reductions.segment_sums.Segments`, at least one.
       width: the number of array elements that the function holds for one token.
     """
 
@@ -92,8 +92,8 @@ def _zero_padded(x, real):
 def _sum_of_blocks(block, add, parts, sums, cost):
     """Adds up the results of ``block`` for blocks of ``parts``, arrays [..., tokens, features] or None.
 
-    ``sums`` has the shape and dtype of the result. ``cost`` is the number of array elements that ``block`` holds for
-    one token.
+    ``add`` is a function of the sum so far and the result of a block. ``sums`` has the sum's shape and dtype; the sum
+    starts at 0. ``cost`` is the number of array elements that ``block`` holds for one token.
     """
     start = cast_varying(jnp.zeros(sums.shape, sums.dtype), varying_axes(parts[0]))
     count = parts[0].shape[-2]

@@ -60,9 +60,9 @@ def signed(x, least):
 
 
 def plain(x, mask, least):
-    """Computes the state of tokens [..., L, d] and a mask [B, L] or None by whole arrays; differentiable in every mode.
+    """Computes the :class:`ExtremeState` of tokens [..., L, d] and a mask [B, L] or None by whole arrays.
 
-    With ``least`` it is the state of -x, from which the minimum follows.
+    With ``least`` it is the state of -x, from which the minimum follows. It has forward and reverse mode.
     """
     x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
@@ -73,7 +73,14 @@ def plain(x, mask, least):
 
 
 def with_gradient(x, mask, state, axis_name):
-    """Returns the maxima [B, d] of all devices. Their gradient goes to those tokens of this device that equal them."""
+    """Returns the maxima [B, d] of all devices. Their gradient goes to those tokens of this device that equal them.
+
+    Args:
+      x: [B or 1, L, d], this device's tokens.
+      mask: bool [B, L], or None.
+      state: the merged :class:`ExtremeState` of all devices.
+      axis_name: the mesh axes.
+    """
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
     return _with_gradient(x, tied, state.extreme, state.count, axis_name)
@@ -104,7 +111,7 @@ def _max_plain(x, mask, *, least):
 
 
 def _accumulate(x, real):
-    """Computes the accumulator of tokens [rows, size, d], of which those in ``real`` [rows, size] are real."""
+    """Computes the :class:`ExtremeState` of tokens [rows, size, d]; ``real`` [rows, size] is True at real tokens."""
     x = jnp.where(real[..., None], x, -jnp.inf)
     extreme = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
     tied = real[..., None] & (x == extreme)

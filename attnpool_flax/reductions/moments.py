@@ -16,13 +16,15 @@ class Moments(NamedTuple):
 
     Attributes:
       unit: the unit of the weights: the largest power of two up to the largest absolute weight.
-      scale: the unit of the tokens, chosen likewise, so that squares of differences do not underflow.
+      scale: the unit of the tokens: the largest power of two up to the largest absolute value of a token with a weight;
+        squares of differences then neither under- nor overflow.
       center: the point about which moments are taken, in units of ``scale``: the mean, if no weight is negative.
       mass: the sum of the absolute weights, in units of ``unit``.
       total: the sum of the weights, in units of ``unit``.
       squares: the sum of the squared weights, in units of ``unit`` squared.
-      first: the sum of weight times distance from the center: only a rounding error, if no weight is negative.
-      second: the sum of weight times squared distance.
+      first: the sum of weight times distance from the center, in units of ``unit`` times ``scale``: only a rounding
+        error, if no weight is negative.
+      second: the sum of weight times squared distance, in units of ``unit`` times ``scale`` squared.
     """
 
     unit: Any
@@ -81,7 +83,7 @@ def _reach(x):
 
 
 def _unit(largest):
-    """Returns the largest power of two up to the largest value; for 0 a negligible power."""
+    """Returns the largest power of two up to ``largest``; where ``largest`` is 0 or tiny, 2^-63 in float32."""
     least = 2.0 ** (jnp.finfo(largest.dtype).minexp // 2)
     return jnp.where(largest > 0, jnp.maximum(power_of_two(largest), least), least)
 
@@ -92,7 +94,7 @@ def mean_and_deviation(moments, ddof, epsilon):
     Args:
       moments: the :class:`Moments`.
       ddof: delta degrees of freedom: a number, or one for each example, [..., 1].
-      epsilon: the least variance; where it replaces the variance, there is no gradient.
+      epsilon: the least variance; where it replaces a smaller variance, no gradient goes to the tokens.
     """
     nonzero = moments.total != 0
     total = jnp.where(nonzero, moments.total, 1)

@@ -32,7 +32,10 @@ def is_narrow(x):
 
 
 def products(x, queries, precision, dtype=None):
-    """Multiplies [B or 1, L, d] with [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default their own."""
+    """Multiplies tokens [B or 1, L, d] with queries [B or 1, h, d] of their dtype: [B, L, h].
+
+    The sums and the result have ``dtype``, by default that of the tokens.
+    """
     options = {"precision": precision, "preferred_element_type": dtype}
     if queries.shape[0] == 1:  # one product, the example's tokens after each other
         return jnp.einsum("bld,hd->blh", x, queries[0], **options)
@@ -46,7 +49,7 @@ def token_products(x, factors, precision, multiply=False):
 
     Args:
       x: tokens in any floating dtype, not masked. NaN of a token reaches only its own products.
-      factors: in the computing dtype.
+      factors: in the computing dtype, float32, or float64 for float64 tokens.
       precision: of products of float32 tokens.
       multiply: whether a single factor (h = 1) is multiplied and summed elementwise, as is fast on GPUs, instead of by
         the matrix unit.
@@ -86,7 +89,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
     """Sums tokens [B or 1, L, d] under float weights [B, L, h]: [B, h, d]; padding is replaced by 0.
 
     Args:
-      weights: in the computing dtype, 0 at padding.
+      weights: in the computing dtype, float32, or float64 for float64 tokens; 0 at padding.
       x: tokens in any floating dtype.
       mask: bool [B, L], or None.
       precision: of products of float32 tokens.
@@ -105,7 +108,10 @@ def token_sums(weights, x, mask, precision, multiply=False):
 
 
 def _sums(weights, x, precision, dtype=None):
-    """Sums tokens [B or 1, L, d] under weights [B, L, h]: [B, h, d], accumulated in ``dtype``, by default their own."""
+    """Sums tokens [B or 1, L, d] under weights [B, L, h] of their dtype: [B, h, d].
+
+    The sums and the result have ``dtype``, by default that of the tokens.
+    """
     options = {"precision": precision, "preferred_element_type": dtype}
     if x.shape[0] == 1 and weights.shape[0] != 1:
         return jnp.einsum("blh,ld->bhd", weights, x[0], **options)

@@ -20,8 +20,9 @@ from attnpool_flax.reductions.tokens import Tokens
 class Packed(Tokens):
     """Packed tokens [N, d] in the caller's dtype: their segments, their mask, and the requested implementation.
 
-    The methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with segments as the examples. Values of
-    segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N] for h queries.
+    The methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with S segments as the examples. Values of
+    segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N] for h queries. ``ordered`` says
+    that the segment ids never decrease.
     """
 
     axis_name = None
@@ -34,7 +35,7 @@ class Packed(Tokens):
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
     def sum(self, weights=None):
-        """Sums tokens under weights [N], or unweighted: [S, d]."""
+        """Sums the real tokens of each segment under weights [N], or unweighted: [S, d]."""
         if weights is None:
             return self._weighted_sum(jnp.ones(self.x.shape[0], self.dtype), False)
         return self._weighted_sum(weights, True)
@@ -48,21 +49,21 @@ class Packed(Tokens):
         return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):
-        """Returns the tokens for reductions of each channel separately."""
+        """Returns the tokens as :class:`PackedChannels`, for reductions of each channel separately."""
         return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
-        """Averages the real tokens: [S, d]. The terms of the sums are divided first, so that they do not overflow."""
+        """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         divisor = 2 * power_of_two(count)
         return self._weighted_sum(self.expand_to_tokens(1 / divisor), False) / (count / divisor)[:, None]
 
     def zero_padded(self):
-        """Returns the tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - origin[None]
         return other
@@ -82,18 +83,18 @@ class Packed(Tokens):
         """Averages the tokens of each segment under the softmax of their products with queries [h, d], or [S, h, d].
 
         Args:
-          queries: in the computing dtype, scaled.
+          queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [h, N], multiplied with the weights before the average, or None.
-          has_query: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
+          has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens.
           bias: [h, N], added to the products, or None.
 
         Returns:
-          (pooled [S, h, d], weights [h, N]).
+          (pooled [S, h, d], weights [h, N]); both are 0 for a fully masked segment.
         """
         return self._softmax_averages(*self._softmax(queries, multiplier, has_query, bias))
 
     def _softmax(self, queries, multiplier, has_query, bias):
-        """Returns (scores [N, h], accumulator of the segments); arguments as in :meth:`softmax`."""
+        """Returns (scores [N, h], :class:`OnlineSoftmax` of the segments); arguments as in :meth:`softmax`."""
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
@@ -105,7 +106,7 @@ class Packed(Tokens):
         return by_default(self.requested, *kernels, arrays, self.precision)
 
     def _softmax_averages(self, scores, state):
-        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the accumulator of the segments."""
+        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the segments' :class:`OnlineSoftmax`."""
         denominator = self.segments.expand_to_tokens(jnp.where(state.denominator == 0, 1, state.denominator))
         weights = exponential(scores, self.segments.expand_to_tokens(state.max_score)) / denominator
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
@@ -115,8 +116,8 @@ class Packed(Tokens):
         """Scores each token by a perceptron with one hidden layer; the arguments are those of :func:`perceptron.plain`.
 
         Returns:
-          (scores [h, N], tokens). Later reductions must read the returned tokens: their gradient of x is the array to
-          which the gradient through the scores is added.
+          (n scores of each token [n, N], tokens). Later reductions must read the returned :class:`Packed`: the gradient
+          through the scores is added to their gradient of x, so no second array of the size of x is needed.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)
@@ -205,7 +206,7 @@ class Packed(Tokens):
         return jnp.where(self.segments.real, weights, 0)
 
     def sum_over_tokens(self, weights):
-        """Sums weights [N] or [h, N] over the tokens of each segment: [S], or [S, h]."""
+        """Sums weights [N] or [h, N], 0 at padding, over the tokens of each segment: [S], or [S, h]."""
         return self.segments.sum(weights.T)[: self.number]
 
     def max_over_tokens(self, weights):
@@ -217,7 +218,7 @@ class Packed(Tokens):
         return self.segments.expand_to_tokens(self._known(values))
 
     def _known(self, values):
-        """Returns the values of each segment; zeros for one segment if there is none, because indexing needs one."""
+        """Returns the values [S, ...] unchanged; zeros [1, ...] if S is 0, because indexing needs a segment."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
     def weighted_sums_of_scores(self, scores, normalize):
@@ -229,7 +230,7 @@ class Packed(Tokens):
         return self._weighted_sums(weights[:, None], learned)[: self.number, 0]
 
     def _weighted_sums(self, weights, learned):
-        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; ``learned`` is whether the weights have a gradient."""
+        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; the weights' gradient is 0 unless ``learned``."""
         x, weights = unify_varying(self.x, weights)
 
         def plain(x, segments, weights, learned):

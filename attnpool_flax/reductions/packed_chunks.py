@@ -1,10 +1,11 @@
 """Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
-A chunk is a block of consecutive tokens, sorted by segment. A group is a range of consecutive segments. A step of the
-loop takes a pair: a chunk, and a group that has tokens in it. J chunks and G groups have at most J + G - 1 pairs,
-whatever the sizes of the segments are. The matrix unit multiplies all tokens of the chunk with the rows of all segments
-of the group, one row for each segment and query. Of a token's products only those with its own segment are selected.
-Unsorted tokens are gathered by row, one chunk at a time, in the order of their segments.
+N are the tokens, h queries, d features, count segments. A chunk is a block of consecutive tokens, sorted by segment. A
+group is a range of consecutive segments. A step of the loop takes a pair: a chunk, and a group that has tokens in it. J
+chunks and G groups have at most J + G - 1 pairs, whatever the sizes of the segments are. The matrix unit multiplies all
+tokens of the chunk with the rows of all segments of the group, one row for each segment and query. Of a token's
+products only those with its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the
+order of their segments.
 """
 
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ REPEATED = 8
 
 class Chunks(NamedTuple):
     """Tokens in the order of their segments, and the pairs of a chunk and a group that the loop visits.
+
+    A row stands for a segment and a query; the rows of a segment follow each other.
 
     Attributes:
       x: [N, d], in any floating dtype, in the caller's order.
@@ -78,11 +81,11 @@ class Chunks(NamedTuple):
         return (-(-self.count // self.group) + 1) * self.group * self.heads
 
     def segments(self, rows):
-        """Takes values [count, h, d] of segments from the rows of all groups."""
+        """Takes values [count, h, d] of segments from the rows [rows, d] of all groups."""
         return jnp.reshape(rows, (-1, self.heads, rows.shape[1]))[: self.count]
 
     def zeros(self, *shape):
-        """Returns 0 in the computing dtype, with the varying manual axes of the tokens."""
+        """Returns an array of 0 in float32, or float64 for float64 tokens, with the tokens' varying manual axes."""
         return cast_varying(jnp.zeros(shape, computing(self.x.dtype)), varying_axes(self.x))
 
     def empty(self, shape, dtype):
@@ -131,12 +134,12 @@ class Pair(NamedTuple):
         return lax.dynamic_slice_in_dim(values, self.start, self.chunks.size, 1)
 
     def of_group(self, rows):
-        """Takes the group's rows from those of all segments."""
+        """Takes the group's rows from those of all groups, [number_of_rows, ...]."""
         place = self.segment * self.chunks.heads
         return lax.dynamic_slice_in_dim(rows, place, self.chunks.group * self.chunks.heads)
 
     def update(self, rows, own):
-        """Returns the rows of all segments, with those of the group replaced by ``own``."""
+        """Returns the rows of all groups, with those of this group replaced by ``own``."""
         return lax.dynamic_update_slice_in_dim(rows, own, self.segment * self.chunks.heads, 0)
 
     def write(self, carry, part):
@@ -149,7 +152,7 @@ class Pair(NamedTuple):
         return lax.dynamic_update_slice_in_dim(values, tile, self.start, 1), tile
 
     def write_tokens(self, carry, part):
-        """Does the same as :meth:`write` with tokens [size, d], and writes them in the caller's order."""
+        """Adds ``part`` [size, d] to an array [N, d] as :meth:`write` does, in the caller's order of tokens."""
         tokens, tile = carry
         tile = jnp.where(self.new, part, tile + part)
         if self.chunks.order is None:
@@ -176,7 +179,10 @@ class Pair(NamedTuple):
         return jnp.sum(jnp.reshape(values, (self.chunks.group, self.chunks.heads, -1)), 0)
 
     def sums(self, tokens, finite, weights):
-        """Sums each segment's ``finite`` tokens under weights [h, size]: [rows, d]. Other tokens count as 0."""
+        """Sums the group's tokens by segment under weights [h, size]: [rows, d].
+
+        ``tokens`` are [1, size, d]. Where ``finite`` [1, size] is False they count as 0.
+        """
         rows = _exact_rows(weights, tokens.dtype)
         applied = jnp.where(self.is_own(rows.shape[0]), self.repeated(rows), 0)
         found = _products_of_rows(applied, tokens, finite, weights.dtype)
@@ -205,9 +211,9 @@ def _products_of_rows(rows, tokens, finite, dtype):
 
 
 def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
-    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`.
+    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`, which describes the arguments.
 
-    A token that is not finite makes its segment NaN.
+    A real token that is not finite makes the result of its own segment NaN.
     """
     chunks = chunks_of(x, segments, queries.shape[1])
     heads, width = queries.shape[1:]
@@ -258,9 +264,10 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
 
 
 def gradients(x, segments, has_query, queries, multiplier, scores, max_score, cotangents, *, precision):
-    """Returns (dx, dscores, dqueries, dmultiplier).
+    """Returns (dx [N, d], dscores [N, h], dqueries in the queries' shape, dmultiplier [N, h] or None).
 
-    ``cotangents`` are those of scores, denominator and numerator; other arguments are as in :func:`softmax`.
+    ``scores`` [N, h] and ``max_score`` [count, h] are results of :func:`softmax`. ``cotangents`` are those of its
+    scores, denominator and numerator; other arguments are as there.
     """
     chunks = chunks_of(x, segments, queries.shape[1])
     heads, width = queries.shape[1:]

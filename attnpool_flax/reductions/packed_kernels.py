@@ -1,7 +1,8 @@
 """Sums and maxima of packed tokens by segment: by whole arrays, or one tile in the CPU's cache at a time.
 
 By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x
-exist only for one tile at a time. N are the tokens, h heads, d features, count segments.
+exist only for one tile at a time. N are the tokens, h heads, d features, count segments, size the tokens of a tile.
+``segments`` is always a :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 """
 
 import functools
@@ -28,7 +29,10 @@ UNROLLED = 16
 
 
 def tiling_of(x, heads=1):
-    """Returns the tiling of tokens [N, d] under so many heads, :class:`Blocks`; None if they are too few for a loop."""
+    """Returns the tiling of tokens [N, d] under so many heads, :class:`Blocks`.
+
+    It is None if the tokens are too few for a loop, or if N or d is a symbol of ``jax.export``.
+    """
     length, width = x.shape
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -37,7 +41,7 @@ def tiling_of(x, heads=1):
 
 
 def zero_padded_tile(x, segments, tiling, step):
-    """Returns the tile [size, ...] of an array [N, ...], 0 at padding."""
+    """Returns the tile [size, d] of a step from an array [N, d], 0 at padding."""
     return jnp.where(tiling.slice(segments.real, step)[:, None], tiling.slice(x, step), 0)
 
 
@@ -51,7 +55,10 @@ def zeros(shape, dtype, x):
 
 
 def plain_sums(x, segments, weights):
-    """Sums tokens [N, d] under weights [N, h]: [count, h, d]; differentiable in every mode."""
+    """Sums tokens [N, d] by segment under weights [N, h]: [count, h, d], in the weights' dtype.
+
+    JAX differentiates it in forward and reverse mode.
+    """
     x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
     weights = jnp.where(segments.real[:, None], weights, 0)
     if weights.shape[1] <= UNROLLED:
@@ -61,7 +68,7 @@ def plain_sums(x, segments, weights):
 
 
 def sums_by_tiles(x, segments, weights, *, tiling):
-    """Computes :func:`plain_sums` by tiles."""
+    """Computes :func:`plain_sums` by tiles; :func:`tiled_sums` has its gradient rule."""
 
     def tile_step(sums, step):
         keep = tiling.outside_overlap(step) & tiling.slice(segments.real, step)
@@ -74,7 +81,10 @@ def sums_by_tiles(x, segments, weights, *, tiling):
 
 
 def add_tile(sums, segments, tiling, step, tokens, weights, keep):
-    """Adds tokens [size, d] of a tile, where ``keep``, under weights [size, h] to the sums [slots, h, d]."""
+    """Adds tokens [size, d] of a tile under weights [size, h] to the sums [slots, h, d], where ``keep`` [size] is True.
+
+    The slots are those of ``segments.chain[0]``.
+    """
     weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
     terms = weights[:, :, None] * tokens[:, None]
     index = tiling.slice(segments.chain[0], step)
@@ -100,7 +110,7 @@ def _sums_bwd(learned, residuals, dsums):
 
 @reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
 def tiled_sums(x, segments, weights, learned):
-    """Computes :func:`plain_sums` by tiles; the gradient of the weights [N, h] is 0 unless ``learned``."""
+    """Computes :func:`plain_sums`, on CPUs by tiles; the gradient of the weights [N, h] is 0 unless ``learned``."""
     del learned
     return _sums(x, segments, weights)
 
@@ -116,7 +126,7 @@ def plain_products(x, segments, rows):
 
 
 def products_by_tiles(x, segments, rows, *, tiling):
-    """Computes :func:`plain_products` by tiles."""
+    """Computes :func:`plain_products` by tiles, in a loop that reads each token once."""
 
     def tile_step(step):
         tokens = zero_padded_tile(x, segments, tiling, step)
@@ -126,7 +136,7 @@ def products_by_tiles(x, segments, rows, *, tiling):
 
 
 def products_of_tile(tokens, rows):
-    """Multiplies tokens [size, d] with rows [size, h, d]: [size, h].
+    """Multiplies each token [size, d] with its own h rows [size, h, d]: [size, h].
 
     It is a product with ones, because XLA's sums of a gathered row are slow on CPUs.
     """
@@ -135,7 +145,10 @@ def products_of_tile(tokens, rows):
 
 
 def outer(x, segments, terms):
-    """Computes ``dx`` [N, d] in one write: for all ``terms``, weights [N, h] times rows [count, h, d] or [1, h, d]."""
+    """Computes ``dx`` [N, d], in the dtype of x, in one write: the sum over ``terms`` and heads of weights times rows.
+
+    Each term is (weights [N, h], 0 at padding; rows [count, h, d] of the segments, or [1, h, d] of all).
+    """
     heads = terms[0][0].shape[1]
 
     def dtokens(slice_, ids):
@@ -163,9 +176,9 @@ def outer(x, segments, terms):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def plain_max(x, segments, least):
-    """Computes the maximum of each segment [count, d]; -inf if fully masked. Ties share the gradient.
+    """Computes the maximum of the real tokens [N, d] of each segment: [count, d]; -inf if fully masked.
 
-    With ``least`` it is the maximum of -x.
+    With ``least`` it is the maximum of -x. Tokens that equal the maximum share its gradient evenly.
     """
     return segments.max(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
 
@@ -211,7 +224,7 @@ def _max_bwd(least, residuals, dextreme):
 
 
 def _count_plain(x, segments, extreme):
-    """Counts the real tokens that equal the extreme of their segment: [count, d]."""
+    """Counts the real tokens that equal ``extreme`` [count, d], the maximum or minimum of their segment: [count, d]."""
     return segments.sum(((x == segments.expand_to_tokens(extreme)) & segments.real[:, None]).astype(jnp.int32))
 
 
@@ -228,5 +241,5 @@ def _count_by_tiles(x, segments, extreme, *, tiling):
 
 @reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
 def tiled_max(x, segments, least):
-    """Computes :func:`plain_max` by tiles."""
+    """Computes :func:`plain_max`, on CPUs one tile in the cache at a time, with its own gradient rule."""
     return _max(x, segments, least)

@@ -1,7 +1,7 @@
 """Packed tokens on GPUs: slots of consecutive tokens of one segment, gathered, multiplied and summed in one kernel.
 
-A slot never has tokens of two segments, so NaN stays in its own segment. For unsorted tokens the gather reads
-through :attr:`Slots.order`.
+N are the tokens, h queries, d features, count segments. A slot never has tokens of two segments, so NaN stays in its
+own segment. For unsorted tokens the gather reads through :attr:`Slots.order`.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Slots(NamedTuple):
     The slots divide the tokens in the order of their segments.
 
     Attributes:
-      x: [N, d], in any floating dtype.
+      x: [N, d], in any floating dtype, in the caller's order.
       segments: the segments of the tokens.
       order: [N], for each place in the order of the segments, the index of its token; None if the tokens are sorted.
       start: [slots], the place of a slot's first token in that order.
@@ -42,9 +42,9 @@ class Slots(NamedTuple):
     size: int
 
     def products(self, rows, precision):
-        """Multiplies each token with rows [1, h, d], or [count, h, d] of its segment: [N, h].
+        """Multiplies each token with h rows: those of all segments, [1, h, d], or of its own, [count, h, d]: [N, h].
 
-        At padding the products of a single row are arbitrary, and others are 0.
+        At padding, products with [1, h, d] are arbitrary, and products with [count, h, d] are 0.
         """
         if rows.shape[0] == 1:
             return raw_products(self.x[None], self.segments.real, rows, precision, True)[0]
@@ -52,7 +52,7 @@ class Slots(NamedTuple):
         return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2)
 
     def sums(self, weights):
-        """Sums the tokens of each segment under weights [N, h]: [count, h, d]."""
+        """Sums the real tokens of each segment under weights [N, h]: [count, h, d]."""
         number, heads = self.start.shape[0], weights.shape[1]
         # XLA would copy gathered tokens that several heads use; behind the barrier each head gathers its own, from the cache
         start = lax.optimization_barrier(jnp.broadcast_to(self.start[:, None], (number, heads)))

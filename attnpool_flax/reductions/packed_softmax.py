@@ -32,13 +32,13 @@ from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes scores and the accumulator of each segment by whole arrays; differentiable by JAX in every mode.
+    """Computes scores and each segment's ``OnlineSoftmax`` by whole arrays; differentiable in forward and reverse mode.
 
     Args:
       x: [N, d] tokens, in any floating dtype.
       segments: their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
       has_query: bool [count], or None: all scores of a segment without a query are 0, whatever the tokens hold.
-      queries: [1, h, d] or [count, h, d] in the computing dtype.
+      queries: [1, h, d] or [count, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [N, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [N, h], added to the scores, or None.
       precision: of the products.
@@ -65,7 +65,11 @@ def plain_scores(x, segments, queries, precision):
 
 
 def exp_scores_of(scores, segments, has_query, multiplier):
-    """Returns (scores, -inf at padding; max_score [count, h]; exp(score - max_score); that times the multiplier)."""
+    """Returns (scores, max_score, exp_scores, applied) from products [N, h] of tokens and queries, with their bias.
+
+    These are the scores [N, h], -inf at padding; their maxima [count, h]; exp(score - max_score) [N, h]; and that times
+    the multiplier [N, h] or None. Other arguments are as in :func:`plain`.
+    """
     if has_query is not None:
         scores = jnp.where(segments.expand_to_tokens(has_query)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
@@ -95,7 +99,7 @@ def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling,
 
 
 def _scores_by_tiles(x, segments, queries, tiling, precision):
-    """Returns scores [N, h], arbitrary at padding.
+    """Returns the products [N, h] of tokens and queries by tiles, arbitrary at padding.
 
     Padding needs no mask here, because the product of a token reaches no other token.
     """
@@ -151,7 +155,7 @@ def _softmax_bwd(precision, residuals, cotangents):
 
 
 def _with_dx(kernel):
-    """Returns the kernel with ``dx`` before its results."""
+    """Returns a function that computes ``dx`` and the results of the kernel: (dx, dscores, dqueries, dmultiplier)."""
 
     def gradients(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, **options):
         exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
@@ -185,7 +189,7 @@ def _bwd_tiles(
     """Returns (dscores, dqueries, dmultiplier) by tiles; x is read once.
 
     ``dscores_out``, ``ddenominator`` and ``dnumerator`` are the cotangents of the returned scores and of the
-    accumulator.
+    accumulator; :mod:`attnpool_flax.reductions.softmax` has the equations.
     """
     shared = queries.shape[0] == 1
     ddenominator = segments.expand_to_tokens(ddenominator)

@@ -73,15 +73,18 @@ class Chunks(NamedTuple):
         return self.chunks + self.groups - 1
 
     def tokens(self):
-        """Returns the spec of an array [N, d]."""
+        """Returns the ``pl.BlockSpec`` of an array [N, d]: a step of the grid gets the tokens of its chunk."""
         return pl.BlockSpec((self.size, self.width), lambda step, chunk, group: (chunk[step], ZERO))
 
     def numbers(self, rows):
-        """Returns the spec of an array [rows, N]."""
+        """Returns the ``pl.BlockSpec`` of an array [rows, N]: a step gets all rows of the tokens of its chunk."""
         return pl.BlockSpec((rows, self.size), lambda step, chunk, group: (ZERO, chunk[step]))
 
     def vectors(self, shape):
-        """Returns the spec of an array [groups or 1, rows, columns], all rows of a group; of all groups where it is 1."""
+        """Returns the ``pl.BlockSpec`` of an array [groups or 1, rows, columns]: a step gets the rows of its group.
+
+        An array [1, rows, columns] is shared by all groups.
+        """
         if shape[0] == 1:
             return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (ZERO, ZERO, ZERO))
         return pl.BlockSpec((None, *shape[1:]), lambda step, chunk, group: (group[step], ZERO, ZERO))
@@ -97,12 +100,18 @@ class Chunks(NamedTuple):
         return jnp.reshape(rows, (-1, self.each, rows.shape[2]))[: self.count, : self.heads]
 
     def repeated(self, values):
-        """Repeats values [each or more, tokens] for each segment of the group: [rows, tokens], or one row for all."""
+        """Repeats values [each or more, tokens] for each segment of the group: [rows, tokens].
+
+        If ``each`` is 1, it returns [1, tokens], which broadcasts.
+        """
         values = values[: self.each]
         return values if self.each == 1 else jnp.concatenate([values] * self.group, 0)
 
     def summed(self, values):
-        """Sums values [rows, columns] over the segments of the group: [whole registers, columns]."""
+        """Sums values [rows, columns] over the segments of the group: [each, columns].
+
+        If ``each`` is 1, the sum is repeated to the 8 rows of a register.
+        """
         if self.each == 1:
             return jnp.broadcast_to(jnp.sum(values, 0, keepdims=True), (SUBLANES, values.shape[1]))
         parts = [values[row : row + self.each] for row in range(0, self.rows, self.each)]
@@ -110,7 +119,7 @@ class Chunks(NamedTuple):
 
 
 def chunks_of(x, queries, count):
-    """Returns the :class:`Chunks` of tokens [N, d] in so many segments under queries [1 or S, h, d]."""
+    """Returns the :class:`Chunks` of tokens [N, d] in ``count`` segments under queries [1 or S, h, d]."""
     (length, width), heads = x.shape, queries.shape[1]
     each = 1 if heads == 1 else rounded_up(heads, SUBLANES)
     group = min(ROWS, FACTORS // (4 * width)) // each

@@ -5,7 +5,8 @@ of the chunk are multiplied with all rows of the group; scores of tokens of othe
 product with a token that is not finite is NaN. Such a token makes its segment NaN, and is replaced before tokens of several
 segments are summed.
 
-N are the tokens, S segments, h queries, d features.
+N are the tokens, S segments, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
+of arrays: each is the part of an array that a step of the grid reads or writes.
 """
 
 import functools
@@ -34,7 +35,7 @@ from attnpool_flax.reductions.softmax import exponential
 
 
 def forward(x, ids, real, queries, multiplier, bias, *, count, precision, interpret=False):
-    """Computes the accumulator of the softmax of each segment.
+    """Computes the fields of the :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax` of each segment.
 
     Args:
       x: [N, d] tokens, in float32, bfloat16 or float16.
@@ -45,7 +46,7 @@ def forward(x, ids, real, queries, multiplier, bias, *, count, precision, interp
       bias: float32 [h, N], added to the scores, or None.
       count: S.
       precision: of products of float32 tokens.
-      interpret: what ``pl.pallas_call`` takes.
+      interpret: as in ``pl.pallas_call``: True runs the kernel on a CPU, slowly.
 
     Returns:
       (max_score [S, h], denominator [S, h], numerator [S, h, d]), float32.
@@ -109,7 +110,7 @@ def backward(
 
 
 def _factors(queries, chunks):
-    """Returns rows of queries [1 or groups, rows, d], the last one 0."""
+    """Returns queries [1 or S, h, d] as rows of groups, [1 or groups, rows, d]; the last rows are 0."""
     if not chunks.shared:
         return jnp.pad(chunks.to_rows(queries), ((0, 0), (0, SUBLANES), (0, 0)))
     rows = rounded_up(chunks.heads + 1, SUBLANES)
@@ -164,7 +165,7 @@ def _call(kernel, ids, real, given, outputs, chunks, interpret):
 
 
 def _in_rows(key, array, chunks):
-    """Pads numbers [h, N] to the rows of a segment."""
+    """Pads multiplier, bias or dscores [h, N] to the rows of a segment, [each, N]; other arrays are unchanged."""
     if key not in ("multiplier", "bias", "dscores"):
         return array
     return jnp.pad(array, ((0, chunks.each - chunks.heads), (0, 0)))
@@ -183,7 +184,7 @@ def _spec(key, shape, chunks):
 
 
 class Step(NamedTuple):
-    """A step of the grid.
+    """A step of the grid, as the kernels see it; all four are scalars of the kernel.
 
     Attributes:
       first: whether it is the first of all.
@@ -288,7 +289,10 @@ def _finite(rows):
 
 
 def _write(ref, part, new_chunk):
-    """Adds a part, 0 outside of the group, to a block of the chunk; padding of the part is left out."""
+    """Adds ``part``, which is 0 outside of the group, to the reference of a chunk; rows that pad ``part`` are left out.
+
+    In the first step of a chunk, ``new_chunk``, it overwrites the reference instead.
+    """
     part = part[: ref.shape[0]]
 
     @pl.when(new_chunk)

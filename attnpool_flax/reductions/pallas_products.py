@@ -29,12 +29,12 @@ def zeroed(x, keep):
 
 
 def block_products(factors, x, precision):
-    """Computes products of factors [rows, d] and tokens [tokens, d]: [rows, tokens]."""
+    """Computes products of float32 factors [rows, d] and tokens [tokens, d]: float32 [rows, tokens]."""
     return _contracted(factors, x, (1, 1), precision)
 
 
 def block_sums(weights, x, precision):
-    """Sums tokens [tokens, d] under weights [rows, tokens]: [rows, d]."""
+    """Sums tokens [tokens, d] under float32 weights [rows, tokens]: float32 [rows, d]."""
     return _contracted(weights, x, (1, 0), precision)
 
 
@@ -47,9 +47,10 @@ def _contracted(factors, x, axes, precision):
 
 
 def outer_sums(weights, factors, dtype):
-    """Computes sums of factors [rows, d] under weights [rows, tokens]: [tokens, d].
+    """Computes sums of float32 factors [rows, d] under float32 weights [rows, tokens]: float32 [tokens, d].
 
-    Of narrow tokens both are high and low rows: the product of two low ones is below the rounding of the result.
+    If ``dtype``, that of the tokens, is bfloat16, both are split into high and low rows, and three products are summed:
+    that of the two low ones is below the rounding of the result.
     """
     if dtype != jnp.bfloat16:
         return _dot(weights, factors, (0, 0), lax.Precision.HIGHEST)

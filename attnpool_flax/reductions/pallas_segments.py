@@ -1,7 +1,8 @@
-"""Softmax of packed tokens by hand-written kernels: ``implementation="pallas"`` of the packed functions, on request only.
+"""Softmax of packed tokens by Pallas kernels: ``implementation="pallas"`` of ``segment_`` functions, on request only.
 
-As :mod:`attnpool_flax.reductions.pallas_softmax` with segments in place of examples, on TPUs
-(:mod:`attnpool_flax.reductions.pallas_packed`); tokens must lie in the order of their segments.
+It is :mod:`attnpool_flax.reductions.pallas_softmax` with segments in place of examples, on TPUs only
+(:mod:`attnpool_flax.reductions.pallas_packed`). Tokens must lie in the order of their segments, and the call must say
+so by ``indices_are_sorted=True``.
 
 N are the tokens, S segments, h queries, d features.
 """
@@ -23,10 +24,12 @@ STEPS = 2**16
 
 
 def kernel(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain` by a kernel; its scores, if they are used, by another.
+    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain` by a kernel; a second one computes the scores.
+
+    XLA removes the second kernel if the scores are not used. Without tokens, queries or features it calls ``plain``.
 
     Raises:
-      KernelRefusal: no kernel takes these arguments.
+      KernelRefusal: no kernel supports these arguments.
     """
     check(x, queries, precision)
     if not segments.ordered:
@@ -86,7 +89,10 @@ def _rows_of(numbers):
 
 
 def _on_platforms(name, x, count, precision):
-    """Returns the kernel of this name for the platform that the program is lowered for."""
+    """Returns the kernel of this name for the platform that the program is lowered for: TPUs only.
+
+    On a CPU it runs interpreted, if ``ATTNPOOL_PALLAS_INTERPRET`` is 1; elsewhere lowering raises a KernelRefusal.
+    """
 
     def on_tpu(*arrays, interpret=False):
         options = {"count": count, "precision": precision, "interpret": interpret}

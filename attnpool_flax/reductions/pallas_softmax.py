@@ -59,7 +59,9 @@ SECOND = 'kernels have no second derivatives; pass implementation="einsum"'
 
 
 def kernel(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`attnpool_flax.reductions.softmax.plain` by a kernel; its scores, if they are used, by another.
+    """Computes :func:`attnpool_flax.reductions.softmax.plain` by a kernel; a second one computes the scores.
+
+    XLA removes the second kernel if the scores are not used. Without tokens, queries or features it calls ``plain``.
 
     Raises:
       KernelRefusal: no kernel supports these arguments.
@@ -75,7 +77,9 @@ def kernel(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def check(x, queries, precision):
-    """Raises an error for arguments that no kernel supports.
+    """Raises an error for tokens, queries [B or 1, h, d] or a precision that no kernel supports.
+
+    Limits that only GPUs have are checked when a program is lowered.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.
@@ -98,7 +102,7 @@ def check(x, queries, precision):
 
 
 def is_named(precision):
-    """Returns whether a precision is None or one name that kernels know."""
+    """Returns whether a precision is None, a ``jax.lax.Precision`` or a name that kernels know, not a pair."""
     return precision is None or isinstance(precision, lax.Precision) or precision in _NAMES
 
 
@@ -136,7 +140,7 @@ def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def primals(*arguments) -> Any:
-    """Takes the arrays, some of them None, of what a rule with ``symbolic_zeros`` gets."""
+    """Returns the arrays in the arguments of a forward rule with ``symbolic_zeros``, which JAX wraps; None stays."""
     return jax.tree.map(lambda array: array.value, arguments, is_leaf=lambda array: hasattr(array, "perturbed"))
 
 
@@ -205,8 +209,8 @@ def on_platforms(on_tpu, on_gpu, dtype):
     """Returns the kernel for the platform that the program is lowered for, without a second derivative.
 
     Args:
-      on_tpu: of arrays, with ``interpret``.
-      on_gpu: of arrays, or why there is none.
+      on_tpu: the kernel for TPUs, from arrays and ``interpret=False``.
+      on_gpu: the kernel for NVIDIA GPUs, from arrays, or the text of the error that says why there is none.
       dtype: of the tokens.
     """
     on_cpu = functools.partial(on_tpu, interpret=True)
@@ -220,7 +224,10 @@ def on_platforms(on_tpu, on_gpu, dtype):
 
 
 def _refusing(function, reason):
-    """Returns a function whose results have the shapes of the given one's, and whose lowering raises a ValueError."""
+    """Returns a function whose results have the shapes of the given one's, and whose lowering raises a KernelRefusal.
+
+    The branches of ``lax.platform_dependent`` need equal shapes. ``reason`` is the text of the error.
+    """
 
     def refusing(x, *others):
         shapes = jax.eval_shape(function, x, *others)

@@ -6,7 +6,8 @@ last. Queries are padded to a multiple of eight rows, the height of a register. 
 bfloat16 tokens as two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond
 the last token: values there and at padding are replaced before they are summed, and their scores are -inf.
 
-B are the examples, L tokens, h queries, d features.
+B are the examples, L tokens, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
+of arrays: each is the part of an array that a step of the grid reads or writes.
 """
 
 import functools
@@ -75,15 +76,18 @@ class Blocks(NamedTuple):
         return self.length % self.size != 0
 
     def tokens(self):
-        """Returns the spec of an array [B, L, d]."""
+        """Returns the ``pl.BlockSpec`` of an array [B, L, d]: a step of the grid gets one block of tokens."""
         return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, ZERO))
 
     def numbers(self, rows):
-        """Returns the spec of an array [B, rows, L]."""
+        """Returns the ``pl.BlockSpec`` of an array [B, rows, L]: a step gets all rows of one block of tokens."""
         return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, ZERO, block))
 
     def vectors(self, shape):
-        """Returns the spec of an array [B or 1, rows, columns]: all rows of an example, or those that are shared."""
+        """Returns the ``pl.BlockSpec`` of an array [B or 1, rows, columns]: a step gets all rows of its example.
+
+        An array [1, rows, columns] is shared by all examples.
+        """
         if shape[0] == self.batch:
             return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, ZERO, ZERO))
         return pl.BlockSpec((None, *shape[1:]), lambda example, block: (ZERO, ZERO, ZERO))
@@ -99,7 +103,7 @@ def blocks_of(x, count):
 
 
 def fits(x):
-    """Returns whether 128 tokens fit the on-chip memory."""
+    """Returns whether 128 tokens of x, the smallest block, fit the on-chip memory."""
     return LANES * x.shape[-1] * x.dtype.itemsize <= LARGEST
 
 
@@ -108,7 +112,7 @@ def fits(x):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
-    """Computes the accumulator of the softmax.
+    """Computes the fields of the :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax`.
 
     Args:
       x: [B, L, d] tokens, in float32, bfloat16 or float16.
@@ -117,7 +121,7 @@ def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
       multiplier: float32 [B, h, L] of the unnormalized weights in the numerator, or None.
       bias: float32 [B, h, L], added to the scores, or None.
       precision: of products of float32 tokens.
-      interpret: as in ``pl.pallas_call``.
+      interpret: as in ``pl.pallas_call``: True runs the kernel on a CPU, slowly.
 
     Returns:
       (max_score [B, h], denominator [B, h], numerator [B, h, d]), float32.
@@ -221,7 +225,10 @@ def result_shapes(outputs, given):
 
 
 def _in_rows(key, array, blocks):
-    """Pads numbers [B, h, L] to the rows of whole registers, unless h is 1 and its row broadcasts."""
+    """Pads multiplier, bias or dscores [B, h, L] to the rows of whole registers; other arrays are unchanged.
+
+    A single row (h = 1) is not padded, because it broadcasts.
+    """
     if key not in ("multiplier", "bias", "dscores") or blocks.count in (1, blocks.rows):
         return array
     return jnp.pad(array, ((0, 0), (0, blocks.rows - blocks.count), (0, 0)))
@@ -321,7 +328,7 @@ def _backward_kernel(refs, blocks, precision, shared):
 
 
 def _place_rows(scratch, ref, first, blocks):
-    """Writes the h rows of an array to whole registers of the scratch memory, the others as 0."""
+    """Writes the h rows of a reference into the scratch memory from row ``first`` on; the rest of a register is 0."""
     width = scratch.shape[1]
     if blocks.count != blocks.rows:
         scratch[first : first + blocks.rows] = jnp.zeros((blocks.rows, width), jnp.float32)
@@ -338,7 +345,7 @@ def _codes(refs, block, blocks):
 
 
 def _selected(found, refs, codes):
-    """Returns the scores [rows, tokens]: 0 without a query, with the bias, -inf at padding."""
+    """Returns the scores [rows, tokens] from products: 0 for tokens without a query, plus the bias, -inf at padding."""
     if "codes" in refs:
         found = jnp.where(codes == WITHOUT_QUERY, 0, found)
     if "bias" in refs:

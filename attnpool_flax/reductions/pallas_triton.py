@@ -38,7 +38,7 @@ PROGRAMS = 4 * MULTIPROCESSORS
 
 
 def parts_of(x, count, backward):
-    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries."""
+    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries, for the forward or backward kernel."""
     batch, length, width = x.shape
     if count > 1:
         blocks = pl.cdiv(length, heads.TOKENS)
@@ -60,7 +60,7 @@ def parts_of(x, count, backward):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes."""
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes, from the same arguments."""
     del precision  # all products are float32
     batch, count, width = x.shape[0], queries.shape[1], x.shape[2]
     parts = parts_of(x, count, backward=False)
@@ -76,7 +76,7 @@ def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=Fa
 
 
 def _sums_shape(batch, count, width, parts):
-    """Returns the shape of the sums that a kernel writes."""
+    """Returns the shape of the sums over tokens that a kernel writes: (B, P, 1, d), with several queries in pieces."""
     if count == 1:
         return batch, parts.count, 1, width
     return batch, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
@@ -109,7 +109,7 @@ def backward(
     precision=None,
     interpret=False,
 ):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes."""
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes, from the same arguments."""
     del precision
     (batch, length, width), count = x.shape, queries.shape[1]
     parts = parts_of(x, count, backward=True)
@@ -210,7 +210,7 @@ def _numbers(ref, example, place, real):
 
 
 def _vectors(ref, example, parts):
-    """Loads an example's query or cotangent, as a list of its pieces."""
+    """Loads an example's query or cotangent of the numerator, [d], as a list of its pieces."""
     row = example if ref.shape[0] != 1 else 0
     found = []
     for first, size, ends in parts.pieces:
@@ -237,7 +237,7 @@ def _products(x, vectors):
 
 
 def _selected(found, codes, bias):
-    """Returns scores: 0 without a query, with the bias, -inf at padding."""
+    """Returns scores from products: 0 for tokens without a query, plus the bias, -inf at padding."""
     if codes is not None:
         found = jnp.where(codes == WITHOUT_QUERY, 0, found)
     if bias is not None:

@@ -1,4 +1,7 @@
-"""Division of tokens into parts, blocks and pieces, and their loads, for the Pallas kernels of NVIDIA GPUs (Triton)."""
+"""Division of tokens into parts, blocks and pieces, and loads of blocks, for the Pallas kernels of NVIDIA GPUs.
+
+A part is some consecutive blocks of tokens, which one program of the kernel visits; a piece is some of the features.
+"""
 
 from typing import NamedTuple
 
@@ -31,7 +34,10 @@ class Parts(NamedTuple):
 
 
 def load_block(refs, example, step, parts):
-    """Returns (places of a block's tokens, whether each token is real, their codes or None)."""
+    """Returns (indices of a block's tokens, whether each token is real, their codes of pallas_tpu or None).
+
+    ``step`` counts the blocks of the example.
+    """
     place = step * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
     real, codes = place < parts.length, None
     if "codes" in refs:

@@ -46,7 +46,7 @@ SMALLEST, LARGEST = 2.0**-112, 2.0**126
 
 
 def pieces_of(x, backward):
-    """Returns the pieces of the features of x (first feature, size, whether it extends past the last feature)."""
+    """Returns the pieces of the features of x as in ``Parts.pieces``, for the forward or the backward kernel."""
     most = PIECE // 2 if backward and x.dtype != jnp.bfloat16 else PIECE  # scales need registers, too
     width = x.shape[2]
     size = min(most, max(ROWS, pl.next_power_of_2(width)))
@@ -54,7 +54,7 @@ def pieces_of(x, backward):
 
 
 def stages(x, backward):
-    """Returns how many blocks are in memory at once: two, so that one is loaded early, where shared memory has the space."""
+    """Returns how many blocks are in memory at once: two, one of them loaded early, if shared memory has the space."""
     return 1 if x.dtype == jnp.float32 and backward else 2
 
 
@@ -170,7 +170,7 @@ def _write_dx(ref, example, place, vectors, weights, parts):
 
 
 def _vectors(ref, example, parts, dtype):
-    """Returns (matrices [32, p] of an example's queries or cotangents, their scale [16] or None)."""
+    """Returns (for each piece a matrix [32, p] of an example's queries or cotangents; their scale [16] or None)."""
     narrow = jnp.bfloat16 if dtype == jnp.bfloat16 else jnp.float16
     example = example if ref.shape[0] != 1 else 0
     row = jnp.arange(ROWS, dtype=jnp.int32)
@@ -229,7 +229,7 @@ def _no_sums(parts):
 
 
 def _scores(found, refs, example, place, real, codes):
-    """Returns scores [16, t]: 0 without a query, with the bias, -inf at padding."""
+    """Returns scores [16, t] from products: 0 for tokens without a query, plus the bias, -inf at padding."""
     if codes is not None:
         found = jnp.where((codes == WITHOUT_QUERY)[None], 0, found)
     if "bias" in refs:
@@ -238,7 +238,7 @@ def _scores(found, refs, example, place, real, codes):
 
 
 def _dot(a, b, left, right):
-    """Multiplies two narrow matrices along an axis of each, in float32."""
+    """Multiplies two narrow matrices along the axis ``left`` of a and ``right`` of b; the result is float32."""
     return lax.dot_general(a, b, (((left,), (right,)), ((), ())), preferred_element_type=jnp.float32)
 
 
@@ -247,7 +247,7 @@ def _dot(a, b, left, right):
 
 
 def _split(values, scale, narrow):
-    """Returns narrow (high, low), whose sum times the scale of each row is the values."""
+    """Returns (high, low) in the dtype ``narrow``; their sum times the scale of each row is the values, rounded."""
     if scale is not None:
         values = values * (1 / scale)[:, None]
     high = values.astype(narrow)
@@ -294,5 +294,5 @@ def _sum_of_rows(both):
 
 
 def _sum_of_columns(both):
-    """Returns [m, n] of a matrix [m, 2 n]: the sum of each column and the next."""
+    """Returns [m, n] of a matrix [m, 2 n]: the sum of each pair of columns, 2 j and 2 j + 1."""
     return jnp.sum(jnp.reshape(both, (both.shape[0], both.shape[1] // 2, 2)), 2)

@@ -28,7 +28,7 @@ TOKENS = 256
 
 
 def tiling_of(x):
-    """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None if there are too few for a loop."""
+    """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None for few tokens, or symbolic sizes."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -36,15 +36,15 @@ def tiling_of(x):
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
-    """Returns scores by whole products; differentiable in every mode.
+    """Returns scores by whole products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype.
-      real: bool [..., L], or None: the tokens that are real.
-      kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
+      real: bool [..., L], True at real tokens; None if all are real.
+      kernel: [d, h] in the computing dtype (float32 or float64); with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
       out_kernel: [h, n], for n scores of each token.
-      activation: a key of OF_SCORES.
+      activation: "tanh", "relu", "gelu" or "identity".
       precision: of the products.
 
     Returns:
@@ -60,7 +60,10 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
 
 
 def with_tokens(scores):
-    """Returns the kernel ``scores`` in the form of :func:`tiled`, which also takes ``save`` and returns the tokens."""
+    """Returns the function ``scores`` in the form of :func:`tiled`, which also takes ``save`` and returns the tokens.
+
+    It ignores ``save`` and returns x unchanged.
+    """
 
     def scores_and_tokens(x, real, kernel, bias, out_kernel, activation, precision, save):
         del save
@@ -70,13 +73,17 @@ def with_tokens(scores):
 
 
 def hidden_layer(x, kernel, bias, precision):
-    """Returns the hidden layer [..., h] or [..., 2h] before its activation."""
+    """Returns the hidden layer [..., h], or [..., 2h] with a gate, of tokens [..., d] before its activation."""
     products = einsum("...d,dh->...h", x, kernel, precision)
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
 
 def activate(layer, out_kernel, activation):
-    """Applies the activation to a hidden layer: [..., h]. If the layer is [..., 2h], its second half is the gate."""
+    """Applies the activation to a hidden layer: [..., h].
+
+    If the layer is [..., 2h], its second half is the gate, whose sigmoid multiplies the activation. ``out_kernel``
+    [h, n] tells the two cases apart.
+    """
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
         return OF_SCORES[activation](layer)
@@ -84,7 +91,10 @@ def activate(layer, out_kernel, activation):
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
-    """Returns (scores, the hidden layer [steps, size, h or 2h] of all tiles, or None without ``save``)."""
+    """Returns (scores, the hidden layer [steps, size, h or 2h] of all tiles).
+
+    The hidden layer is None without ``save`` and for few tokens, and 0 on accelerators, which do not read it.
+    """
     tiling, options = tiling_of(x), {"activation": activation, "precision": precision}
     if tiling is None:
         return plain(x, real, kernel, bias, out_kernel, **options), None
@@ -195,8 +205,8 @@ def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
     """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; 0 in tiles of only padding.
 
     Reductions that follow read the returned x. Its cotangent is the start value of ``dx``, to which the gradient
-    through the scores is added in place. With ``save`` the hidden layer is a residual; without it, the backward pass
-    recomputes it.
+    through the scores is added in place. With ``save`` the hidden layer is saved for the backward pass; without it, as
+    for states of chunks, the backward pass recomputes it.
     """
     del save
     return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x

@@ -1,4 +1,6 @@
-"""Averages under the softmax of products, as TPUs compute them without gradients: from products that are computed twice.
+"""Averages under the softmax of products, as TPUs compute them without gradients: from products computed twice.
+
+n are the queries, m the keys and values, d and v their widths.
 
 XLA's TPU compiler computes the largest score of a query with the products, and also the sum of the exponentials if the
 largest score is known before. If the products are computed first for the largest score and then again for the
@@ -26,7 +28,7 @@ class Products(NamedTuple):
     """Scores of queries that are products with keys.
 
     Attributes:
-      operands: from arrays to queries [..., n, d], keys [..., m, d] and what is added to the products, or None.
+      operands: from arrays to (queries [..., n, d], keys [..., m, d], bias that is added to the products, or None).
       precision: of the products.
     """
 
@@ -38,12 +40,12 @@ class Products(NamedTuple):
         return _scores(self.precision, *self.operands(*arrays))
 
     def average(self, once, arrays, mask, value, size=None):
-        """Averages values [..., m, v] under the softmax of the scores: [..., n, v].
+        """Averages values [..., m, v] under the softmax of the scores: [..., n, v]; 0 if a query sees no key.
 
-        With a size it returns also the largest scores [..., n, 1].
+        With ``size`` it returns (averages, the largest score of each query [..., n, 1]).
 
         Args:
-          once: computes the same from (scores, mask, value); it is differentiated.
+          once: from (scores, mask, value) to the averages; the gradient is that of this function.
           arrays: the arguments of ``operands``.
           mask: bool, broadcastable to the scores, or None.
           value: 0 where no query sees it.

@@ -21,7 +21,10 @@ LARGEST = 2**20
 
 
 def _budget(environment):
-    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB."""
+    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB.
+
+    ``ATTNPOOL_BLOCK_BYTES`` in ``environment`` replaces both; it is a ValueError if this is not a number.
+    """
     budget = {"tpu": 2**30, "default": 5 * 2**30}
     requested = environment.get("ATTNPOOL_BLOCK_BYTES")
     if requested is None:
@@ -42,7 +45,7 @@ FEW = 64
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
-    """Applies a function to queries in blocks.
+    """Applies a function to n queries in blocks, each with all m keys; returns arrays [..., n, v].
 
     The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
     and ``shard_map`` work.
@@ -54,8 +57,8 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
       keys: the number of elements that the function holds for one query, over all examples.
       implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
         one.
-      on_gpus: the function that GPUs use, if it computes the same in another way.
-      on_tpus: likewise of TPUs; its gradient is that of ``function``.
+      on_gpus: a function for GPUs that computes the same in another way; None is ``function``.
+      on_tpus: a function for TPUs, whose gradient must be that of ``function``; None is ``function``.
     """
     count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
@@ -80,7 +83,7 @@ def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
       on_tpus: ``compute`` for TPUs; by default the same.
-      count: the number of items, if small blocks cost nothing (:func:`items_on`).
+      count: the number of items, to choose a block size that divides it or is small (:func:`items_on`), or None.
     """
     computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
@@ -89,14 +92,15 @@ def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
 
 
 def elements_on(name):
-    """Returns the largest number of array elements of a block on a platform."""
+    """Returns the largest number of array elements of a block on a platform: "cpu", "tpu", or any other for GPUs."""
     return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
 
 
 def items_on(name, cost, count=None):
     """Returns the number of items, of ``cost`` elements each, in a block on a platform.
 
-    If there are more than fit into a block, ``count``, a TPU takes as many as stay on the chip.
+    Without ``count``, and on CPUs, it is as many as fit. ``count`` is the number of all items: on accelerators the
+    result is then all of them if they fit, else by :func:`even_rows`, on TPUs at most as many as stay on the chip.
     """
     most = rows_of(cost, elements_on(name))
     if count is None or name == "cpu":
@@ -149,7 +153,7 @@ def _over_unknown(function, parts, masks, count, most):
 def exceeds_a_block(count, keys, largest=None):
     """Returns whether ``count`` queries, with ``keys`` elements each, exceed a block of ``largest`` elements.
 
-    The default of ``largest`` is the limit on CPUs.
+    The default of ``largest`` is the limit on CPUs. A symbolic count always exceeds a block.
     """
     return not (known(count) and rows_of(keys, largest) >= count)
 
@@ -171,7 +175,7 @@ class ForQueries:
     heads: str = ""
 
     def __call__(self, values, call):
-        """Returns "einsum" or "tiles".
+        """Returns "einsum" or "tiles", or another implementation if the call requests it.
 
         Args:
           values: every argument by name; arrays, or objects with a shape and a dtype.
@@ -197,9 +201,9 @@ class ForQueries:
 
 
 def rows_of(keys, largest=None):
-    """Returns the number of queries in a block of ``largest`` elements, with ``keys`` elements each.
+    """Returns the number of queries in a block of ``largest`` elements, with ``keys`` elements each, at least 1.
 
-    The default of ``largest`` is the limit on CPUs.
+    The default of ``largest`` is the limit on CPUs. If ``keys`` is a symbol, the number is FEW.
     """
     return max(1, (LARGEST if largest is None else largest) // max(1, keys)) if known(keys) else FEW
 
@@ -211,7 +215,7 @@ def _rows_of_mask(mask, start, rows):
 
 
 def in_blocks(part, whole, rows):
-    """Reshapes [..., n, d] to [n // rows, ..., rows, d]."""
+    """Reshapes the first ``whole`` rows of [..., n, d] to [whole // rows, ..., rows, d]; None stays None."""
     if part is None:
         return None
     blocks = jnp.reshape(part[..., :whole, :], (*part.shape[:-2], whole // rows, rows, part.shape[-1]))
@@ -225,17 +229,17 @@ def _from_blocks(blocks, whole):
 
 
 def size_of(*arrays_and_axes):
-    """Counts the elements of the batch axes to which arrays broadcast.
+    """Returns the number of examples: the product of the batch axes to which those of the arrays broadcast.
 
     Args:
-      *arrays_and_axes: each array, followed by the number of its own axes.
+      *arrays_and_axes: each array, followed by the number of its last axes that are not batch axes.
     """
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
 
 
 def over_first(function, parts, cost):
-    """Maps a function over the first axis of arrays, one block of elements at a time.
+    """Maps a function over the first axis of arrays, one block of elements at a time, like :func:`jax.lax.map`.
 
     Args:
       function: from one element of each array to arrays.
@@ -269,7 +273,7 @@ def over_first(function, parts, cost):
 
 
 def even_rows(most, count):
-    """Returns the largest size from ``most`` down to half of it that divides ``count``; ``most`` if there is none."""
+    """Returns the largest size up to ``most``, above half of it, that divides ``count``; ``most`` if there is none."""
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
 
 
@@ -280,8 +284,8 @@ def over_sequences(tiled, function, axis, own, shared):
       tiled: whether to use blocks.
       function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
       axis: the axis of the sequences in the results.
-      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask, scores [n, m, L] if given.
-      shared: arrays that all sequences share: queries [m, d] first.
+      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask [n, L] or None, scores [n, m, L] if given.
+      shared: arrays that all sequences share: queries [m, d] first; may be empty.
     """
     count, length, width = own[0].shape
     partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
@@ -298,8 +302,8 @@ def written_in_blocks(function, rows, axis, own, shared):
     A ``lax.scan`` would stack the results of its steps along a first axis, which only a copy moves elsewhere.
 
     Args:
-      function: from arrays with some elements along the first axis, and shared ones, to arrays with them along the
-        first axis.
+      function: from (arrays with some elements along the first axis, the shared arrays) to arrays with these elements
+        along the first axis.
       rows: the number of elements of a block, at most that of all.
       axis: the axis of the elements in the results.
       own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
@@ -338,7 +342,7 @@ def _rows_from(start, rows, array):
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
 def _written_jvp(function, rows, axis, primals, tangents):
-    """Adds up the tangent block by block.
+    """Computes the tangent of :func:`written_in_blocks` by adding up that of each block.
 
     In reverse mode, the transpose of such an addition slices the cotangent of the results by index, without a copy.
     """

@@ -1,6 +1,7 @@
 """Keys and values of attention that no query sees: they are replaced by 0 only where a sum over tokens needs it.
 
-On GPUs XLA fuses a conversion into a product but no selection: it would write a copy of the tokens for each product.
+A token that no query sees is one that the mask hides from every query. On GPUs XLA fuses a conversion into a product
+but no selection: it would write a copy of the tokens for each product.
 """
 
 import functools
@@ -17,9 +18,10 @@ from attnpool_flax.numerics.varying import unify_varying
 
 @jax.custom_jvp
 def zero_unseen(x, seen):
-    """Zeroes tokens [..., m, d] where ``seen`` [..., m] is False; either may be shared by the examples.
+    """Zeroes tokens [..., m, d] where ``seen`` [..., m] is False; the batch axes broadcast.
 
-    On GPUs their cotangents are not zeroed again, as they are sums under weights of 0: it would be one more copy.
+    On GPUs the cotangents of these tokens are not set to 0 again, which would be one more copy: in attention they are
+    sums under weights of 0, and already 0.
     """
     return jnp.where(seen[..., None], x, 0)
 
@@ -69,7 +71,8 @@ mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 def of_seen(function, x, seen, *others):
     """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False; the results there are arbitrary.
 
-    On GPUs it takes raw tokens, unless it is differentiated: 0 times NaN is NaN.
+    On GPUs the function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0
+    times NaN would be NaN.
 
     Args:
       function: from tokens [..., m, d] and other arrays to an array; each token has results of its own.

@@ -57,7 +57,7 @@ def reverse_rule(
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """Returns the same arrays, whose tangents raise an error if they are evaluated, in forward mode.
+    """Returns the same arrays, whose tangents raise a TypeError if they are evaluated, as forward mode does.
 
     All arrays pass in one call: a reverse derivative by one of them removes the check from all, so forward over reverse
     works.
@@ -75,9 +75,9 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Returns whether an error reports missing forward mode.
+    """Returns whether a TypeError reports missing forward mode.
 
-    It is this module's error, or under ``vmap`` of tangents an error of JAX itself, which comes first.
+    It is this module's error, or under ``vmap`` of tangents (``jax.jacfwd``) an error of JAX itself, which comes first.
     """
     return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 

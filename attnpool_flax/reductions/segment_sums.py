@@ -1,8 +1,8 @@
 """Segments of packed tokens, and sums over segments that do not drift in float32.
 
-Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the
-sums of slots in further slots, until one sum of at most PART terms remains. There are at most N / PART slots, plus one
-for each segment.
+Rounding errors of a long sum in float32 add up. The N tokens of a segment are therefore summed in slots of about PART
+tokens each, and the sums of slots in further slots, until one sum of at most PART terms remains. There are at most
+N / PART slots, plus one for each segment.
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ class Segments:
     """Segments of packed tokens.
 
     Attributes:
-      ids: [N], int32, the segment of each token; at padding clipped to 0 to count - 1.
+      ids: [N], int32, the segment of each token; numbers out of range, which are padding, clipped to 0 or count - 1.
       real: [N], bool: True for tokens whose id is in range and that are not masked.
       chain: index arrays for nested sums. The first, [N], has the slot of each token, the next the slot of each slot,
         and the last the segment of each slot.
       count: the number of segments, at least 1.
       sizes: the number of sums of each array of the chain; the last is ``count``.
-      ordered: whether the ids never decrease.
+      ordered: whether the caller says that the ids never decrease; this makes segment sums faster and is not checked.
     """
 
     ids: Any
@@ -51,7 +51,7 @@ class Segments:
         return self.sum_slots(self._summed(values, 0))
 
     def sum_slots(self, sums):
-        """Sums the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""
+        """Adds up the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""
         for level in range(1, len(self.chain)):
             sums = self._summed(sums, level)
         return sums
@@ -62,12 +62,15 @@ class Segments:
 
 
 def at(values, ids):
-    """Takes rows of values by indices that are in range."""
+    """Takes rows of values by indices, which must be in range; this is not checked."""
     return values.at[ids].get(mode="promise_in_bounds")
 
 
 def segments_of(segment_ids, mask, count, ordered):
-    """Returns the :class:`Segments` of int32 numbers [N] and a mask [N] or None; a number out of range is padding."""
+    """Returns the :class:`Segments` of int32 numbers [N] and a mask [N] or None; a number out of range is padding.
+
+    ``count`` is the number of segments, of which 0 becomes 1; ``ordered`` says that the numbers never decrease.
+    """
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask
@@ -84,7 +87,10 @@ def segments_of(segment_ids, mask, count, ordered):
 
 
 def _slots(index, length, count, ordered):
-    """Returns (the slot of each term, the segment of each slot, the largest number of slots)."""
+    """Returns (the slot of each term, the segment of each slot, the largest number of slots).
+
+    ``index`` [length] has the segment of each term; ``ordered`` says that it never decreases.
+    """
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     slots = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)

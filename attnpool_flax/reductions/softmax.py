@@ -20,8 +20,9 @@ A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gr
 ``applied``. A bias is added to the scores, and masked scores are -inf. The maximum is a constant in the gradient,
 because it cancels. B are the examples, L tokens, h queries, d features.
 
-:func:`plain` computes whole products, which JAX differentiates in every mode. :func:`tiled` has the gradient above: on
-CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own dtype.
+:func:`plain` computes whole products, which JAX differentiates in forward and reverse mode. :func:`tiled` has the
+gradient above: on CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own
+dtype.
 """
 
 import functools
@@ -61,7 +62,7 @@ class OnlineSoftmax(NamedTuple):
         return _times(self.denominator, scale), _times(self.numerator, scale[..., None])
 
     def added(self, max_score, sums):
-        """Returns the accumulator of all parts from their maximum and the sums of :meth:`rescaled`."""
+        """Returns the accumulator of all parts from their maximum and the sums over parts of :meth:`rescaled`."""
         return OnlineSoftmax(max_score, *sums)
 
     @property
@@ -97,7 +98,7 @@ def weight_sums(state):
 
 
 def softmax_of_scores(scores, mask, weighted_sums):
-    """Returns (scores with -inf at padding, accumulator) of given scores [B, L, h].
+    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h].
 
     ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
     """
@@ -109,7 +110,10 @@ def softmax_of_scores(scores, mask, weighted_sums):
 
 
 def with_weight_sums(state, scores, mask, multiplier):
-    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1."""
+    """Appends to the numerator the sum of the applied weights, as if each token had one more feature, which is 1.
+
+    Applied weights are exp(score - max_score), times the multiplier [B, L, h] if there is one.
+    """
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])
@@ -122,13 +126,13 @@ def with_weight_sums(state, scores, mask, multiplier):
 
 
 def plain(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes scores and accumulator with whole matrix products; differentiable by JAX in every mode.
+    """Computes scores and ``OnlineSoftmax`` with whole matrix products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
       has_query: bool [B or 1], or None: all scores of an example without a query are 0, whatever the tokens hold.
-      queries: [B or 1, h, d] in the computing dtype.
+      queries: [B or 1, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [B, L, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [B, L, h], added to the scores, or None.
       precision: of the products.
@@ -146,7 +150,7 @@ def _weighted_by_heads(x, precision, weights):
 
 
 def _from_products(scores, mask, multiplier, bias, weighted_sums):
-    """Returns (scores, accumulator) from the products [B, L, h] of tokens and queries.
+    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries.
 
     ``weighted_sums`` is as in :func:`softmax_of_scores`.
     """
@@ -186,7 +190,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
 
 
 def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
-    """Computes :func:`_bwd_plain` on accelerators from the tokens in their own dtype."""
+    """Computes :func:`_bwd_tiles` on accelerators, by whole products of the tokens in their own dtype."""
     *_, dnumerator = arrays
     dapplied = token_products(x, dnumerator, precision, multiply)
 
@@ -235,7 +239,7 @@ def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tili
 
 
 def _merge_tiles(states):
-    """Merges the accumulators of the tiles of each example, [B, tiles, ...]."""
+    """Merges the accumulators of the tiles of each example, with fields [B, tiles, ...]: an :class:`OnlineSoftmax`."""
     max_score = jnp.max(states.common(), 1)
     return states.added(max_score, map(summed, states.rescaled(max_score[:, None])))
 
@@ -340,7 +344,10 @@ def _bwd_from_products(
 
 
 def _dx(applied, dscores, dnumerator, queries, x, precision):
-    """Computes ``dx`` in one write: the gradient through the numerator plus the gradient through the scores."""
+    """Computes ``dx`` [B, L, d] in one write: the gradient through the numerator plus the gradient through the scores.
+
+    If the examples share x, it is [1, L, d], summed over them.
+    """
     precision = factor_precision(precision)
     if x.shape[0] == 1 and applied.shape[0] != 1:  # shared by the examples
         queries = jnp.broadcast_to(queries, dnumerator.shape)

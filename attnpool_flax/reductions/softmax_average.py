@@ -1,7 +1,8 @@
-"""Averages under the softmax of given scores, as GPUs compute them: weights first, then one product.
+"""Averages under the softmax of given scores, as GPUs compute them: weights first, then one product with the values.
 
-XLA's GPU compiler makes one kernel of a softmax whose maximum and sum meet the scores in plain arithmetic, which reads the scores of a
-row once. CPUs and TPUs divide the sums of the values instead of the weights, which are more.
+XLA's GPU compiler makes one kernel, which reads the scores of a row once, of a softmax that combines scores, maximum
+and sum by arithmetic without selections. CPUs and TPUs divide the sums of the values instead of the weights, which are
+more.
 """
 
 import functools
@@ -17,7 +18,7 @@ def softmax_average(scores, mask, value, precision):
     """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]; 0 for a fully masked row.
 
     Args:
-      scores: in the computing dtype; those at padding are never used.
+      scores: in float32 or float64; those at padding are never used.
       mask: bool, broadcastable to the scores, or None.
       value: 0 where no query sees it.
       precision: of the product.

@@ -8,8 +8,10 @@ It needs lengths that are multiples of its blocks, so queries and keys are padde
   the mask has no batch axes. Numbers of these blocks are prefetched: the examples become one long sequence, in which a
   block of queries visits the keys of its own example. Blocks without a pair are skipped.
 
-On a CPU the kernel runs interpreted, slowly, if ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced. The rest is
-in :mod:`attnpool_flax.reductions.attention_kernels`.
+On a CPU the kernel runs interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call
+is traced. The rest is in :mod:`attnpool_flax.reductions.attention_kernels`.
+
+B is the number of examples, h of heads, n of queries, m of keys, d and v the widths of keys and of values.
 """
 
 import contextlib
@@ -55,7 +57,7 @@ def attention(query, key, value, mask, scale, precision):
     """Averages values under the softmax of products: [..., h, n, v], in the computing dtype; 0 if a query sees no key.
 
     Args:
-      query: [..., h, n, d], as key and value in the computing dtype.
+      query: [..., h, n, d], as key and value in the computing dtype (float32).
       key: [..., h, m, d].
       value: [..., h, m, v].
       mask: bool [..., h or 1, n or 1, m], or None.
@@ -78,7 +80,9 @@ def attention(query, key, value, mask, scale, precision):
 
 
 def check(query, key, value, mask, dtype, precision):
-    """Raises an error for arguments that splash attention does not support.
+    """Raises an error for arguments of :func:`attention` that splash attention does not support.
+
+    ``dtype`` is that of the function's inputs.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.
@@ -101,7 +105,7 @@ def check(query, key, value, mask, dtype, precision):
 
 
 def _requested(precision):
-    """Returns the precision as JAX knows it; if the caller gave none, JAX's setting, which may be None."""
+    """Returns the precision in JAX's terms; if it is None, JAX's setting, which may be None as well."""
     precision = exact_tokens(precision)
     return _SETTINGS.jax_default_matmul_precision if precision is None else precision
 
@@ -136,7 +140,7 @@ def _ruled(query, key, value, mask, precision, interpret):
 
 @contextlib.contextmanager
 def _tracing(precision):
-    """Makes JAX trace products of a precision, and indices of blocks as int32, which a TPU needs."""
+    """Makes JAX trace products with ``precision`` by default, and indices of blocks as int32, which a TPU needs."""
     with jax.default_matmul_precision(precision), jax.enable_x64(False):
         yield
 
@@ -150,7 +154,7 @@ _once: Any = first_order(lambda *arrays: arrays)
 
 
 def _padded(query, key, value, mask, precision, interpret):
-    """Pads queries and keys to whole blocks and computes attention; the arguments of a kernel of ``surrounded``."""
+    """Pads queries and keys to whole blocks and computes attention, as a kernel of :func:`surrounded`."""
     count, keys = query.shape[2], key.shape[2]
     rows, columns = (size * number for size, number in (_blocks(count), _blocks(keys)))
     if mask is None and columns != keys:
@@ -176,7 +180,15 @@ def _lengthened(array, axis, length):
 
 
 def _call(query, key, value, mask, interpret):
-    """Calls the kernel: query [B, h, n, d], key [B, h, m, d], value [B, h, m, v], mask [B or 1, h or 1, n or 1, m] or None."""
+    """Calls the kernel: [B, h, n, v].
+
+    Args:
+      query: [B, h, n, d], scaled; n and m are multiples of the size of a block.
+      key: [B, h, m, d].
+      value: [B, h, m, v].
+      mask: bool [B or 1, h or 1, n or 1, m], or None.
+      interpret: whether the kernel runs interpreted, on a CPU.
+    """
     rows, columns = _blocks(query.shape[2])[0], _blocks(key.shape[2])[0]
     kernel: Any = functools.partial(
         SplashAttentionKernel,
@@ -207,7 +219,7 @@ def _call(query, key, value, mask, interpret):
 
 
 def _by_keys(kernel, query, key, value, mask):
-    """Calls the kernel with a mask [B or 1, 1, 1, m] or None: real keys have the segment number of the queries, 0."""
+    """Calls the kernel with a mask [B or 1, 1, 1, m] or None; keys that are real get the queries' segment number, 0."""
     none = MaskInfo(None, None, None, None, None)
     attend = kernel(none, none, none)
     if mask is None:
@@ -229,7 +241,7 @@ def _by_pairs(kernel, block, query, key, value, mask):
 
 
 def _described(mask, block, batch):
-    """Describes a mask of pairs for the forward kernel (and that of dq), and for the kernel of dk and dv.
+    """Returns two ``MaskInfo`` of a mask of pairs: for the forward kernel and that of dq, and for that of dk and dv.
 
     Args:
       mask: [B or 1, h or 1, n, m].
@@ -270,7 +282,7 @@ def _described(mask, block, batch):
 
 
 def _integer(limit):
-    """Returns the smallest integer dtype of numbers up to a limit, to save scalar memory."""
+    """Returns the smallest signed integer dtype that holds numbers up to a limit, to save scalar memory."""
     return next(dtype for dtype in (jnp.int8, jnp.int16, jnp.int32) if limit <= jnp.iinfo(dtype).max)
 
 

@@ -1,8 +1,8 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
 The class and the dtype of the result are static. The leaves have the batch axes ``...`` of the chunk, and are integers,
-or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it: the rounding
-error of that sum, without gradient (two-sum).
+booleans, or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it:
+the rounding error of that sum, without gradient (two-sum).
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class MeanState(State):
       sum: [..., d], the sum of the real tokens, divided by a power of two above their number to avoid overflow.
       rest: [..., d], the compensation of ``sum``.
       count: [...], int32, the number of real tokens.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -61,7 +61,7 @@ class MeanState(State):
         return type(self)(*compensated_add(*_scaled((self, other), ratios)), count)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         count = _as_float(jnp.maximum(self.count, 1), self)
         return (self.sum + self.rest) / (count / divisor_of(count))[..., None]
 
@@ -76,7 +76,7 @@ class MaxState(State):
       extreme: [..., d], the largest values; -inf for a fully masked row.
       count: [..., d], int32, the number of real tokens that equal the largest value and share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -96,7 +96,7 @@ class MaxState(State):
         return MaxState(extreme, sum(counts), self.real | other.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
@@ -112,7 +112,7 @@ class MeanMaxState(State):
       count: [...], int32, the number of real tokens.
       extreme: [..., d], the largest values; -inf for a fully masked row.
       ties: [..., d], int32, the number of real tokens that equal ``extreme``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -137,13 +137,16 @@ class MeanMaxState(State):
         return MeanMaxState(mean.sum, mean.rest, mean.count, largest.extreme, largest.count)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate([part.finalized() for part in self._parts()], -1)
 
 
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
-    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens."""
+    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens.
+
+    The counts are the numbers of tokens that equal each maximum.
+    """
     del a_count, b_count
     return jnp.maximum(a, b)
 
@@ -166,7 +169,7 @@ class FirstState(State):
     Attributes:
       position: [...], JAX's default integers: the first real position; the largest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     position: Any
@@ -184,7 +187,7 @@ class FirstState(State):
         return FirstState(jnp.minimum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -197,7 +200,7 @@ class LastState(State):
     Attributes:
       position: [...], JAX's default integers: the last real position; the smallest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     position: Any
@@ -215,7 +218,7 @@ class LastState(State):
         return LastState(jnp.maximum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -236,7 +239,7 @@ class WeightedState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the sum of the weighted tokens, divided by the unit.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     size: Any
@@ -263,7 +266,7 @@ class WeightedState(State):
         return type(self)(size, mass, *compensated_add(*_totals(both, scales)), *sums)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         total, pooled = self.expand_to_features(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
@@ -279,13 +282,13 @@ class ChannelState(WeightedState):
     """State of :func:`~attnpool_flax.streaming.weighted_state` for weights of each channel.
 
     Attributes:
-      size: [..., d], as in :class:`WeightedState`, like all fields.
+      size: [..., d], for each channel what :class:`WeightedState` has for all; so are the other fields.
       mass: [..., d].
       total: [..., d].
       total_rest: [..., d].
       sum: [..., d].
       rest: [..., d].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     def expand_to_features(self, values):
@@ -305,7 +308,7 @@ class AttentionState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the numerator: the sum of exp(score - top) times the token.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -326,7 +329,7 @@ class AttentionState(State):
         return type(self)(merged.max_score, *merged.denominator, *merged.numerator)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return OnlineSoftmax(self.top, self.total + self.total_rest, self.sum + self.rest).finalize()
 
     def accumulator(self):
@@ -346,7 +349,7 @@ class MultiHeadAttentionState(AttentionState):
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 
@@ -362,7 +365,7 @@ class AdditiveAttentionState(AttentionState):
       total_rest: [...] or [..., n].
       sum: [..., v] or [..., n, v], where v is the width of the values.
       rest: [..., v] or [..., n, v].
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 

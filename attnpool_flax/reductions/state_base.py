@@ -13,7 +13,7 @@ import numpy as np
 
 
 def pytree(*leaves, static=()):
-    """Returns a decorator that registers a dataclass as a pytree with the given leaves.
+    """Returns a decorator that registers a dataclass as a pytree with the given names of fields as leaves.
 
     The fields in ``static`` are static, and so is ``decided``, the name of the result's dtype. It is a name, because
     NumPy's dtype float64 equals None. ``jax.tree_util.register_dataclass`` is not used: the tree structures of two
@@ -41,7 +41,13 @@ def pytree(*leaves, static=()):
 
 
 class State:
-    """Base class of the states of chunked pooling; ``decided`` is the name of the result's dtype."""
+    """Base class of the states of chunked pooling.
+
+    ``merge_states`` and ``finalize_state`` call the methods ``merged(other)`` and ``finalized()`` of the subclasses, in
+    which ``decided`` is the name of the result's dtype, or "" if all data are integers. ``merged`` gets states of one
+    floating dtype (:func:`promote`), and leaves ``decided`` and the host options for ``merge_states`` to set.
+    ``finalized`` returns the result in the dtype of the leaves; ``finalize_state`` casts it.
+    """
 
     decided: str
 
@@ -50,7 +56,7 @@ class State:
 
     @property
     def dtype(self):
-        """The dtype of the result; None if all data are integers."""
+        """The dtype of the result; None if all data are integers, whose result has JAX's default floating dtype."""
         return jnp.dtype(self.decided) if self.decided else None
 
 
@@ -69,7 +75,9 @@ def kinds():
 
 
 def with_host_options(state, values):
-    """Returns the state with the host options of the call that made it; device arrays are never read.
+    """Returns the state with its field ``known`` set to the host options of the call that made it.
+
+    States without options, such as MeanState, are returned unchanged.
 
     Args:
       state: the state.
@@ -81,7 +89,7 @@ def with_host_options(state, values):
 
 
 def option(state, key):
-    """Returns the value of a state's option; None if it is known only on a device."""
+    """Returns the value of a state's option, of numbers as a tuple; None if it is known only on a device, or NaN."""
     return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
 
 
@@ -112,13 +120,13 @@ def _on_host(value):
 
 
 def broadcast_state(state, batch, dtype):
-    """Broadcasts a state to all batch axes, and sets the dtype of its result."""
+    """Broadcasts the leaves of a state to all batch axes, and sets the dtype of its result; None is for integers."""
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
     return replace(state, decided="" if dtype is None else dtype.name)
 
 
 def promote(a, b):
-    """Promotes the floating leaves of two states to float64 if one has it, else to float32."""
+    """Casts the floating leaves of two states to float64 if one of them has that dtype, else to float32."""
     wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
 
     def widened(leaf):

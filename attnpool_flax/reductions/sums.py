@@ -1,4 +1,4 @@
-"""Sums over tokens that neither drift nor overflow: nested sums, compensated sums, and weighted sums by tiles."""
+"""Sums over tokens whose rounding errors do not add up, by nesting or compensation, and weighted sums by tiles."""
 
 import functools
 import operator
@@ -27,7 +27,10 @@ SLICES = 32
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def weighted(weights, x, precision):
-    """Sums tokens [..., L, d] under weights [..., n, L]: [..., n, d]. The batch axes broadcast."""
+    """Sums tokens [..., L, d] under weights [..., n, L] of one dtype: [..., n, d]. The batch axes broadcast.
+
+    More than LONGEST tokens are summed in parts, except that accelerators sum up to SLICES * LONGEST in one product.
+    """
     length = x.shape[-2]
     if not known(length) or length > SLICES * LONGEST:
         return _in_parts(weights, x, precision)
@@ -82,7 +85,10 @@ def _product(weights, x, precision):
 
 
 def summed(x, axis=1, levels=LEVELS):
-    """Sums along an axis in nested parts. If the number of terms is a symbol, ``levels`` is the number of nestings."""
+    """Sums along an axis, which is removed, in nested parts of PART terms if there are more than LONGEST.
+
+    If the number of terms is a symbol, ``levels`` is the number of nestings.
+    """
     length = x.shape[axis]
     if length <= LONGEST if known(length) else not levels:
         return jnp.sum(x, axis)
@@ -114,15 +120,15 @@ def sums_of_tile(weights, tokens, precision):
 
 
 def divisor_of(mass):
-    """Returns a power of two above the mass, 2 for 0: a sum of that total weight, divided by it, does not overflow."""
+    """Returns a power of two above the mass, 2 for 0: a sum under weights of this total, divided by it, is finite."""
     return 2 * power_of_two(mass)
 
 
 def compensated_add(a, b):
     """Adds two compensated sums (value, compensation) by two-sum; the new compensation is the rounding error.
 
-    Knuth's two-sum is exact for the values, as in Dekker 1971, A floating-point technique for extending the available
-    precision. Compensations have no gradient.
+    value + compensation is the more exact sum. Knuth's two-sum is exact for the values, as in Dekker 1971, A
+    floating-point technique for extending the available precision. Compensations have no gradient.
     """
     (a, a_compensation), (b, b_compensation) = a, b
     a_value, b_value = lax.stop_gradient(a), lax.stop_gradient(b)
@@ -137,7 +143,7 @@ def compensated_add(a, b):
 
 @jax.custom_jvp
 def _with_gradient_of(value, total):
-    """Returns the first argument, with the gradient of the second."""
+    """Returns ``value``; its gradient flows to ``total`` instead."""
     del total
     return value
 
@@ -148,12 +154,12 @@ def _with_gradient_of_jvp(primals, tangents):
 
 
 def plain_sum(x, mask, weights, divisor, precision):
-    """Sums tokens under weights by whole products; differentiable in every mode.
+    """Sums tokens under weights by whole products; differentiable in forward and reverse mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
-      weights: [B or 1, L, h] in the computing dtype; None means that all are 1.
+      weights: [B or 1, L, h] in the computing dtype (float32 or float64); None means that all are 1.
       divisor: a power of two by which each term is divided, so that no sum overflows.
       precision: of the products.
 
@@ -170,7 +176,7 @@ def plain_sum(x, mask, weights, divisor, precision):
 
 
 def computing(dtype):
-    """Returns the dtype of the computation for arguments of a dtype: float64 for float64, else float32."""
+    """Returns the computing dtype, which is that of intermediate results: float64 for float64, else float32."""
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 

@@ -118,7 +118,7 @@ class Tiling(NamedTuple):
         return self.examples.outside_overlap(step // self.tokens.steps)
 
     def concatenate(self, tiles):
-        """Joins the tiles [steps, rows, size, ...] of a small array: [B, L, ...]."""
+        """Joins the tiles [steps, rows, size, ...] of an array, without their overlap, by a copy: [B, L, ...]."""
         if self.tokens.steps == 1:
             return self.examples.concatenate(jnp.reshape(tiles, (-1, self.rows, *tiles.shape[2:])))
         return self.tokens.concatenate(jnp.reshape(tiles, (self.batch, self.tokens.steps, *tiles.shape[2:])), 1)
@@ -166,7 +166,10 @@ def _padded(array, fill, size):
 
 
 def make_tiling(batch, length, width, itemsize):
-    """Returns the :class:`Tiling` of [batch, length, width]; None for too few tokens, or if L or d is a symbol."""
+    """Returns the :class:`Tiling` of tokens [batch, length, width] of ``itemsize`` bytes for each number.
+
+    It is None if the tokens have at most WHOLE bytes, or if the length or the width is a symbol of ``jax.export``.
+    """
     if not known(length, width):
         return None
     row = max(length * width * itemsize, 1)
@@ -179,7 +182,7 @@ def make_tiling(batch, length, width, itemsize):
 
 
 def tiling_of(x, *others):
-    """Returns the :class:`Tiling` of tokens [B or 1, L, d].
+    """Returns the :class:`Tiling` of tokens [B or 1, L, d]; None if there is none (:func:`make_tiling`).
 
     If the tokens are shared, B comes from the other arrays [B or 1, ...], which may be None.
     """

@@ -11,7 +11,9 @@ from attnpool_flax.reductions.sums import computing
 
 
 class Tokens:
-    """Base class of dense and packed tokens.
+    """Base class of :class:`~attnpool_flax.reductions.Dense` and :class:`~attnpool_flax.reductions.Packed` tokens.
+
+    An example of packed tokens is a segment.
 
     Attributes:
       x: the tokens in the caller's dtype, [..., L, d] or packed [N, d].
@@ -22,7 +24,7 @@ class Tokens:
     dtype: Any
 
     def end_token(self, last):
-        """Returns the last real token of each example, or the first if ``last`` is False; 0 if fully masked."""
+        """Returns the last real token of each example, [..., d], or the first if not ``last``; 0 if fully masked."""
         raise NotImplementedError
 
     def first(self):
@@ -34,7 +36,7 @@ class Tokens:
         return self.end_token(last=True)
 
     def with_values(self, values):
-        """Returns a copy of this object with other values at the same positions, under the same mask."""
+        """Returns a copy of this object with other values [..., L, e] or [N, e] in place of x, under the same mask."""
         other = copy.copy(self)
         other.x, other.dtype = values, computing(values.dtype)
         return other
@@ -52,13 +54,13 @@ class Tokens:
         return jnp.moveaxis(over_first(of_center, parts, math.prod(self.x.shape)), 0, -2)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
+        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
         raise NotImplementedError
 
     def sum(self, weights=None):
-        """Sums the tokens, each multiplied by its weight if weights are given."""
+        """Sums the real tokens of each example; with weights, [..., L] or [N], each multiplied by its weight."""
         raise NotImplementedError
 
     def per_feature(self, weights):
-        """Returns whether weights have an axis of features."""
+        """Returns whether weights are [..., L, d] or [N, d], with an axis of features, not [..., L] or [N]."""
         return weights.ndim == self.x.ndim

@@ -1,7 +1,7 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`.
 
-Each function runs the body of the dense function on :class:`~attnpool_flax.reductions.Packed` tokens. The table's rows
-with the layout "segments" have such a function.
+``segment_NAME`` runs the body of the function NAME for padded tokens on :class:`~attnpool_flax.reductions.Packed`
+tokens. It exists for each row of :mod:`attnpool_ref.table` with the layout "segments".
 """
 
 from importlib import import_module
@@ -27,4 +27,4 @@ __test__ = {name: made.__doc__ for name, made in list(vars().items()) if name.st
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Declares the functions above for type checkers; public ones have types in attnpool_flax/__init__.pyi."""
+        """Declares the ``segment_`` functions for type checkers; attnpool_flax/__init__.pyi has their exact types."""

@@ -11,7 +11,7 @@ from attnpool_ref.contract.ragged import checked_packed, checked_sequences, pack
 
 @contract.with_short_traceback
 def pack(sequences, *, length=None, num_segments=None):
-    """Twin of :func:`attnpool_ref.pack`.
+    """Twin of :func:`attnpool_ref.pack`: joins arrays [L_i, d] to (x [N, d], segment_ids int32 [N], num_segments).
 
     >>> pack([np.array([[1.0], [2.0]]), np.array([[3.0]])])
     (Array([[1.],
@@ -32,7 +32,9 @@ def pack(sequences, *, length=None, num_segments=None):
 
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
-    """Twin of :func:`attnpool_ref.unpack`; the segment ids are read on the host, so it does not work inside ``jit``.
+    """Twin of :func:`attnpool_ref.unpack`: splits packed tokens [N, d] into a list of arrays [L_i, d].
+
+    The segment ids are read on the host, so it does not work inside ``jit``.
 
     >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
     [Array([[1.],

@@ -24,7 +24,7 @@ def additive_attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention_state`; the backward pass recomputes the hidden layer.
+    """Twin of :func:`attnpool_ref.additive_attention_state`; the hidden layer is recomputed in the backward pass.
 
     >>> parameters = {"kernel": jnp.zeros((2, 4)), "out_kernel": jnp.ones(4)}
     >>> one, other = (additive_attention_state(jnp.array([[first, 0.0]]), **parameters) for first in (1.0, 3.0))

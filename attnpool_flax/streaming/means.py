@@ -35,7 +35,7 @@ class SumState(State):
     Attributes:
       sum: [..., d], the sum of the real tokens.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -52,7 +52,7 @@ class SumState(State):
         return type(self)(*compensated_add((self.sum, self.rest), (other.sum, other.rest)))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.sum + self.rest
 
 
@@ -66,7 +66,7 @@ class MinState(State):
       extreme: [..., d], the smallest values; inf for a fully masked row.
       count: [..., d], int32, the number of real tokens that equal the smallest value and share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -86,7 +86,7 @@ class MinState(State):
         return MinState(-both.extreme, both.count, both.real)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
@@ -99,7 +99,7 @@ class NoisyOrState(State):
     Attributes:
       probability: [..., d], the noisy-or of the real tokens.
       rest: [..., d], the compensation of ``probability``.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     probability: Any
@@ -122,7 +122,7 @@ class NoisyOrState(State):
         return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return self.probability + self.rest
 
 
@@ -133,7 +133,7 @@ class PowerMeanState(State):
     """State of :func:`~attnpool_flax.streaming.power_mean_state`: exponential sums of logarithms.
 
     Attributes:
-      extreme: [..., d], the largest value, or the smallest for p < 0; 0 or inf if fully masked; without gradient.
+      extreme: [..., d], the largest value, the smallest for p < 0; fully masked 0, for p < 0 inf; without gradient.
       total: [..., d], the sum of exp(|p| depth), where depth is sign(p) log(x) minus its largest value.
       total_rest: [..., d], the compensation of ``total``.
       slack: [..., d], the sum of expm1(|p| depth) / |p|, divided by a power of two above the count.
@@ -141,8 +141,8 @@ class PowerMeanState(State):
       zeros: [..., d], 0; at p = 1 it carries the gradient of tokens that are 0, whose logarithm has none.
       count: [...], int32, the number of real tokens.
       p: [..., d], the same in all chunks.
-      known: the host options; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -174,7 +174,7 @@ class PowerMeanState(State):
         return PowerMeanState(extreme, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return finished_power_mean(self.extreme, _exponents(self), self.zeros, self.p)
 
 
@@ -193,8 +193,8 @@ class LogsumexpState(State):
       count: [...], int32, the number of real tokens.
       scale: [..., d], the same in all chunks.
       mean: the option ``mean``; static.
-      known: the host options; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -222,7 +222,7 @@ class LogsumexpState(State):
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         return finished_logsumexp(self.extreme, _exponents(self), self.scale, self.mean)
 
 
@@ -239,8 +239,8 @@ class SoftmaxState(State):
       excess: [..., d], half the sum of exp(|scale| depth) depth, divided by a power of two above the total.
       rest: [..., d], the compensation of ``excess``.
       scale: [..., d], the same in all chunks.
-      known: the host options; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -276,20 +276,20 @@ class SoftmaxState(State):
         return SoftmaxState(extreme, *total, *compensated_add(*sums), self.scale)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row."""
+        """Returns the result [..., d]; 0 for a fully masked row."""
         excess = (self.excess + self.rest) * (divisor_of(self.total) / divisor_of(self.total + self.total_rest))
         return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 
 
 def _common_extreme(a, b):
-    """Returns the common extreme of two states, and half the depth below it (at most 0) of each state's extreme."""
+    """Returns (the common extreme of two states, [half of each state's extreme minus it, at most 0])."""
     extremes = [times_sign(state.extreme, a.scale) for state in (a, b)]
     largest = jnp.maximum(*extremes)
     return times_sign(largest, a.scale), [depths(own / 2, half(largest), a.scale) for own in extremes]
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, its rest, slack, its rest) of two states; ``gaps`` are their depths below the common extreme."""
+    """Merges (total, total_rest, slack, rest) of two states; ``gaps`` are their extremes minus the common one."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):
@@ -313,7 +313,7 @@ def _exponents(state):
 
 @compiled(as_they_come=("x",))
 def sum_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.sum_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.sum_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -325,7 +325,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; tied tokens of all chunks share the gradient evenly.
+    """Twin of :func:`attnpool_ref.min_state`; tokens of all chunks that equal the minimum share its gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -348,7 +348,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @compiled(as_they_come=("x",))
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.power_mean_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.power_mean_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(power_mean_state(jnp.array([[2.0]])), power_mean_state(jnp.array([[2.0]])))
     >>> finalize_state(whole)
@@ -362,7 +362,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @compiled(as_they_come=("x",))
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    """Twin of :func:`attnpool_ref.logsumexp_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.logsumexp_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> one, other = (logsumexp_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -376,7 +376,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @compiled(as_they_come=("x",))
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    """Twin of :func:`attnpool_ref.softmax_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.softmax_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> one, other = (softmax_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -389,11 +389,11 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
 
 
 def _with_compensation(sums):
-    """Returns (total, its rest, slack, its rest)."""
+    """Returns the fields (total, total_rest, slack, rest) of a state, with compensations of 0."""
     zero = jnp.zeros_like(sums.total)
     return sums.total, zero, sums.slack, zero
 
 
 def _count_and_scale(sums, scale):
-    """Returns (the number of real tokens [...], the scale [..., d])."""
+    """Returns (the number of real tokens, int32 [...]; the scale, or p, broadcast to [..., d])."""
     return lax.stop_gradient(sums.count)[..., 0].astype(jnp.int32), jnp.broadcast_to(scale, sums.total.shape)

@@ -20,9 +20,9 @@ from attnpool_ref.streaming import checks
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    """Twin of :func:`attnpool_ref.merge_states`; sums are compensated: rounding errors hardly add up.
+    """Twin of :func:`attnpool_ref.merge_states`; sums are compensated, so merges hardly add rounding error.
 
-    Options whose values are on a device or traced are not compared; those of ``a`` are used.
+    Options such as ``scale`` whose values are on a device or traced are not compared; those of ``a`` are used.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0]])), mean_state(jnp.array([[3.0]])))
     >>> finalize_state(whole)
@@ -42,7 +42,7 @@ def _merged(a, b):
 
 @contract.with_short_traceback
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.finalize_state`.
+    """Twin of :func:`attnpool_ref.finalize_state`; ``precision`` is that of the kernels' products.
 
     >>> finalize_state(merge_states(max_state(jnp.array([[1.0, 5.0]])), max_state(jnp.array([[3.0, 2.0]]))))
     Array([3., 5.], dtype=float32)

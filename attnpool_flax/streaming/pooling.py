@@ -29,7 +29,7 @@ from attnpool_flax.reductions.sums import divisor_of
 
 @compiled(as_they_come=("x",))
 def mean_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.mean_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -41,7 +41,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.max_state`; tied tokens of all chunks share the gradient evenly.
+    """Twin of :func:`attnpool_ref.max_state`; tokens of all chunks that equal the maximum share its gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -52,7 +52,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_max_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.mean_max_state`; more chunks hardly add rounding error (Kahan summation).
 
     Tokens that tie for the largest value share its gradient evenly, across all chunks.
 
@@ -97,7 +97,16 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 
 def _token_state(x, mask, start, index, end, nowhere):
-    """Returns (position, token) at an index [...], or at ``end`` without a mask; (``nowhere``, 0) if fully masked."""
+    """Returns (position, token) of a chunk's first or last real token; (``nowhere``, 0) for a fully masked row.
+
+    Args:
+      x: [..., L, d] tokens; the returned token has at least 32 bits.
+      mask: bool [..., L], or None.
+      start: the position of the chunk's first token in the sequence.
+      index: [...], the index of the wanted token in the chunk; None if the mask is None or L is 0.
+      end: the index of the wanted token if ``index`` is None.
+      nowhere: the largest integer for the first token, the smallest for the last one.
+    """
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
     if x.shape[-2] == 0:
@@ -110,7 +119,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 @compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.weighted_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
@@ -129,7 +138,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
 
 
 def _in_units(weights, axis):
-    """Returns (size, mass, weights divided by the unit), which :class:`WeightedState` defines.
+    """Returns (size, mass, weights divided by the unit); :class:`WeightedState` defines all three.
 
     ``weights`` must be 0 at padding; ``axis`` is their axis of tokens.
     """
@@ -222,5 +231,5 @@ def multi_head_attention_state(
 
 
 def with_compensation(state):
-    """Returns the fields of an attention state from an :class:`OnlineSoftmax`, with compensations of 0."""
+    """Returns the five fields of an :class:`AttentionState` from an :class:`OnlineSoftmax`, with compensations of 0."""
     return state.max_score, *_compensated(state.denominator), *_compensated(state.numerator)

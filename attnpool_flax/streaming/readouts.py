@@ -20,7 +20,7 @@ from attnpool_flax.streaming.means import SumState
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of transformed tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of attended tokens."""
 
 
 @compiled
@@ -47,7 +47,7 @@ def latent_attention_state(
     epsilon=1e-5,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.latent_attention_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -99,7 +99,7 @@ class VladState(State):
       sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
       normalize: whether ``finalize_state`` divides the sums by their norms; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -122,13 +122,13 @@ class VladState(State):
         return VladState(merged.max_score, numerator, rest, self.normalize)
 
     def finalized(self):
-        """Returns [..., K, d]; 0 for a fully masked row."""
+        """Returns the result [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum + self.rest, self.normalize)
 
 
 @compiled
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
-    """Twin of :func:`attnpool_ref.vlad_state`: clusters are summed in blocks, without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_state`: residuals are summed without an array [..., L, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}
     >>> one, other = (vlad_state(jnp.array([[token]]), **parameters) for token in (1.0, 4.0))
@@ -144,14 +144,14 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 @pytree("sum", "rest")
 @dataclass(frozen=True, eq=False)
 class GatedSumState(SumState):
-    """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of the projected tokens."""
+    """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of gated, projected tokens."""
 
 
 @compiled(as_they_come=("x",))
 def gated_sum_state(
     x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None, precision=None
 ):
-    """Twin of :func:`attnpool_ref.gated_sum_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.gated_sum_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
     >>> one, other = (gated_sum_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0))

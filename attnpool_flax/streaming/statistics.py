@@ -35,24 +35,25 @@ _MOMENTS = (
 class StdState(State):
     """State of :func:`~attnpool_flax.streaming.std_state`: moments, [..., d], or [..., 1] if the channels share them.
 
-    ``unit``, ``scale``, ``center`` and ``mass`` are constants in the gradient, because they cancel.
+    ``unit``, ``scale``, ``center`` and ``mass`` are constants in the gradient, because they cancel. The other sums are
+    of weights divided by ``unit`` and distances divided by ``scale``, so that squares neither under- nor overflow.
 
     Attributes:
       unit: the unit of the weights, a power of two.
       scale: the unit of distances, a power of two.
-      center: the mean, if no weight is negative.
-      mass: the sum of the absolute weights, in units of ``unit``.
-      total: the sum of the weights, in units of ``unit``.
+      center: the mean under the absolute weights, not divided; distances are tokens minus the center.
+      mass: the sum of the absolute weights.
+      total: the sum of the weights.
       total_rest: the compensation of ``total``.
-      squares: the sum of the squared weights, in units of ``unit`` squared.
+      squares: the sum of the squared weights.
       squares_rest: the compensation of ``squares``.
-      first: the sum of weight times distance from the center, which corrects the rounding error of the center.
+      first: the sum of weight times distance, which corrects the rounding error of the center.
       second: the sum of weight times squared distance.
       second_rest: the compensation of ``second``.
       ddof: [..., 1], the option ``ddof``.
       epsilon: [..., 1], the option ``epsilon``.
-      known: the host options; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     unit: Any
@@ -85,7 +86,7 @@ class StdState(State):
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
 
     def finalized(self):
-        """Returns [..., d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., d]; 0 for a fully masked row, or if the weights cancel."""
         return _statistics(self, self.ddof)[1]
 
 
@@ -93,7 +94,7 @@ class StdState(State):
 @pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StatisticsState(StdState):
-    """State of :func:`~attnpool_flax.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_flax.streaming.statistics_state`: the fields are those of :class:`StdState`."""
 
     @property
     def shape(self):
@@ -101,7 +102,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
+        """Returns the result [..., 2d]; 0 for a fully masked row, or if the weights cancel."""
         return jnp.concatenate(_statistics(self, self.ddof), -1)
 
 
@@ -113,19 +114,19 @@ class AttentiveStatisticsState(State):
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf for a fully masked row. It is a constant in the gradient.
-      scale: the unit of distances. This field and those below are as in :class:`StdState`, under these weights.
-      center: the mean.
+      scale: the unit of distances, a power of two; [..., d] or [..., 1], as the fields up to ``second_rest``.
+      center: the mean; distances are tokens minus the center.
       mass: the sum of the weights.
       total: the sum of the weights.
       total_rest: the compensation of ``total``.
       squares: the sum of the squared weights.
       squares_rest: the compensation of ``squares``.
-      first: the sum of weight times distance from the center.
-      second: the sum of weight times squared distance.
+      first: the sum of weight times distance, in units of ``scale``; it corrects the rounding error of the center.
+      second: the sum of weight times squared distance, in units of ``scale`` squared.
       second_rest: the compensation of ``second``.
       epsilon: [..., 1], the option ``epsilon``.
-      known: the host options; static.
-      decided: the name of the result's dtype; empty if all data are integers.
+      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
+      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -157,7 +158,7 @@ class AttentiveStatisticsState(State):
         return AttentiveStatisticsState(max_score, *_merged(self, other, ratios), self.epsilon)
 
     def finalized(self):
-        """Returns [..., 2d]; 0 for a fully masked row."""
+        """Returns the result [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate(_statistics(self, 0), -1)
 
 
@@ -166,7 +167,7 @@ def _doubled(shape):
 
 
 def _merged(a, b, ratios):
-    """Returns the merged moments of two states, whose weights are multiplied by ``ratios``, as a state's fields."""
+    """Returns the merged moments of two states in the order of ``_MOMENTS``; ``ratios`` rescale the weights of each."""
     scale = jnp.maximum(a.scale, b.scale)
     masses = [state.mass * ratio for state, ratio in zip((a, b), ratios, strict=True)]
     mass = masses[0] + masses[1]
@@ -194,7 +195,7 @@ def _statistics(state, ddof):
 
 
 def _fields(sums):
-    """Returns the :class:`Moments` of a chunk in the order of the fields, with compensations of 0."""
+    """Returns the :class:`Moments` of a chunk in the order of ``_MOMENTS``, with compensations of 0."""
     total, squares, second = ((value, jnp.zeros_like(value)) for value in (sums.total, sums.squares, sums.second))
     return sums.scale, sums.scale * sums.center, sums.mass, *total, *squares, sums.first, *second
 
@@ -205,7 +206,7 @@ def _number(value, x):
 
 @compiled(as_they_come=("x",))
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.std_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.std_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(std_state(jnp.array([[1.0], [2.0]])), std_state(jnp.array([[6.0]])))
     >>> finalize_state(whole).round(5)
@@ -216,7 +217,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.statistics_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.statistics_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
     >>> finalize_state(whole)
@@ -226,7 +227,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
 
 
 def _given(x, mask, weights):
-    """Returns the unit and the moments of a chunk under the caller's weights, in the order of the fields."""
+    """Returns (unit, *moments in the order of ``_MOMENTS``) of a chunk under the caller's weights; None is 1 each."""
 
     def compute(x, mask, weights):
         channels = DenseChannels(x, mask)
@@ -255,7 +256,7 @@ def attentive_statistics_state(
     epsilon=0.0,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_state`; rounding errors of chunks hardly add up (Kahan summation).
+    """Twin of :func:`attnpool_ref.attentive_statistics_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> whole = merge_states(*(attentive_statistics_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0)))
