@@ -1,4 +1,8 @@
-"""Attention pooling in JAX: jit-compiled functions, and Flax modules that call them."""
+"""Attention pooling in JAX: jit-compiled functions, and Flax modules that call them.
+
+Each function has the name, the arguments and the result of its definition in ``attnpool_ref``. Its docstring in the
+source ("Twin of") has only the differences in JAX; ``help`` of the function shows both.
+"""
 
 from importlib import import_module
 
