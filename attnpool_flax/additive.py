@@ -76,7 +76,7 @@ def _side_by_side(bias, gate_bias, kernel):
 
 
 def averages(tokens, scores, normalizer, out_kernel):
-    """Returns (pooled, weights) of dense or packed tokens under scores [..., n, L]; without n for an ``out_kernel`` [h]."""
+    """Returns (pooled, weights) of tokens under scores [..., n, L]; an ``out_kernel`` [h] drops the axis n of both."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of_scores(scores)
     else:

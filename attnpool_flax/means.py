@@ -218,7 +218,7 @@ def power_mean_sums(tokens, p, epsilon):
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """Returns the power mean [..., d] from the results of :func:`power_mean_sums`; 0 if fully masked; p is [..., 1 or d]."""
+    """Returns the power mean [..., d] from :func:`power_mean_sums`; 0 for a fully masked row; p is [..., 1 or d]."""
     nothing = sums.count == 0
     below, extreme = times_sign(logarithm(sums, times_sign(p, p), True), p), jnp.where(nothing, 1, extreme)
     # exp(below) may under- or overflow where the mean does not
@@ -315,7 +315,7 @@ def softmax_sums(tokens, scale):
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """Returns the average [..., d] from the results of :func:`softmax_sums`; 0 if fully masked; scale is [..., 1 or d]."""
+    """Returns the average [..., d] from :func:`softmax_sums`; 0 for a fully masked row; scale is [..., 1 or d]."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
     return jnp.where(nothing, 0, lowered(extreme, times_sign(average(excess, total), scale)))
