@@ -43,7 +43,8 @@ def cross_attention_pooling(
     """Twin of :func:`attnpool_ref.cross_attention_pooling`.
 
     With the reductions "sum" and "mean" it takes O((L + T) d) operations and no array [L, T], because the other side's
-    tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all products, in blocks.
+    tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all
+    products, in blocks unless "einsum" is requested.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))

@@ -58,7 +58,7 @@ class SentencePool(PoolingModule):
 
     @classmethod
     def _shaped(cls, given):
-        """Returns the parameters by name. Each stage has its own, whose shapes are those of the stage."""
+        """Returns the parameters of all stages, named as in the class docstring, with the shapes in each stage."""
         shaped = {}
         for number, stage in enumerate(given["stages"]):
             for kind, shape in stage.shapes:

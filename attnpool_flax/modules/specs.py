@@ -14,10 +14,10 @@ from flax.typing import Initializer
 from attnpool_flax.modules.sizes import checked_size
 
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
-"""Initializers that the constructors have no argument for."""
+"""Initializers by their names in specs; no argument of a constructor replaces them."""
 
 UNDRAWN = (*FIXED, "start")
-"""Kinds of initializers that need no random key. "start" is a number that the constructor gets."""
+"""Initializers without a random key. "start": the constructor's argument with the parameter's name is the value."""
 
 
 @dataclass(frozen=True)
