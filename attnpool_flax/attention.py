@@ -46,7 +46,7 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.attend`: in blocks of queries or examples, unless "einsum" or weights are requested.
 
     A normalizer that is a function gets all scores at once.
 
@@ -145,8 +145,8 @@ def dot_product_attention(
 ):
     """Twin of :func:`attnpool_ref.dot_product_attention`.
 
-    It is computed in blocks of queries: all scores [n, m] exist at once only if they fit one block, or if "einsum" or
-    the weights are requested.
+    It is computed in blocks of examples or of queries: all scores [..., n, m] exist at once only if they fit one block,
+    or if "einsum" or the weights are requested.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -300,8 +300,8 @@ def multi_head_attention(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention`.
 
-    It is computed in blocks of queries: all scores [H, n, m] exist at once only if they fit one block, or if "einsum"
-    or the weights are requested.
+    It is computed in blocks of examples or of queries: all scores [..., H, n, m] exist at once only if they fit one
+    block, or if "einsum" or the weights are requested.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -370,8 +370,8 @@ def kernel_regression(
 ):
     """Twin of :func:`attnpool_ref.kernel_regression`.
 
-    It is computed in blocks of queries, unless "einsum" or the weights are requested, and always without an array
-    [..., n, m, d] of differences.
+    It is computed in blocks of queries or examples, unless "einsum" or the weights are requested, and always without an
+    array [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")
