@@ -1,8 +1,4 @@
-"""Attention pooling in JAX: jit-compiled functions, and Flax modules that call them.
-
-Each function has the name, the arguments and the result of its definition in ``attnpool_ref``. Its docstring in the
-source ("Twin of") has only the differences in JAX; ``help`` of the function shows both.
-"""
+"""Attention pooling in JAX: jit-compiled twins of the functions of ``attnpool_ref``, and Flax modules that call them."""
 
 from importlib import import_module
 

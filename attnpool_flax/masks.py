@@ -14,7 +14,7 @@ from attnpool_ref.contract.ragged import checked_sequences, padded_length, seque
 def lengths_to_mask(lengths, max_length, *, side="right"):
     """Twin of :func:`attnpool_ref.lengths_to_mask`.
 
-    Lengths in a NumPy array are checked. Lengths in a JAX array are not: they are clipped to 0 and ``max_length``.
+    Lengths in a JAX array are not checked, but clipped to 0 and ``max_length``.
 
     >>> lengths_to_mask(jnp.array([0, 2]), 3)
     Array([[False, False, False],
@@ -28,7 +28,7 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 def spans_to_mask(spans, max_length, span_mask=None):
     """Twin of :func:`attnpool_ref.spans_to_mask`.
 
-    Spans in a NumPy array are checked. Spans in a JAX array are not: positions out of range are ignored.
+    Spans in a JAX array are not checked: their positions out of range are ignored.
 
     >>> spans_to_mask(jnp.array([[0, 1], [2, 1]]), 3)
     Array([[ True,  True, False],

@@ -18,7 +18,7 @@ from attnpool_ref import contract
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     """Twin of :func:`attnpool_ref.masked_softmax`; gradients are 0 in fully masked rows.
 
-    Lengths in a NumPy array are checked. Those in a JAX array are not: they are clipped to 0 and the size of ``axis``.
+    Lengths in a JAX array are not checked, but clipped to 0 and the size of ``axis``.
 
     >>> masked_softmax(jnp.array([2.0, 2.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
