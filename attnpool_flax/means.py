@@ -231,8 +231,8 @@ def finished_power_mean(extreme, sums, zeros, p):
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate at small scales.
 
-    With ``mean=False`` a scale of 0 is an error, except in a JAX array, which is not checked: the result of several real
-    tokens is then infinite.
+    With ``mean=False`` a scale of 0 is an error, except in a JAX array, which is not checked: the result of several
+    real tokens is then infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
