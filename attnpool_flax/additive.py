@@ -53,9 +53,10 @@ def additive_attention_pooling(
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L], undefined at padding; ``tokens``, in the form that the average must read).
+    """Returns (scores [..., n, L], undefined at padding; the tokens to average).
 
-    ``tokens`` is a :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`. With an
+    ``tokens`` is a :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`. The average
+    must read the returned tokens: their gradient is added to that through the scores in one array. With an
     ``out_kernel`` [h], n is 1. The other arguments are those of the public function.
     """
     columns = jnp.reshape(out_kernel, (kernel.shape[1], -1))

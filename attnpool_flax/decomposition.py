@@ -98,7 +98,10 @@ def semantic_match(
 
 
 def _best(cosine, y, real):
-    """Finds for each token of x the real token of y with the largest cosine, first of equals; NaN if a cosine is."""
+    """Returns for each token of x the real token of y with the largest cosine, the first of equals: [..., L, d].
+
+    It is NaN if a real cosine of the token is NaN, and 0 without a real token of y.
+    """
     cosine = jnp.where(real, cosine, -jnp.inf)
     best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")
@@ -106,7 +109,10 @@ def _best(cosine, y, real):
 
 
 def _first_of_largest(cosine, terms):
-    """Returns (position of the first of the largest cosines, up to rounding; whether one is NaN), both [..., 1]."""
+    """Returns (position of the first of the largest cosines; whether one is NaN), both [..., 1].
+
+    Cosines that differ only by the rounding of ``terms`` products, the width of the vectors, count as equal.
+    """
     cosine = lax.stop_gradient(cosine)
     top = jnp.max(cosine, -1, keepdims=True)
     reaches = cosine >= top - within_rounding(terms, cosine.dtype)
@@ -133,7 +139,7 @@ def _weighted(weights, y, normalize, precision):
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
     """Twin of :func:`attnpool_ref.graph_decomposition`: each layer is two matrix products, without an array [k, k, d].
 
-    If a layer leaves only rounding errors of a label, the label becomes 0, with the gradient of these errors.
+    If a layer leaves only rounding errors of a label, its value becomes 0, and its gradient stays that of the layer.
 
     >>> labels, adjacency = jnp.array([[3.0, 4.0], [2.0, 0.0]]), jnp.array([[False, True], [False, False]])
     >>> graph_decomposition(labels, adjacency, num_layers=1)

@@ -63,7 +63,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
 @compiled
 def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
-    """Twin of :func:`attnpool_ref.quantile_pooling`.
+    """Twin of :func:`attnpool_ref.quantile_pooling`: order statistics by bisection, without a sort.
 
     >>> x = jnp.array([[1.0], [2.0], [10.0], [3.0], [99.0]])
     >>> quantile_pooling(x, jnp.array([True, True, True, True, False]))
@@ -191,7 +191,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
 
 def power_mean(tokens, p, epsilon):
-    """Returns the power mean [..., d] of tokens; ``p`` is [] or [d], and ``epsilon`` the smallest value of a token."""
+    """Returns the power mean [..., d] of tokens; ``p`` is [] or [d]; tokens below ``epsilon`` are raised to it."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     return finished_power_mean(extreme, sums, zeros, tokens.broadcast_features(p)[0])
 

@@ -41,7 +41,7 @@ def softmax(scores, mask, axis=-1):
 def exp_scores(scores, mask, axis=-1):
     """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
 
-    At padding the exponentials are 0; if a real score of the row is NaN, all are NaN.
+    At padding the exponentials are 0; if a real score of the row is NaN, all are NaN. The mask may be None.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
@@ -211,7 +211,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
 
 
 def sigmoid(scores, mask):
-    """Returns the sigmoid of scores, 0 at padding; arguments are checked, and the mask may be None."""
+    """Returns the sigmoid of scores, 0 at padding, NaN at +inf; arguments are checked, and the mask may be None."""
     weights = jax.nn.sigmoid(_finite(scores, mask))
     return weights if mask is None else jnp.where(mask, weights, 0)
 

@@ -1,4 +1,4 @@
-"""Attention between two sequences (sides); where scores are summed, tokens are. Twin of :mod:`attnpool_ref.pairs`."""
+"""Attention and pooling between two sequences, called sides. Twin of :mod:`attnpool_ref.pairs`."""
 
 import functools
 
@@ -43,8 +43,8 @@ def cross_attention_pooling(
     """Twin of :func:`attnpool_ref.cross_attention_pooling`.
 
     With the reductions "sum" and "mean" it takes O((L + T) d) operations and no array [L, T], because the other side's
-    tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all
-    products, in blocks unless "einsum" is requested.
+    tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all products, in blocks
+    unless "einsum" is requested.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
@@ -64,7 +64,7 @@ def cross_attention_pooling(
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """Returns both sides' pooled vectors, then both sides' weights; a side is scored by the other's sum or mean."""
+    """Returns ((x, y) pooled, (x, y) weights) of dense or packed tokens, each side scored by the other's sum or mean."""
     precision = xs.precision
     sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -169,7 +169,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _summed_up(precision, reduction, own, shared):
-    """Returns the sums or means of tokens [n, L, d], as a tuple of one array [n, 1, d]."""
+    """Returns the sums or means of ``own``, tokens [n, L, d] and their mask or None, as a tuple of one array [n, 1, d]."""
     del shared
     x, mask = own
     tokens = Dense(x, mask, "einsum", precision)
@@ -177,7 +177,7 @@ def _summed_up(precision, reduction, own, shared):
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
-    """Returns (pooled, weights, sums) of tokens [n, L, d] under products with queries [m, d].
+    """Returns (pooled, weights, sums) of ``own``, tokens [n, L, d] and mask or None, under products with queries [m, d].
 
     ``shared`` is (queries, bool [m] or None): where it is False the other side is fully masked, and all scores are 0.
     """
@@ -190,7 +190,7 @@ def _pooled_by_queries(precision, reduction, own, shared):
 
 
 def _pooled_by_scores(precision, own, shared):
-    """Returns (pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under the softmax of scores [n, m, L]."""
+    """Returns (pooled [n, m, d], weights [n, m, L]) of ``own``: tokens [n, L, d], mask or None, scores [n, m, L]."""
     del shared
     x, mask, scores = own
     weights = softmax(scores, None if mask is None else mask[:, None])
@@ -198,7 +198,7 @@ def _pooled_by_scores(precision, own, shared):
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Computes each token's max score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
+    """Computes each token's largest score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
 
     A block has some of the sequences y with all x; if one y with all x exceeds a block, one y with some of the x.
     """

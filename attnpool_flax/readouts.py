@@ -226,7 +226,7 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: computed for blocks of clusters, without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: without an array [..., L, K, d], on CPUs by blocks of clusters.
 
     The residuals x - center are summed, because the sum of tokens minus the sum of centers would lose digits.
 

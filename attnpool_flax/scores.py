@@ -221,10 +221,10 @@ def _tangent_by_loop(of_unit, primals, tangents):
 
 
 def _sum_in_blocks(of_pair, query, key):
-    """Computes a sum over hidden units for one block of queries at a time; XLA never writes the hidden layer.
+    """Computes a sum over hidden units for one block of queries at a time; XLA fuses the hidden layer into the sum.
 
     Args:
-      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum.
+      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum, [..., rows, m, h].
       query: [..., n, h].
       key: [..., m, h].
     """

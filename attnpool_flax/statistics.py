@@ -44,7 +44,8 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 def statistics(channels, weights, ddof, epsilon):
     """Returns (mean, deviation) [..., d] of the tokens in ``channels``, dense or packed.
 
-    ``weights`` are [..., L] or [..., L, d]; None counts each token once.
+    ``weights`` are [..., L] or [..., L, d]; None counts each token once. ``ddof`` are the delta degrees of freedom, and
+    ``epsilon`` is the least variance.
     """
     weights = None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
@@ -70,7 +71,7 @@ def attentive_statistics_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_pooling`: the context is one vector for each example.
+    """Twin of :func:`attnpool_ref.attentive_statistics_pooling`; the context, if any, is one vector for each example.
 
     With ``global_context`` the mean and the deviation of all tokens are multiplied by their part of the kernel once,
     not once for each token, so no array [..., L, 3d] of concatenated tokens exists.
@@ -106,7 +107,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
         the norm may be None.
       context: (ddof, epsilon) of the statistics of all tokens that are concatenated to each token, or None.
       epsilon: the least variance.
-      precision: of the products.
+      precision: of the matrix products.
     """
     statistics_of_all = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
     unnormalized, _ = exp_scores(channels, scores_of(channels, network, statistics_of_all, precision))
