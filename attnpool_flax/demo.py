@@ -1,4 +1,4 @@
-"""``attnpool demo``: real sentence embeddings, pooled in both packages, and compared with a wrong mask.
+"""``attnpool demo``: real sentence embeddings, pooled in both packages and by a softmax that counts padding.
 
 ``pairs`` is everywhere the dict of :func:`attnpool_ref.data.minilm_pairs`: tokens, masks and texts of 64 questions
 (keys that begin with "hr", the head and relation of a fact) and of their answers ("tail").
@@ -166,7 +166,7 @@ def measure_drift(pairs, lengths=PADDED_TO):
 
 
 def _pair_by_pair(pool, length, pairs):
-    """Pads and pools one pair at a time, by ``pool``: 64 score matrices of 512 x 512 would not fit a CPU's cache."""
+    """Pads and pools one pair at a time by ``pool``: 64 matrices of 512 x 512 scores would not fit a CPU's cache."""
     results = []
     for index in range(len(pairs["hr"])):
         results.append(pool(*(pad_to(length, array[index : index + 1]) for array in _arrays(pairs))))

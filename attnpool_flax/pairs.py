@@ -64,7 +64,7 @@ def cross_attention_pooling(
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """Returns ((x, y) pooled, (x, y) weights) of dense or packed tokens, each side scored by the other's sum or mean."""
+    """Returns ((x, y) pooled, (x, y) weights) of dense or packed sides, each scored by the other's sum or mean."""
     precision = xs.precision
     sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -169,7 +169,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _summed_up(precision, reduction, own, shared):
-    """Returns the sums or means of ``own``, tokens [n, L, d] and their mask or None, as a tuple of one array [n, 1, d]."""
+    """Returns the sums or means of ``own``, tokens [n, L, d] and mask or None, as a tuple of one array [n, 1, d]."""
     del shared
     x, mask = own
     tokens = Dense(x, mask, "einsum", precision)
@@ -177,7 +177,7 @@ def _summed_up(precision, reduction, own, shared):
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
-    """Returns (pooled, weights, sums) of ``own``, tokens [n, L, d] and mask or None, under products with queries [m, d].
+    """Returns (pooled, weights, sums) of ``own``, tokens [n, L, d] and mask or None, by products with queries [m, d].
 
     ``shared`` is (queries, bool [m] or None): where it is False the other side is fully masked, and all scores are 0.
     """

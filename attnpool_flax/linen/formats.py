@@ -29,7 +29,7 @@ def load(
     """Loads a trained head into a Linen module and its variables.
 
     Args:
-      source: as in :func:`attnpool_flax.load`.
+      source: a file, a folder, a mapping of arrays or a module, as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the head's keys, such as "vision_model.head."; None finds it. Other keys are ignored.
       num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
@@ -42,7 +42,7 @@ def load(
       that are not parameters, as NumPy arrays that :func:`save` writes back.
 
     Raises:
-      ValueError: as :func:`attnpool_flax.load`.
+      ValueError: the format is unknown, or the source or an argument does not fit it, as in :func:`attnpool_flax.load`.
       FileNotFoundError: there is no such file or folder.
       TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
     """

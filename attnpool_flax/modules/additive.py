@@ -18,8 +18,8 @@ class AdditiveAttentionPool(PoolingModule):
     """Attention over a bag, gated or not (ABMIL).
 
     Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
-    with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
-    and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
+    with ``num_queries`` [h, n]; ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h] and ``gate_bias`` [h]. Without
+    ``use_bias`` there is neither bias. The scores have no bias, because it would cancel in the softmax.
 
     Args:
       in_features: d, the width of the tokens.

@@ -127,6 +127,7 @@ def attention_pool_2d(
 
     The mean is also a key and a value, which is masked only in a fully masked row. With ``class_token`` (timm) this
     learned token replaces the mean. The result is [..., o], and the weights are [..., H, L + 1], the mean's first.
+    Sequences of another length L than ``position`` [L + 1, d] has are an error.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:

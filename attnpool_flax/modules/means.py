@@ -17,8 +17,8 @@ from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean
 class PowerMeanPool(PoolingModule):
     """Generalized-mean pooling with a learned exponent (GeM).
 
-    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
-    which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p``, a number [], which does not affect the
+    result's dtype; with ``num_features`` ``p`` [d], one for each feature, whose dtype takes part in promotion.
 
     Args:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.

@@ -298,7 +298,7 @@ def check_rate(module: str, rate: float):
 
 
 def cast(value, dtype: Dtype | None):
-    """Casts an array of real numbers to the dtype of a module; returns anything else, and with None all, unchanged."""
+    """Casts an array of real numbers to a dtype. Anything else, and everything if the dtype is None, stays as it is."""
     if (
         dtype is None
         or isinstance(value, np.ma.MaskedArray)
