@@ -1,4 +1,4 @@
-"""Attention pooling in JAX: jit-compiled functions, and Flax modules that call them."""
+"""Attention pooling in JAX: compiled twins of the functions of ``attnpool_ref``, and Flax modules that call them."""
 
 from importlib import import_module
 

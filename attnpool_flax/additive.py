@@ -1,6 +1,7 @@
 """Additive attention pooling. Twin of :mod:`attnpool_ref.additive`.
 
-On CPUs the hidden layer exists for one tile of tokens at a time, except where it is saved for the backward pass.
+On CPUs the kernel "tiles" computes the hidden layer of one tile of tokens at a time, and saves that of all tokens only
+if the call is differentiated and is not that of a state of chunks.
 """
 
 import functools
@@ -52,9 +53,11 @@ def additive_attention_pooling(
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L] of tokens in any layout, undefined at padding; the tokens that later calls read).
+    """Returns (scores [..., n, L], undefined at padding; the tokens to average).
 
-    n is 1 for an ``out_kernel`` [h].
+    ``tokens`` is a :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`. The average
+    must read the returned tokens: their gradient is added to that through the scores in one array. With an
+    ``out_kernel`` [h], n is 1. The other arguments are those of the public function.
     """
     columns = jnp.reshape(out_kernel, (kernel.shape[1], -1))
     if gate_kernel is not None:
@@ -66,7 +69,7 @@ def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, ou
 
 
 def _side_by_side(bias, gate_bias, kernel):
-    """Concatenates both biases, with 0 in place of a missing one; None if both are missing."""
+    """Concatenates both biases [h]: [2h], with 0 in place of one that is None; None if both are."""
     if bias is None and gate_bias is None:
         return None
     nothing = jnp.zeros_like(kernel[0])
@@ -74,7 +77,7 @@ def _side_by_side(bias, gate_bias, kernel):
 
 
 def averages(tokens, scores, normalizer, out_kernel):
-    """Returns (pooled, weights) of tokens in any layout under scores; without axis n for an ``out_kernel`` [h]."""
+    """Returns (pooled, weights) of tokens under scores [..., n, L]; an ``out_kernel`` [h] drops the axis n of both."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of_scores(scores)
     else:

@@ -1,4 +1,4 @@
-"""Attention. Twin of :mod:`attnpool_ref.attention`."""
+"""Attention of queries to keys and values. Twin of :mod:`attnpool_ref.attention`."""
 
 import functools
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled
 
 
 class _ForScores(ForQueries):
-    """Choice of an implementation for given scores. A normalizer function sees all scores at once."""
+    """Choice of an implementation for given scores; "einsum" for a normalizer function, which sees all at once."""
 
     def __call__(self, values, call):
         return super().__call__(values, call) if isinstance(values["normalizer"], str) else "einsum"
@@ -46,7 +46,7 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: computed in blocks of queries, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.attend`: in blocks of queries or examples, unless "einsum" or weights are requested.
 
     A normalizer that is a function gets all scores at once.
 
@@ -65,11 +65,11 @@ class Rows(NamedTuple):
     """Queries whose weights over the keys are computed for one block of queries at a time.
 
     Attributes:
-      parts: arrays [..., n, d] from which the scores of a block are computed.
+      parts: arrays [..., n, d], or None, of which the blocks of queries are slices.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
-      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, TPUs compute them
-        twice.
+      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, TPUs compute the
+        scores of blocks twice in the forward pass, which is faster there.
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
         :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
         :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """Averages values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) with ``return_weights``."""
+        """Averages values [..., m, v]: [..., n, v]; with ``return_weights`` (None, weights [..., n, m]) instead."""
 
         def pooled(*block):
             *parts, multiplier, mask = block
@@ -122,7 +122,7 @@ def sums_first(scores, mask, value, precision):
 
 
 def drop(weights, multiplier, mask):
-    """Applies dropout to weights; values of the multiplier at padding have no effect."""
+    """Multiplies weights by the dropout multiplier, if any; values of the multiplier at padding have no effect."""
     if multiplier is None:
         return weights
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
@@ -145,7 +145,8 @@ def dot_product_attention(
 ):
     """Twin of :func:`attnpool_ref.dot_product_attention`.
 
-    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [n, m] exists.
+    It is computed in blocks of examples or of queries: all scores [..., n, m] exist at once only if they fit one block,
+    or if "einsum" or the weights are requested.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -167,7 +168,7 @@ def dot_product_attention(
 
 
 def only_seen(query, key, value, mask):
-    """Replaces queries that see no key by 0, and keys and values that no query sees."""
+    """Replaces by 0: queries that see no key of the mask [..., n, m], and keys and values that no query sees."""
     seen = seen_keys(mask)
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
@@ -202,7 +203,7 @@ def additive_attention(
 
 
 def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, mask, precision, implementation):
-    """Returns additive scores, arbitrary at keys that no query sees; the keys may be narrow."""
+    """Returns additive scores, arbitrary at keys that no query sees; the keys may be in bfloat16 or float16."""
 
     def scores(key, query, *parameters):
         key = key.astype(query.dtype)
@@ -214,7 +215,7 @@ def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, ma
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout to scores, and averages the values, which may be narrow."""
+    """Applies softmax and dropout to scores, and averages the values, which may be in bfloat16 or float16."""
     value = (value if mask is None else zero_unseen(value, seen_keys(mask))).astype(scores.dtype)
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
@@ -299,7 +300,8 @@ def multi_head_attention(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention`.
 
-    It is computed in blocks of queries; only if "einsum" or the weights are requested, an array [H, n, m] exists.
+    It is computed in blocks of examples or of queries: all scores [..., H, n, m] exist at once only if they fit one
+    block, or if "einsum" or the weights are requested.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -368,8 +370,8 @@ def kernel_regression(
 ):
     """Twin of :func:`attnpool_ref.kernel_regression`.
 
-    It is computed in blocks of queries, unless "einsum" or the weights are requested, and always without an array
-    [..., n, m, d] of differences.
+    It is computed in blocks of queries or examples, unless "einsum" or the weights are requested, and always without an
+    array [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
     >>> kernel_regression(query, key, value, kernel="boxcar")

@@ -21,13 +21,13 @@ def orthogonal_decomposition(x, reference, *, precision=None):
 
 
 def project(x, reference, precision):
-    """Returns the projection of x [..., d] on the reference [..., d]."""
+    """Returns the projection of x [..., d] on the reference [..., d]; 0 if the reference is 0."""
     direction = unit(reference)
     return _products(x, direction, precision) * direction
 
 
 def split_by(similar, x):
-    """Returns the similar part of x [..., d] and the rest. ``similar`` and x may have batch axes of size 1."""
+    """Returns the similar part of x [..., d], and x minus it. The batch axes of both broadcast."""
     return similar, x - similar
 
 
@@ -98,7 +98,10 @@ def semantic_match(
 
 
 def _best(cosine, y, real):
-    """Finds for each token of x the real token of y with the largest cosine, the first of equals; NaN if one is NaN."""
+    """Returns for each token of x the real token of y with the largest cosine, the first of equals: [..., L, d].
+
+    It is NaN if a real cosine of the token is NaN, and 0 without a real token of y.
+    """
     cosine = jnp.where(real, cosine, -jnp.inf)
     best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")
@@ -106,7 +109,10 @@ def _best(cosine, y, real):
 
 
 def _first_of_largest(cosine, terms):
-    """Returns (position of the first of the largest cosines, up to rounding; whether one is NaN), both [..., 1]."""
+    """Returns (position of the first of the largest cosines; whether one is NaN), both [..., 1].
+
+    Cosines that differ only by the rounding of ``terms`` products, the width of the vectors, count as equal.
+    """
     cosine = lax.stop_gradient(cosine)
     top = jnp.max(cosine, -1, keepdims=True)
     reaches = cosine >= top - within_rounding(terms, cosine.dtype)
@@ -114,7 +120,7 @@ def _first_of_largest(cosine, terms):
 
 
 def _nearest(window, cosine, real, terms):
-    """Returns the cosines of tokens at most ``window`` real tokens from the best, 0 elsewhere; NaN if it is unknown."""
+    """Returns the cosines of tokens at most ``window`` real tokens from the best, 0 elsewhere; NaN if a cosine is."""
     best, unknown = _first_of_largest(jnp.where(real, cosine, -jnp.inf), terms)
     rank = jnp.cumsum(real, -1, dtype=jnp.int32)
     near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= min(window, jnp.iinfo(rank.dtype).max)
@@ -133,7 +139,7 @@ def _weighted(weights, y, normalize, precision):
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
     """Twin of :func:`attnpool_ref.graph_decomposition`: each layer is two matrix products, without an array [k, k, d].
 
-    If only rounding errors remain of a label, it becomes 0, with the gradient of the remainder.
+    If a layer leaves only rounding errors of a label, its value becomes 0, and its gradient stays that of the layer.
 
     >>> labels, adjacency = jnp.array([[3.0, 4.0], [2.0, 0.0]]), jnp.array([[False, True], [False, False]])
     >>> graph_decomposition(labels, adjacency, num_layers=1)

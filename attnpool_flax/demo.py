@@ -1,4 +1,8 @@
-"""``attnpool demo``: real sentence embeddings, pooled in both packages, and compared with a wrong mask."""
+"""``attnpool demo``: real sentence embeddings, pooled in both packages and by a softmax that counts padding.
+
+``pairs`` is everywhere the dict of :func:`attnpool_ref.data.minilm_pairs`: tokens, masks and texts of 64 questions
+(keys that begin with "hr", the head and relation of a fact) and of their answers ("tail").
+"""
 
 import time
 from dataclasses import dataclass
@@ -76,7 +80,7 @@ def _plain_softmax(scores):
 
 
 def pad_to(length, array):
-    """Appends positions of zeros (False for a mask) up to the given length."""
+    """Pads axis 1 of an array with zeros (False for a mask) up to the given length."""
     missing = [(0, 0)] * array.ndim
     missing[1] = (0, length - array.shape[1])
     return np.pad(array, missing)
@@ -88,7 +92,7 @@ def normalized(pairs):
 
 
 def measure_agreement(pairs):
-    """Pools in both packages. The oracle gets the same float32 numbers, and its result stays in float64."""
+    """Pools in both packages: a list of :class:`Agreement`. The oracle gets the float32 numbers as float64."""
     hr, _, hr_mask, tail_mask = _arrays(pairs)
     x, y, *_ = _arrays(normalized(pairs))
     calls = {
@@ -139,7 +143,7 @@ def measure_notebook(pairs, truth, length):
 
 
 def measure_drift(pairs, lengths=PADDED_TO):
-    """Pads the same pairs to several lengths, and compares with the oracle's result without this padding."""
+    """Pads the pairs to each length, and compares results with those without this padding: a list of :class:`Drift`."""
     unit = normalized(pairs)
     oracle, jitted = attnpool_ref.cross_attention_pooling, attnpool_flax.cross_attention_pooling
     truth, ours = oracle(*_arrays(unit)), _leaves(jitted(*_arrays(unit)))
@@ -162,7 +166,7 @@ def measure_drift(pairs, lengths=PADDED_TO):
 
 
 def _pair_by_pair(pool, length, pairs):
-    """Pads and pools one pair at a time: 64 score matrices of 512 x 512 at once would not fit a CPU's cache."""
+    """Pads and pools one pair at a time by ``pool``: 64 matrices of 512 x 512 scores would not fit a CPU's cache."""
     results = []
     for index in range(len(pairs["hr"])):
         results.append(pool(*(pad_to(length, array[index : index + 1]) for array in _arrays(pairs))))
@@ -188,18 +192,18 @@ def measure_sharpness(pairs):
 
 
 def measure_ranking(pairs):
-    """Computes, for each pooling, the fraction of questions whose own answer is the nearest by cosine."""
+    """Computes, by the name of each pooling, the fraction of questions whose own answer is the nearest by cosine."""
     unit = normalized(pairs)
     hr, tail, hr_mask, tail_mask = _arrays(unit)
     mean, attention = attnpool_ref.mean_pooling, attnpool_ref.attention_pooling
     cross = attnpool_flax.cross_attention_pooling  # called on 64 x 64 pairs
 
     def apart(head_vectors, tail_vectors):
-        """Compares texts that are pooled separately."""
+        """Returns the cosines [64, 64] of questions and answers that are pooled separately."""
         return _cosine(head_vectors[:, None], tail_vectors)
 
     def together(pool):
-        """Compares each question with each answer, pooled together."""
+        """Returns the cosines [64, 64] of each question and answer, pooled together."""
         return np.stack([_cosine(*pool(hr[i], tail, hr_mask[i], tail_mask)) for i in range(len(hr))])
 
     def notebook(x, y, x_mask, y_mask):
@@ -223,7 +227,7 @@ def measure_ranking(pairs):
 
 
 def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
-    """Draws the weights of a few pairs over their word pieces: the notebook's and attnpool's, on the same scale."""
+    """Returns a figure of the notebook's and attnpool's weights of the ``pictured`` pairs, padded to ``length``."""
     unit = normalized(pairs)
     arrays = [pad_to(length, array[list(pictured)]) for array in _arrays(unit)]
     _, wrong = notebook_cross_pooling(*arrays)
@@ -263,7 +267,11 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
 
 
 def run(out):
-    """Measures everything, prints it and writes the picture to ``out``."""
+    """Measures everything, prints it and writes the picture to the path ``out``.
+
+    Raises:
+      Refused: the ending of ``out`` names no format of pictures that matplotlib writes.
+    """
     start = time.perf_counter()
     known = plot.new_figure((1, 1)).canvas.get_supported_filetypes()
     if Path(out).suffix.lower().removeprefix(".") not in known:

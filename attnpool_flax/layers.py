@@ -13,7 +13,9 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 
 @compiled
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.layer_norm`; numbers are scaled, so that their squares neither over- nor underflow.
+    """Twin of :func:`attnpool_ref.layer_norm`.
+
+    Each vector is first divided by a power of two, so that its squares neither overflow nor underflow.
 
     >>> layer_norm(jnp.array([1.0, 3.0]), epsilon=0.0), layer_norm(jnp.array([2.0, 2.0]), bias=jnp.array([0.5, 1.0]))
     (Array([-1.,  1.], dtype=float32), Array([0.5, 1. ], dtype=float32))
@@ -22,7 +24,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
 
 
 def normalized(x, scale, bias, epsilon):
-    """Applies layer normalization to checked arguments; scale and bias may be None."""
+    """Normalizes x [..., d] over d (layer normalization); scale and bias are [d] or None, epsilon is an array []."""
     # divided by a unit, so that neither squares nor epsilon leave the range of the dtype
     least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
     unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
@@ -64,7 +66,10 @@ def residual_feed_forward(
 
 
 def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
-    """Computes a hidden layer and an output layer; without ``out_kernel`` only the hidden layer."""
+    """Computes a hidden layer and an output layer of x [..., d]; if ``out_kernel`` is None only the hidden layer.
+
+    ``activation`` is a key of ACTIVATIONS. "geglu" halves the width of the hidden layer. Biases may be None.
+    """
     hidden = ACTIVATIONS[activation](mapped(x, kernel, bias, precision))
     return hidden if out_kernel is None else mapped(hidden, out_kernel, out_bias, precision)
 

@@ -1,4 +1,4 @@
-"""Masks, which are True at real tokens. Twin of :mod:`attnpool_ref.masks`."""
+"""Masks from lengths and from spans, and padding; masks are True at real tokens. Twin of :mod:`attnpool_ref.masks`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,9 @@ from attnpool_ref.contract.ragged import checked_sequences, padded_length, seque
 
 @compiled
 def lengths_to_mask(lengths, max_length, *, side="right"):
-    """Twin of :func:`attnpool_ref.lengths_to_mask`; lengths on a device are clipped, not checked.
+    """Twin of :func:`attnpool_ref.lengths_to_mask`.
+
+    Lengths in a JAX array are not checked, but clipped to 0 and ``max_length``.
 
     >>> lengths_to_mask(jnp.array([0, 2]), 3)
     Array([[False, False, False],
@@ -24,7 +26,9 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 
 @compiled
 def spans_to_mask(spans, max_length, span_mask=None):
-    """Twin of :func:`attnpool_ref.spans_to_mask`; ends on a device are not checked: positions out of range are ignored.
+    """Twin of :func:`attnpool_ref.spans_to_mask`.
+
+    Spans in a JAX array are not checked: their positions out of range are ignored.
 
     >>> spans_to_mask(jnp.array([[0, 1], [2, 1]]), 3)
     Array([[ True,  True, False],
@@ -47,7 +51,21 @@ def token_positions(mask):
 
 @contract.with_short_traceback
 def pad(sequences, *, length=None, side="right"):
-    """Twin of :func:`attnpool_ref.pad`.
+    """Twin of :func:`attnpool_ref.pad`: pads sequences to one length, and returns them with their mask.
+
+    Args:
+      sequences: a list of B arrays [L_i, d], of NumPy or JAX: sequence i has L_i tokens of width d.
+      length: the common length L, an integer; None is the length of the longest sequence.
+      side: "right" or "left": the side of the padding, whose values are 0.
+
+    Returns:
+      JAX arrays (x [B, L, d], mask bool [B, L], True at real tokens). x has the widest floating dtype of the sequences;
+      if all hold integers, JAX's default floating dtype.
+
+    Raises:
+      ValueError: the list is empty, an element does not have two axes, two elements differ in width, one is longer than
+        ``length``, or the side is unknown.
+      TypeError: ``sequences`` is not a list, or an element is not an array of numbers.
 
     >>> x, mask = pad([np.array([[1.0], [2.0]]), np.array([[3.0]])])
     >>> mask
@@ -66,15 +84,15 @@ def pad(sequences, *, length=None, side="right"):
 
 
 def keep_real(x, mask):
-    """Sets tokens [..., L, d] to 0 at padding, so that the values there reach no sum and no gradient."""
+    """Sets tokens x [..., L, d], and their gradient, to 0 where the mask [..., L] is False; None leaves x unchanged."""
     return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
 def seen_keys(mask):
-    """Returns bool [..., m]: keys that at least one query of a mask over pairs [..., n, m] sees."""
+    """Returns bool [..., m]: keys that at least one query of a mask over pairs [..., n, m] sees; None for None."""
     return None if mask is None else jnp.any(mask, -2)
 
 
 def seeing_queries(mask):
-    """Returns bool [..., n]: queries that see at least one key of a mask over pairs [..., n, m]."""
+    """Returns bool [..., n]: queries that see at least one key of a mask over pairs [..., n, m]; None for None."""
     return None if mask is None else jnp.any(mask, -1)

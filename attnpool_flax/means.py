@@ -1,4 +1,8 @@
-"""Sums, order statistics and generalized means. Twin of :mod:`attnpool_ref.means`, for tokens in every layout."""
+"""Sums, order statistics and generalized means. Twin of :mod:`attnpool_ref.means`.
+
+In the functions without ``@compiled``, ``tokens`` is a :class:`DenseChannels` (padded tokens, also sharded over a mesh)
+or its equivalent for packed tokens; both have the same methods. States of chunks call these functions too.
+"""
 
 import math
 
@@ -27,7 +31,7 @@ from attnpool_flax.reductions.sums import divisor_of, summed
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
-    """Twin of :func:`attnpool_ref.sum_pooling`; rounding errors hardly grow with the number of tokens.
+    """Twin of :func:`attnpool_ref.sum_pooling`; rounding errors hardly grow with the number of tokens: sums are nested.
 
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([4.], dtype=float32)
@@ -59,7 +63,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
 @compiled
 def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
-    """Twin of :func:`attnpool_ref.quantile_pooling`.
+    """Twin of :func:`attnpool_ref.quantile_pooling`: order statistics by bisection, without a sort.
 
     >>> x = jnp.array([[1.0], [2.0], [10.0], [3.0], [99.0]])
     >>> quantile_pooling(x, jnp.array([True, True, True, True, False]))
@@ -77,7 +81,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
 
 def _between(low, high, fraction):
-    """Interpolates linearly between two numbers; by a weighted sum where their difference overflows."""
+    """Returns low + fraction (high - low), for low <= high; where the difference overflows, a weighted sum of both."""
     apart = jnp.where(low == high, 0, high - low)  # of equal infinities the difference is 0
     wide = jnp.isinf(apart)
     near, (low_end, high_end) = (
@@ -119,13 +123,13 @@ def _at(ordered, index):
 
 
 def _known(tokens, result):
-    """Returns the result, but NaN if a real value is NaN, which comparisons miss, and 0 for a fully masked row."""
+    """Returns ``result`` [..., d], but NaN where a real value of the channel is NaN, and 0 for a fully masked row."""
     lost = jnp.any(tokens.fill_padding(jnp.isnan(tokens.x), False), -2)
     return jnp.where(_number(tokens) == 0, 0, jnp.where(lost, jnp.nan, result))
 
 
 def _number(tokens):
-    """Counts the real tokens: [..., 1]."""
+    """Counts the real tokens: [..., 1], in the computing dtype."""
     return tokens.sum_over_tokens(None)[0]
 
 
@@ -140,7 +144,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([0.75], dtype=float32)
 
     Packed:
-      Tokens are first sorted by segment.
+      The function first sorts the tokens by segment.
 
     >>> segment_noisy_or_pooling(jnp.array([[0.5], [0.25], [0.5]]), jnp.array([0, 1, 0]), 2)
     Array([[0.75],
@@ -150,7 +154,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def noisy_or(tokens):
-    """Returns the noisy-or [..., d] of tokens in any layout: the probability of at least one event."""
+    """Returns the noisy-or [..., d] of tokens, the probability of at least one event; 0 for a fully masked row."""
     return tokens.fold(tokens.x, either)
 
 
@@ -172,7 +176,7 @@ def _either_jvp(primals, tangents):
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: computed from logarithms of the values.
 
-    The derivative with respect to p is accurate for small p. At p = 0 the contract does not guarantee its value.
+    The derivative with respect to p is accurate for small p. At p = 0 the contract does not guarantee this derivative.
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
@@ -187,15 +191,16 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
 
 def power_mean(tokens, p, epsilon):
-    """Returns the power mean [..., d] of tokens in any layout."""
+    """Returns the power mean [..., d] of tokens; ``p`` is [] or [d]; tokens below ``epsilon`` are raised to it."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     return finished_power_mean(extreme, sums, zeros, tokens.broadcast_features(p)[0])
 
 
 def power_mean_sums(tokens, p, epsilon):
-    """Returns (the largest value, or the smallest for p < 0; :class:`Exponents` of the logarithms; the part of zeros).
+    """Returns (the largest value, or the smallest for p < 0; :class:`Exponents` of the logarithms; the sum of zeros).
 
-    The logarithm of tokens that are exactly 0 has no gradient. At p = 1 the part of zeros, which is 0, carries it.
+    Tokens can be exactly 0 only if ``epsilon`` is 0. Their logarithm, -inf, has no gradient. The sum of zeros has value
+    0: at p = 1 it is the sum of these tokens and has their gradient, at any other p it is a constant.
     """
     of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
@@ -213,7 +218,7 @@ def power_mean_sums(tokens, p, epsilon):
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """Returns the power mean [..., d] from the sums of :func:`power_mean_sums`; 0 for a fully masked row."""
+    """Returns the power mean [..., d] from :func:`power_mean_sums`; 0 for a fully masked row; p is [..., 1 or d]."""
     nothing = sums.count == 0
     below, extreme = times_sign(logarithm(sums, times_sign(p, p), True), p), jnp.where(nothing, 1, extreme)
     # exp(below) may under- or overflow where the mean does not
@@ -226,8 +231,8 @@ def finished_power_mean(extreme, sums, zeros, p):
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate at small scales.
 
-    A scale of 0 without ``mean`` is an error only as a host value; for a scale on a device the result of several tokens
-    is infinite.
+    With ``mean=False`` a scale of 0 is an error, except in a JAX array, which is not checked: the result of several
+    real tokens is then infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
@@ -242,20 +247,26 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
 
 def logsumexp(tokens, scale, mean):
-    """Returns ln(mean exp(scale x)) / scale [..., d] of tokens in any layout; with the sum if not ``mean``."""
+    """Returns ln(mean exp(scale x)) / scale [..., d] of tokens x; the sum in place of the mean if ``mean`` is False."""
     extreme, sums = logsumexp_sums(tokens, scale)
     return finished_logsumexp(extreme, sums, tokens.broadcast_features(scale)[0], mean)
 
 
 def logsumexp_sums(tokens, scale):
-    """Returns (the largest value, or the smallest for scale < 0; :class:`Exponents` of the values)."""
+    """Returns (the largest value [..., d], or the smallest for scale < 0; :class:`Exponents` of the values).
+
+    The exponents have half the depths and twice the magnitude of the scale, against overflow.
+    """
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)
     return times_sign(top, of_example), exponents_of(tokens, below, doubled_magnitude(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """Returns the result of :func:`logsumexp` [..., d] from :func:`logsumexp_sums`; 0 for a fully masked row."""
+    """Returns the result of :func:`logsumexp` [..., d] from that of :func:`logsumexp_sums`; 0 for a fully masked row.
+
+    ``scale`` is [..., 1] or [..., d].
+    """
     below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
@@ -278,7 +289,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def softmax(tokens, scale):
-    """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout under the softmax of scale x."""
+    """Returns (pooled [..., d], weights [..., L, d], packed [N, d]) of tokens x under the softmax of scale x."""
     extreme, total, excess, unnormalized = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.broadcast_features(scale)[0])
@@ -288,9 +299,10 @@ def softmax(tokens, scale):
 def softmax_sums(tokens, scale):
     """Returns (the largest value, or the smallest for scale < 0; total; excess; unnormalized weights).
 
-    The depth of a token is sign(scale) x minus the largest such number. The unnormalized weights [..., L, d] are
-    exp(|scale| depth), and the total is their sum. The excess is the sum of the weights times half the depth, divided
-    by :func:`~attnpool_flax.reductions.sums.divisor_of` the total to avoid overflow.
+    The depth of a token is sign(scale) x minus the largest such number, at most 0. The unnormalized weights [..., L, d]
+    are exp(|scale| depth), and the total [..., d] is their sum. The excess [..., d] is the sum of the unnormalized
+    weights times half the depths, divided by :func:`~attnpool_flax.reductions.sums.divisor_of` the total to avoid
+    overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
     top, below = max_and_distances(tokens, scale)
@@ -303,24 +315,27 @@ def softmax_sums(tokens, scale):
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """Returns the average [..., d] from the sums of :func:`softmax_sums`; 0 for a fully masked row."""
+    """Returns the average [..., d] from :func:`softmax_sums`; 0 for a fully masked row; scale is [..., 1 or d]."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
     return jnp.where(nothing, 0, lowered(extreme, times_sign(average(excess, total), scale)))
 
 
 def max_and_distances(tokens, scale):
-    """Returns (the maximum of x times the sign of the scale, half of each token's distance from it); 0 at padding."""
+    """Returns (the maximum [..., d] of sign(scale) x; half of each token's difference from it [..., L, d], at most 0).
+
+    Both are without padding: a maximum over no token is -inf, and differences are 0 at padding.
+    """
     measured = times_sign(tokens.x, scale)
     (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))
     return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 
 def doubled_magnitude(scale):
-    """Returns twice the magnitude of a scale, which multiplies halved distances."""
+    """Returns twice the magnitude of a scale; callers halve the differences that it multiplies."""
     return 2 * times_sign(scale, scale)
 
 
 def times_sign(values, scale):
-    """Multiplies values by the sign of the scale."""
+    """Returns -values where the scale is negative, else values."""
     return jnp.where(scale < 0, -values, values)

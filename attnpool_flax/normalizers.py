@@ -16,9 +16,9 @@ from attnpool_ref import contract
 
 @compiled
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
-    """Twin of :func:`attnpool_ref.masked_softmax`; lengths on a device are clipped, not checked.
+    """Twin of :func:`attnpool_ref.masked_softmax`; gradients are 0 in fully masked rows.
 
-    Gradients are 0 in fully masked rows.
+    Lengths in a JAX array are not checked, but clipped to 0 and the size of ``axis``.
 
     >>> masked_softmax(jnp.array([2.0, 2.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
@@ -34,12 +34,15 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 
 def softmax(scores, mask, axis=-1):
-    """Returns the masked softmax of checked arguments."""
+    """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked."""
     return divide(*exp_scores(scores, mask, axis), mask)
 
 
 def exp_scores(scores, mask, axis=-1):
-    """Returns (exp(score - max_score), its sum); 0 at padding, unless a real score is NaN."""
+    """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
+
+    At padding the exponentials are 0; if a real score of the row is NaN, all are NaN. The mask may be None.
+    """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     max_score = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
@@ -57,7 +60,7 @@ def divide(unnormalized, denominator, mask):
 def sparsemax(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.sparsemax`; computed by Newton's method in place of a sort.
 
-    It finds the support, the scores with nonzero weights; their mean gives the threshold and the gradient.
+    Newton's method finds the support: the scores with nonzero weights. Their mean gives the threshold and the gradient.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -66,7 +69,7 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 
 def project_on_simplex(scores, mask, axis=-1):
-    """Returns the sparsemax of checked arguments."""
+    """Returns the sparsemax of scores; arguments are checked, and the mask may be None."""
     below, empty = _below_largest(scores, mask, axis)
     support = _support(below, 1, axis)
     size = jnp.sum(support, axis, keepdims=True, dtype=below.dtype)
@@ -78,7 +81,8 @@ def project_on_simplex(scores, mask, axis=-1):
 def entmax15(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.entmax15`; computed by Newton's method in place of a sort.
 
-    It finds the support, the scores with nonzero weights; their first two moments give the threshold and the gradient.
+    Newton's method finds the support: the scores with nonzero weights. Their mean and variance give the threshold and
+    the gradient.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
@@ -87,7 +91,7 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def entmax_15(scores, mask, axis=-1):
-    """Returns the 1.5-entmax of checked arguments."""
+    """Returns the 1.5-entmax of scores; arguments are checked, and the mask may be None."""
     below, empty = _below_largest(scores / 2, mask, axis)
     support = _support(below, 2, axis)
     size = jnp.maximum(jnp.sum(support, axis, keepdims=True, dtype=below.dtype), 1)
@@ -101,7 +105,10 @@ def entmax_15(scores, mask, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns (score - max_score, clipped at -1, below which weights are 0; bool, True for fully masked rows)."""
+    """Returns (score - max_score, raised to -1 where it is less; bool, True for rows without a score above -inf).
+
+    At -1 and below, weights are 0. A row with a score of +inf becomes NaN. The bool array has size 1 along the axis.
+    """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
@@ -113,6 +120,8 @@ def _below_largest(scores, mask, axis):
 
 def _support(below, degree, axis):
     """Returns the support as bool: NaN, and scores s above the t at which the sum of max(0, s - t)^degree is 1.
+
+    The degree is 1 for sparsemax and 2 for 1.5-entmax, whose scores are halved.
 
     Newton's method starts below the solution. The sum is convex in t, so t never passes the solution, and increases
     until rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds of passes.
@@ -202,18 +211,18 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
 
 
 def sigmoid(scores, mask):
-    """Returns the masked sigmoid of checked arguments."""
+    """Returns the sigmoid of scores, 0 at padding, NaN at +inf; arguments are checked, and the mask may be None."""
     weights = jax.nn.sigmoid(_finite(scores, mask))
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
 def normalized_sigmoid(scores, mask, axis=-1):
-    """Returns the masked sigmoid of checked arguments, divided by its sum."""
+    """Returns the sigmoid of scores divided by its sum along the axis; 0 at padding, NaN in a row with +inf."""
     return softmax(jax.nn.log_sigmoid(_finite(scores, mask)), mask, axis)
 
 
 def _finite(scores, mask):
-    """Replaces scores at padding by 0, and scores of +inf by NaN."""
+    """Replaces scores at padding by 0, and real scores of +inf by NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, 0)
     return jnp.where(scores == jnp.inf, jnp.nan, scores)
@@ -230,7 +239,7 @@ def hardmax(scores, mask=None, *, axis=-1):
 
 
 def first_largest(scores, mask, axis=-1):
-    """Returns the hardmax of checked arguments."""
+    """Returns 1 at the first largest real score of each row, else 0; NaN if a real score is NaN or +inf; gradient 0."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     scores = lax.stop_gradient(scores)
@@ -257,9 +266,9 @@ def normalize(scores, mask, normalizer):
 
     Args:
       scores: [..., m] in the computing dtype.
-      mask: bool with as many axes, of size 1 where it is shared; None if all are real.
-      normalizer: a name, or a function of the user. It is called with scores and mask, broadcast to one shape; scores
-        at padding are 0.
+      mask: bool with as many axes as ``scores``, of size 1 where it is shared; None if all scores are real.
+      normalizer: a key of NORMALIZERS, or the caller's function from scores and mask to weights. The function gets both
+        broadcast to one shape, with scores of 0 at padding; its result is cast to the dtype of the scores.
 
     Raises:
       TypeError: the function does not return an array of numbers.
@@ -278,7 +287,8 @@ def normalize(scores, mask, normalizer):
 def unnormalized_weights(normalizer):
     """Returns the function of a normalizer from scores and mask to (unnormalized weights, denominator).
 
-    For "softmax" it is :func:`exp_scores`. For others the weights are final, and the denominator is None.
+    For "softmax" it is :func:`exp_scores`, whose weights must be divided by the denominator [..., 1]. For others the
+    weights are final, and the denominator is None.
     """
     if isinstance(normalizer, str) and normalizer == "softmax":
         return exp_scores
@@ -297,7 +307,7 @@ def l2_normalize(x, *, axis=-1):
 
 
 def unit(x, axis=-1):
-    """Returns the unit vectors of checked arguments, 0 for the zero vector."""
+    """Returns vectors along the axis divided by their L2 norms; 0, with gradient 0, for the zero vector."""
     scaled = x / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))

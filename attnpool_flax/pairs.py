@@ -1,4 +1,4 @@
-"""Attention between two sequences (sides), one of them summed first if possible. Twin of :mod:`attnpool_ref.pairs`."""
+"""Attention and pooling between two sequences, called sides. Twin of :mod:`attnpool_ref.pairs`."""
 
 import functools
 
@@ -40,9 +40,11 @@ def cross_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling`: "sum", "mean": O((L + T) d) operations, no array [L, T].
+    """Twin of :func:`attnpool_ref.cross_attention_pooling`.
 
-    The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
+    With the reductions "sum" and "mean" it takes O((L + T) d) operations and no array [L, T], because the other side's
+    tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all products, in blocks
+    unless "einsum" is requested.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
@@ -62,7 +64,7 @@ def cross_attention_pooling(
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """Returns (pooled, weights) of both sides, in any layout: each is scored by the sum or mean of the other."""
+    """Returns ((x, y) pooled, (x, y) weights) of dense or packed sides, each scored by the other's sum or mean."""
     precision = xs.precision
     sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -111,7 +113,7 @@ def _average(weights, x, precision):
 
 
 def _over_real(scores, y, y_mask):
-    """Returns scores [..., L] against the other side y [..., T, e]; 0 if y has no real token, whatever x holds."""
+    """Returns the scores [..., L] of x, which are 0 if the other side y [..., T, e] has no real token."""
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
@@ -167,7 +169,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _summed_up(precision, reduction, own, shared):
-    """Returns the sums or means of tokens [n, L, d], as a tuple of one array [n, 1, d]."""
+    """Returns the sums or means of ``own``, tokens [n, L, d] and mask or None, as a tuple of one array [n, 1, d]."""
     del shared
     x, mask = own
     tokens = Dense(x, mask, "einsum", precision)
@@ -175,7 +177,10 @@ def _summed_up(precision, reduction, own, shared):
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
-    """Returns (pooled, weights, sums) of tokens [n, L, d] under products with queries [m, d]; 0 if fully masked."""
+    """Returns (pooled, weights, sums) of ``own``, tokens [n, L, d] and mask or None, by products with queries [m, d].
+
+    ``shared`` is (queries, bool [m] or None): where it is False the other side is fully masked, and all scores are 0.
+    """
     (x, mask), (queries, real) = own, shared
     scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).zero_padded(), queries, precision=precision)
     if real is not None:
@@ -185,7 +190,7 @@ def _pooled_by_queries(precision, reduction, own, shared):
 
 
 def _pooled_by_scores(precision, own, shared):
-    """Returns (pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
+    """Returns (pooled [n, m, d], weights [n, m, L]) of ``own``: tokens [n, L, d], mask or None, scores [n, m, L]."""
     del shared
     x, mask, scores = own
     weights = softmax(scores, None if mask is None else mask[:, None])
@@ -193,9 +198,9 @@ def _pooled_by_scores(precision, own, shared):
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Computes each token's max score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
+    """Computes each token's largest score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
 
-    A block has some of the candidates y with all x, or some of the x with one y if one candidate exceeds a block.
+    A block has some of the sequences y with all x; if one y with all x exceeds a block, one y with some of the x.
     """
     x = scale * _project(keep_real(x.astype(scale.dtype), x_mask), x_kernel, precision)
     products = x.shape[1] * y.shape[1]
@@ -214,7 +219,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
 @compiled(one_pass=True)
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
-    """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the query's tokens, without an array [L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the tokens of x, without an array [L, T].
 
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(5., dtype=float32)
@@ -238,7 +243,7 @@ def _best_of(y, y_mask, precision, scale=None):
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
-    """Returns the sum or mean [...] of real tokens' largest products [..., L]; 0 if either side is fully masked."""
+    """Returns the sum or mean [...] of real tokens' largest products [..., L]; 0 if x or y is fully masked."""
     best = _over_real(best, y, y_mask)
     if x_mask is None:
         return summed(best, -1) / (at_least_1(best.shape[-1]) if mean else 1)
@@ -250,7 +255,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
-    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: by blocks of documents, without an array [B, C, L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: in blocks of documents y, without an array [B, C, L, T].
 
     >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
     Array([[3., 3.]], dtype=float32)
@@ -282,7 +287,7 @@ def code_wise_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: by blocks of context tokens, unless "einsum" is requested.
+    """Twin of :func:`attnpool_ref.code_wise_attention`: in blocks of context tokens, unless "einsum" is requested.
 
     >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
     >>> code_wise_attention(labels, context)
@@ -315,7 +320,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: by blocks of context, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.mask_attention`: in blocks of context, unless "einsum" or the weights are requested.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -346,10 +351,11 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: by blocks of context, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: in blocks of context, unless "einsum" or the weights are requested.
 
     For context H [T, d], query U [J, d] and kernel [w1; w2; w3], the scores are H w1 + U w2 + (H * w3) U^T, without an
-    array [T, J, 3d]. The first term is the same for a whole row, so it is added only to the maxima.
+    array [T, J, 3d]. The first term is the same for a whole row, so a softmax over the row does not need it: it is
+    added only to the maxima of rows.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
     Array([[1. , 0.5, 0.5, 1.5],

@@ -18,7 +18,7 @@ from attnpool_flax.reductions import query_blocks
 from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256
-"""The smallest number of tokens in a block, because each block reads the kernels from memory once."""
+"""The smallest number of tokens of all examples in a block of latent attention; each block reads all kernels once."""
 
 
 @compiled(tokens=("x",), one_pass=True)
@@ -48,7 +48,7 @@ def latent_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.latent_attention_pooling`: the latents' keys and values are computed once.
 
-    The tokens are processed in blocks.
+    The tokens are processed in blocks, so that their hidden layers exist for one block at a time.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -125,7 +125,7 @@ def asked_of_latents(
     epsilon,
     precision,
 ):
-    """Applies the attention to the latents and the MLP to each token separately: [..., L, d]."""
+    """Applies the attention to the latents and the MLP to each token separately, before the mean: [..., L, d]."""
     # parameters that all devices share are cast to varying once, not in every block
     x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = unify_varying(
         x,
@@ -191,7 +191,7 @@ def set2set_pooling(
 
 
 def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
-    """Returns (read [..., 2d], weights [..., L] of the last step) of tokens in any layout."""
+    """Returns (result [..., 2d], weights [..., L] of the last step, packed [N]) of dense or packed tokens."""
     width = tokens.x.shape[-1]
     hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
     read: Any = None
@@ -226,16 +226,16 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: clusters are summed in blocks, without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: without an array [..., L, K, d], on CPUs by blocks of clusters.
 
-    The residuals are summed, because the sum of the tokens minus the sum of the centers would lose digits.
+    The residuals x - center are summed, because the sum of tokens minus the sum of centers would lose digits.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
 
     Packed:
-      Clusters are summed in blocks, without an array [N, K, d].
+      It is computed for blocks of clusters, without an array [N, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
     >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
@@ -250,11 +250,11 @@ def vlad_pooling(
 
 
 def residuals_of(tokens, assign_kernel, centers, assign_bias, precision):
-    """Sums the residuals of tokens in any layout to the cluster centers, over all devices.
+    """Sums the residuals of dense or packed tokens to the cluster centers, over all devices.
 
     Returns:
-      (max score [..., K], the largest logarithm of a weight, a constant in the gradient; the sums [..., K, d] of the
-      residuals under weights divided by the exponential of that score; weights [..., L, K]).
+      (max score [..., K]: the largest logarithm of a real token's weight, a constant in the gradient;
+      the sums [..., K, d] of the residuals under the weights divided by exp(max score); the weights [..., L, K]).
     """
     # parameters that all devices share are cast to varying once, not in every step of the loop
     _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
@@ -270,7 +270,11 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias, precision):
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d] from the sums of :func:`residuals_of`: normalized, or multiplied by exp(top)."""
+    """Returns the result [..., K, d] from max scores (``top``) and sums of :func:`residuals_of`.
+
+    With ``normalize`` each cluster's sum is divided by its norm, then all by their common norm; the factor exp(top)
+    cancels. Otherwise the sums are multiplied by it.
+    """
     if not normalize:
         return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
     each = unit(residuals)
@@ -308,7 +312,7 @@ def gated_sum_pooling(
 
 
 def gated_sum(tokens, gate_kernel, value_kernel, gate_bias, value_bias, precision):
-    """Sums sigmoid(gate) * tanh(value) over tokens in any layout: [..., o]."""
+    """Sums sigmoid(gate) * tanh(value) over dense or packed tokens: [..., o]; a bias [o] may be None."""
     _, *parameters = unify_varying(tokens.x, gate_kernel, value_kernel, gate_bias, value_bias)
     gate_kernel, value_kernel, gate_bias, value_bias = parameters
     kernel, count = jnp.concatenate([gate_kernel, value_kernel], 1), gate_kernel.shape[1]

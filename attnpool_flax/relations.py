@@ -101,7 +101,7 @@ def relation_triplet_loss(
 
 @compiled
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False, precision=None):
-    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once, not again with each field.
+    """Twin of :func:`attnpool_ref.field_attention_pooling`: no array [..., J, d+e] of concatenated vectors.
 
     >>> target, fields = jnp.array([1.0]), jnp.array([[0.0], [2.0]])
     >>> field_attention_pooling(target, fields, jnp.array([1.0, 0.0]), 0.0)
@@ -142,7 +142,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: by blocks of labels, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.label_attention`: in blocks of labels, unless "einsum" or the weights are requested.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

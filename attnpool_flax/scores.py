@@ -1,4 +1,4 @@
-"""Attention scores. Twin of :mod:`attnpool_ref.scores`: hidden layers over pairs exist for a few units at a time."""
+"""Attention scores. Twin of :mod:`attnpool_ref.scores`: no hidden layer [..., n, m, h] over all pairs is stored."""
 
 import functools
 import math
@@ -45,12 +45,12 @@ def scaled_dot_score(query, key, *, scale=None, precision=None):
 
 
 def scaled_dot(query, key, scale, precision):
-    """Computes scaled products. The scale multiplies the queries, which have fewer numbers than the scores."""
+    """Computes scaled products [..., n, m]. The scale multiplies the queries, a smaller array than the scores."""
     return dot(scaled(query, scale), key, precision)
 
 
 def scaled(query, scale):
-    """Multiplies queries [..., n, d] by the scale; by default by 1 / sqrt(d)."""
+    """Multiplies queries [..., n, d] by the scale; by 1 / sqrt(d) if it is None."""
     return query * (query.shape[-1] ** -0.5 if scale is None else scale)
 
 
@@ -112,8 +112,8 @@ def _sum_of_tanh(query, key, weights):
     """Returns scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
 
     In the loop over units, tanh(a + b) is computed as 1 - 2 / (1 + exp(2a) exp(2b)), which needs no tanh for each pair.
-    If some parts are large, so that the exponentials overflow, or all are small, so that the 1 cancels their digits,
-    tanh is computed instead; and likewise on GPUs, which sum all units at once.
+    If some a or b is above 20 in magnitude, so that the exponentials might overflow, or all are below 0.25, so that the
+    1 cancels their digits, tanh is computed instead; and likewise on GPUs, which sum all units at once.
     """
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
@@ -150,12 +150,12 @@ def sum_of_units(of_unit, query, key, weights):
     """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m].
 
     Units are computed in a loop, a few at a time. On GPUs, where a loop would read and write all scores in each of its
-    steps, they are one reduction, into which XLA fuses them. So the pairs [..., n, m] of at most a few units exist in
-    memory, also in the backward pass, which recomputes them. The derivative is a forward-mode rule, from which JAX
+    steps, all units are one reduction, into which XLA fuses them. So the pairs [..., n, m] of at most a few units exist
+    in memory, also in the backward pass, which recomputes them. The derivative is a forward-mode rule, from which JAX
     derives reverse mode.
 
     Args:
-      of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
+      of_unit: from one unit's query [..., n, 1], key [..., 1, m] and weight [] to its summand of the scores.
       query: [h, ..., n].
       key: [h, ..., m].
       weights: [h].
@@ -187,7 +187,7 @@ def _sum_by_loop(of_unit, query, key, weights):
 
 
 def _zero_scores(of_unit, query, key, weights):
-    """Returns 0 for each pair, with the varying manual axes of the units."""
+    """Returns zeros [..., n, m], which inside of ``jax.shard_map`` vary over the same mesh axes as the units."""
     first = of_unit(query[0][..., :, None], key[0][..., None, :], weights[0])
     return jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)
 
@@ -221,10 +221,10 @@ def _tangent_by_loop(of_unit, primals, tangents):
 
 
 def _sum_in_blocks(of_pair, query, key):
-    """Computes a sum over hidden units for one block of queries at a time; XLA never writes the hidden layer.
+    """Computes a sum over hidden units for one block of queries at a time; XLA fuses the hidden layer into the sum.
 
     Args:
-      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum.
+      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum, [..., rows, m, h].
       query: [..., n, h].
       key: [..., m, h].
     """
@@ -282,7 +282,10 @@ def location_score(query, state, kernel, *, bias=None, precision=None):
 
 
 def affine_of_both(query, other, kernel, bias, precision):
-    """Multiplies [query; other] by a kernel [d+e, o], without concatenation, because one of the two may be shared."""
+    """Multiplies [query; other] by a kernel [d+e, o], and adds the bias [o] or None: [..., o].
+
+    The two are not concatenated, because one of them may be shared by the examples.
+    """
     query_kernel, other_kernel = split(kernel, query)
     return affine(query, query_kernel, None, precision) + affine(other, other_kernel, bias, precision)
 
@@ -317,13 +320,13 @@ def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
 
 
 def gaussian(query, key, bandwidth, implementation=None):
-    """Returns scores [..., n, m]: minus half the squared distances in units of the bandwidth."""
+    """Returns scores [..., n, m]: -|q - k|² / (2 bandwidth²) for queries q and keys k."""
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
     return squared_distances(query, key, part, implementation) / (-2 * (bandwidth / part) ** 2)
 
 
 def squared_distances(query, key, part, implementation=None):
-    """Returns sums of squared differences [..., n, m], in units of ``part`` squared.
+    """Returns squared distances [..., n, m] divided by the square of ``part``, an array [] with a power of two.
 
     Differences are squared, because the expanded form q² - 2qk + k² would cancel.
     """

@@ -1,4 +1,4 @@
-"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: the same formulas for dense, packed and split tokens."""
+"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`; one formula for padded, packed and sharded tokens."""
 
 import jax.numpy as jnp
 
@@ -42,7 +42,11 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
 
 def statistics(channels, weights, ddof, epsilon):
-    """Returns (mean, deviation) [..., d] of tokens in any layout under weights; with None all weights are 1."""
+    """Returns (mean, deviation) [..., d] of the tokens in ``channels``, dense or packed.
+
+    ``weights`` are [..., L] or [..., L, d]; None counts each token once. ``ddof`` are the delta degrees of freedom, and
+    ``epsilon`` is the least variance.
+    """
     weights = None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
@@ -67,10 +71,10 @@ def attentive_statistics_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_pooling`: the context is one vector for each example.
+    """Twin of :func:`attnpool_ref.attentive_statistics_pooling`; the context, if any, is one vector for each example.
 
-    The mean and the deviation are multiplied by their part of the kernel once, not once for each token: [..., L, 3d]
-    never exists.
+    With ``global_context`` the mean and the deviation of all tokens are multiplied by their part of the kernel once,
+    not once for each token, so no array [..., L, 3d] of concatenated tokens exists.
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
@@ -93,14 +97,17 @@ def attentive_statistics_pooling(
 
 
 def attentive_statistics(channels, network, context, epsilon, precision):
-    """Returns ([mean; deviation] [..., 2d], weights) of tokens in any layout under the softmax of a network's scores.
+    """Returns ([mean; deviation] [..., 2d], weights) of tokens under the softmax of a network's scores.
+
+    The weights are [..., L, d], or [..., L] if the out kernel is [h].
 
     Args:
-      channels: the tokens.
-      network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
+      channels: the tokens, dense or packed (:mod:`attnpool_flax.reductions.channels`).
+      network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel; the bias and both arrays of
+        the norm may be None.
       context: (ddof, epsilon) of the statistics of all tokens that are concatenated to each token, or None.
       epsilon: the least variance.
-      precision: of the products.
+      precision: of the matrix products.
     """
     statistics_of_all = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
     unnormalized, _ = exp_scores(channels, scores_of(channels, network, statistics_of_all, precision))
@@ -114,8 +121,8 @@ def attentive_statistics(channels, network, context, epsilon, precision):
 def scores_of(channels, network, context, precision):
     """Scores each token by a network, the tuple of :func:`attentive_statistics`.
 
-    Returns [..., L, d], or [..., L, 1] if the network's out kernel has one axis. ``context`` [..., 2d], or None, acts as
-    if it were concatenated to each token.
+    Returns [..., L, d], or [..., L, 1] if the network's out kernel is [h]; scores at padding have no meaning.
+    ``context`` [..., 2d], or None, acts as if it were concatenated to each token.
     """
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]

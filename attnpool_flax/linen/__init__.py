@@ -1,8 +1,8 @@
 """The modules of :mod:`attnpool_flax.modules` for Flax Linen: same names, same parameters, same layouts.
 
-Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same. Each class is
-derived from the NNX class of the same name (:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived``
-lists the sizes that are read.
+Widths of the data are read by ``init``, as usual in Linen; the other arguments of the constructors are those of NNX,
+without ``rngs``, and modules with dropout also have ``deterministic``. Each class is derived from the NNX class of the
+same name (:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived`` lists the sizes that are read.
 """
 
 import sys

@@ -37,7 +37,7 @@ LINEN_ONLY = ("deterministic", bool | None, None)
 
 
 class PoolingModule(nn.Module):
-    """Base of the Linen modules: creates the parameters at the first call, and passes their values to the function."""
+    """Base of the Linen modules: ``init`` creates the parameters, and each call passes their values to the function."""
 
     _nnx: ClassVar[Any] = None
     _reads: ClassVar[Any] = ()
@@ -52,7 +52,7 @@ class PoolingModule(nn.Module):
 
     @nn.nowrap
     def _values(self: Any, **data):
-        """Returns the parameters by name, as the function takes them; the first call creates them."""
+        """Returns the parameters by name, as the function takes them; ``init`` creates them."""
         given = _fields(self)
         reads: Any = self._reads(self) if callable(self._reads) else self._reads
         if reads:
@@ -79,8 +79,8 @@ class PoolingModule(nn.Module):
     def _multiplier(self: Any, deterministic, rngs, **data):
         """Draws the dropout multiplier, 0 or 1 / (1 - rate), by :class:`flax.linen.Dropout`; None without dropout.
 
-        By default ``init`` drops nothing, and then needs no key for dropout. Keys come from ``apply``, never from
-        ``rngs``.
+        Unless ``deterministic`` is False, ``init`` drops nothing and needs no key "dropout". Keys come from ``apply``;
+        the argument ``rngs``, which only NNX modules use, is ignored.
         """
         check_rate(self._nnx._pooling, self.dropout_rate)
         if self.deterministic is not None:  # Flax raises an error if both are given
@@ -201,7 +201,7 @@ def _listed(arguments):
 
 
 def _example(kind, omitted, text):
-    """Returns the NNX class's example for Linen: with ``init`` and ``apply``, without the sizes that are read."""
+    """Returns the NNX class's example for Linen: with ``init`` and ``apply``, without the arguments in ``omitted``."""
     *before, last = doctest.DocTestParser().get_examples(text)
     lines, instance = ["import jax"], ""
     for example in before:

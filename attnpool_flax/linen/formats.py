@@ -29,9 +29,9 @@ def load(
     """Loads a trained head into a Linen module and its variables.
 
     Args:
-      source: as in :func:`attnpool_flax.load`.
+      source: a file, a folder, a mapping of arrays or a module, as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
+      prefix: the beginning of the head's keys, such as "vision_model.head."; None finds it. Other keys are ignored.
       num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
       epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
@@ -42,7 +42,7 @@ def load(
       that are not parameters, as NumPy arrays that :func:`save` writes back.
 
     Raises:
-      ValueError: as :func:`attnpool_flax.load`.
+      ValueError: the format is unknown, or the source or an argument does not fit it, as in :func:`attnpool_flax.load`.
       FileNotFoundError: there is no such file or folder.
       TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
     """
@@ -77,7 +77,7 @@ def save(
     *,
     prefix: str = "",
 ) -> None:
-    """Saves a trained head in another library's format.
+    """Saves a trained head, a Linen module and its variables, in another library's format.
 
     Args:
       module: a Linen module of the format's class.
@@ -86,11 +86,11 @@ def save(
         the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
         whose parts after the encoder are replaced.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format.
+      prefix: the beginning of the keys, before those of the format, such as "head."; not for "sentence_transformers".
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or
-        :func:`attnpool_ref.formats.save` refuses the path.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; ``variables`` has
+        no "params"; or the path or a dtype is refused, as in :func:`attnpool_flax.save`.
       TypeError: ``module`` is not a Linen module, or ``target`` is neither a path nor a dict.
       FileNotFoundError: the folder of the path does not exist.
     """

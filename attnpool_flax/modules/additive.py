@@ -18,13 +18,13 @@ class AdditiveAttentionPool(PoolingModule):
     """Attention over a bag, gated or not (ABMIL).
 
     Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
-    with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
-    and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
+    with ``num_queries`` [h, n]; ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h] and ``gate_bias`` [h]. Without
+    ``use_bias`` there is neither bias. The scores have no bias, because it would cancel in the softmax.
 
     Args:
       in_features: d, the width of the tokens.
       hidden_features: h, the width of the hidden layer.
-      num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
+      num_queries: n, the number of averages (hops, classes); None computes one, without an axis for it.
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
@@ -32,7 +32,7 @@ class AdditiveAttentionPool(PoolingModule):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -68,7 +68,7 @@ class AdditiveAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          value: [..., L, v] the values to average; None averages the tokens.
+          value: [..., L, v] the values to average, or packed [N, v]; None averages the tokens.
           return_weights: also return the weights.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.

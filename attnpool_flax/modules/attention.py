@@ -68,7 +68,7 @@ class AdditiveAttention(PoolingModule):
             ``mask``.
           deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
             ``train()`` by default.
-          rngs: random keys for dropout, in place of the module's own stream.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
 
         Returns:
@@ -202,7 +202,7 @@ class LocationAttention(PoolingModule):
 
         Args:
           query: [..., n, d] queries.
-          state: [..., n, e] one state vector for each query.
+          state: [..., n, e] one state vector for each query. The scores of the slots come from query and state only.
           value: [..., m, v] the vectors in the slots.
           mask: bool, broadcastable to [..., m], True = this slot is real; None if all are.
           return_weights: also return the weights.
@@ -227,7 +227,7 @@ class MultiHeadAttention(PoolingModule):
 
     Calls :func:`attnpool_flax.multi_head_attention`. Parameters: ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c],
     ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
-    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
+    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]. These are the layouts of ``nnx.MultiHeadAttention``.
 
     Args:
       num_heads: H, the number of heads.
@@ -241,7 +241,8 @@ class MultiHeadAttention(PoolingModule):
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "cudnn" and
+        "splash", with the conditions of :func:`attnpool_flax.multi_head_attention`.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
@@ -285,7 +286,7 @@ class MultiHeadAttention(PoolingModule):
             ``mask``.
           deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
             ``train()`` by default.
-          rngs: random keys for dropout, in place of the module's own stream.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Changes to module classes: the signature that ``help`` shows, errors if sizes are passed by position, short tracebacks."""
+"""Changes to module classes: the signature that ``help`` shows, errors for sizes by position, short tracebacks."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ def show_signature(kind: type):
 
 
 def refuse_in_own_name(kind: type, *methods: str):
-    """Shortens the tracebacks of a module's errors; subclasses outside of this package keep all their frames."""
+    """Shortens the tracebacks of errors in these methods of a class; a class of another package is not changed."""
     if kind.__module__.partition(".")[0] == "attnpool_flax":
         for name in vars(kind).keys() & set(methods):
             method: Any = contract.with_short_traceback(getattr(kind, name))
@@ -24,7 +24,7 @@ def refuse_in_own_name(kind: type, *methods: str):
 
 
 def keyword_only(kind: type):
-    """Makes the constructor raise an error for sizes by position, if it takes them only by keyword.
+    """Makes a constructor whose sizes are keyword-only raise a clear TypeError if they are passed by position.
 
     The message has the call to write instead. Two sizes that no data can tell apart, such as ``num_heads`` and
     ``num_queries``, would otherwise be swapped silently.
@@ -52,5 +52,5 @@ def _shown(name, value):
 
 
 def name_of(module: object) -> str:
-    """Returns a module's name in the table of specs: for a subclass, that of its parent; else that of its class."""
+    """Returns a module's name in SPECS: the class of this package that it is, or of which its class is a subclass."""
     return getattr(type(module), "_pooling", type(module).__name__)

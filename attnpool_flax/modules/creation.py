@@ -31,10 +31,10 @@ from attnpool_ref.contract.type_names import type_of
 Kind = TypeVar("Kind", bound=type)
 
 _PLAIN = (nnx.Param, nnx.BatchStat)
-"""Variables whose raw value is the value to use."""
+"""Classes of variables whose raw value is the value to use."""
 
 _ARRAYS = set()
-"""Classes of arrays that calls have met, which need no conversion."""
+"""Classes of arrays that earlier calls found to need no conversion."""
 
 
 class Shapes(NamedTuple):
@@ -76,29 +76,31 @@ class PoolingModule(nnx.Module):
 
     @classmethod
     def _check(cls, given):
-        """Raises an error for arguments of the constructor with which no call could work."""
+        """Raises a ValueError for arguments of the constructor (``given``, by name) with which no call could work."""
         check_implementation(cls._pooling, given.get("implementation"))
         check_axis_name(cls._pooling, given.get("axis_name"))
         check_options(cls._pooling, given)
 
     @classmethod
     def _resolved(cls, given) -> dict[str, Any]:
-        """Returns the arguments, with None replaced where the value follows from other arguments."""
+        """Returns the constructor's arguments, with None replaced where the value follows from other arguments."""
         return resolved(cls._pooling, given)
 
     @classmethod
     def _shaped(cls, given) -> dict[str, Shaped | None]:
-        """Returns the parameters by name."""
+        """Returns the parameters by name, as :func:`shaped_parameters` does for these arguments of the constructor."""
         return shaped_parameters(cls._pooling, given)
 
     def _shapes_from(self, shaped):
-        """Stores and returns names and shapes for the calls."""
+        """Stores and returns the :class:`Shapes` for calls, from the result of ``_shaped``."""
         parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
         self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
         return self._shapes
 
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
+
+        ``data`` has the call's arrays by the names of the function's arguments.
 
         Raises:
           ValueError: data of another size than the module was made for.
@@ -124,7 +126,7 @@ class PoolingModule(nnx.Module):
         return passed
 
     def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier, 0 or 1 / (1 - rate), by :class:`flax.nnx.Dropout`; None without dropout."""
+        """Draws the dropout multiplier, 0 or 1 / (1 - rate) for each weight, by :class:`flax.nnx.Dropout`; or None."""
         dropout = self.dropout
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
             return None
@@ -132,16 +134,16 @@ class PoolingModule(nnx.Module):
         return dropout(ones, deterministic=deterministic, rngs=rngs)
 
     def _mesh_axes(self: Any):
-        """Returns the mesh axes over which sequences are split."""
+        """Returns ``axis_name``, the mesh axes over which sequences are split; None if they are whole."""
         return self.axis_name
 
 
 @dataclass_transform(eq_default=False)
 def constructor_from_fields(kind: Kind) -> Kind:
-    """Gives a module's class a constructor that takes its fields.
+    """Gives a module's class a constructor that takes its fields, and returns the class.
 
     A dataclass leaves defaults of arguments that are not stored, such as ``kernel_init``, as attributes of the class.
-    They are deleted here, because a module with another ``kernel_init`` would show the default.
+    These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
     annotations = inspect.get_annotations(kind)
     made: Any = nnx.dataclass(eq=False)(kind)
@@ -194,7 +196,10 @@ def _create(module, given, rngs):
 
 
 def _create_dropout(name, rate, rngs):
-    """Returns a :class:`flax.nnx.Dropout` with a stream of keys from ``rngs``; None if the rate is 0."""
+    """Returns a :class:`flax.nnx.Dropout` with a stream of keys from ``rngs``; None if the rate is 0.
+
+    Raises a ValueError if ``rngs`` has no such stream, or the rate is no number from 0 to 1.
+    """
     check_rate(name, rate)
     if not rate:
         return nnx.data(None)

@@ -72,11 +72,11 @@ def load(
     """Loads a trained head into an NNX module.
 
     Args:
-      source: a path to a ``.safetensors`` or ``.npz`` file, to a ``.safetensors.index.json``, to a folder with a
-        ``config.json``; or a mapping, nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or
-        Equinox module.
+      source: a path to a ``.safetensors`` or ``.npz`` file, to the ``.safetensors.index.json`` of several files, or to
+        a model's folder with a ``config.json`` or, for "sentence_transformers", a ``modules.json``; or a mapping,
+        nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or Equinox module.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format; None finds it. Other keys are ignored.
+      prefix: the beginning of the head's keys, such as "vision_model.head."; None finds it. Other keys are ignored.
       num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
       epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
@@ -87,8 +87,9 @@ def load(
       file that are not parameters, if there are any; :func:`save` writes them back.
 
     Raises:
-      ValueError: as :func:`attnpool_ref.formats.read`; or ``param_dtype`` is not a floating dtype; or parameters would
-        be float64, and ``jax_enable_x64`` is off.
+      ValueError: the format is unknown, the file is corrupt or has several heads or none, tensors are missing,
+        unexpected or of another shape, an option such as ``num_heads`` is missing, ``param_dtype`` is not a floating
+        dtype, or parameters would be float64 and ``jax_enable_x64`` is off.
       FileNotFoundError: there is no such file or folder.
       TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
 
@@ -125,11 +126,11 @@ def save(
         the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
         whose parts after the encoder are replaced.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format.
+      prefix: the beginning of the keys, before those of the format, such as "head."; not for "sentence_transformers".
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or
-        :func:`attnpool_ref.formats.save` refuses the path.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or the path has
+        another ending or names something other than a file; or the file format lacks a dtype (.npz lacks bfloat16).
       TypeError: ``module`` is not an NNX module, or ``target`` is neither a path nor a dict.
       FileNotFoundError: the folder of the path does not exist.
 
@@ -165,7 +166,7 @@ def plain(source):
 
 
 def _unboxed(tree):
-    """Removes Linen's boxes from a mapping; not by ``jax.tree``, which needs sortable keys."""
+    """Removes Linen's boxes from a nested mapping; not by ``jax.tree``, which needs sortable keys."""
     if isinstance(tree, Mapping):
         return {key: _unboxed(value) for key, value in tree.items()}
     return tree.unbox() if isinstance(tree, meta.AxisMetadata) else tree
@@ -178,14 +179,14 @@ def check_module(module, kind, needed):
 
 
 def dtype_of(arrays):
-    """Returns the promoted dtype of parameters; float32 if there are none."""
+    """Returns the promoted dtype of the parameters, a dict of arrays or None; float32 if there are no arrays."""
     there = [array.dtype for array in arrays.values() if array is not None]
     with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own dtype
         return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
 
 
 def on_device(parameters, param_dtype, format):
-    """Converts parameters to JAX arrays; None stays None. Raises the errors of ``param_dtype`` in :func:`load`."""
+    """Converts a dict of parameters to JAX arrays, None to None; raises :func:`load`'s errors of ``param_dtype``."""
     try:
         dtype = None if param_dtype is None else jnp.dtype(param_dtype)
     except TypeError:

@@ -54,7 +54,7 @@ def map_head(
     implementation=None,
     precision=None,
 ):
-    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention by learned queries, then a residual MLP."""
+    """Computes big_vision's ``MAPHead`` [..., n, d] (Zhai et al. 2022): attention by n queries, then a residual MLP."""
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
@@ -88,7 +88,7 @@ def attentional_pooler(
     implementation=None,
     precision=None,
 ):
-    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022), with layer normalization of tokens and queries."""
+    """Computes open_clip's ``AttentionalPooler`` [..., n, o] (Yu et al. 2022), with normalized tokens and queries."""
     x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
@@ -99,7 +99,7 @@ def attentional_pooler(
 
 
 def _kernel_of_2d(values, call):
-    """Returns the implementation of :func:`attention_pool_2d`; without a class token it first computes a mean."""
+    """Returns the implementation of a call of :func:`attention_pool_2d`, whose first loop over tokens may be a mean."""
     return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
 
 
@@ -126,7 +126,8 @@ def attention_pool_2d(
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
     The mean is also a key and a value, which is masked only in a fully masked row. With ``class_token`` (timm) this
-    learned token replaces the mean.
+    learned token replaces the mean. The result is [..., o], and the weights are [..., H, L + 1], the mean's first.
+    Sequences of another length L than ``position`` [L + 1, d] has are an error.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -181,7 +182,7 @@ def pma(
     With ``variant="author"`` the attention output, without an output projection, is added to the projected query, and
     scores are divided by the root of the width of all heads together. With ``variant="pyg"`` the tokens first go
     through a linear layer and a relu, the attention output is projected and added to the raw query, and scores are
-    divided by the root of one head's width.
+    divided by the root of one head's width. The result is [..., n, d].
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":
@@ -235,7 +236,8 @@ def attentive_probe(
     """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
 
     Neither has an output projection. V-JEPA adds the attention output to the query, followed by a residual MLP. AIM
-    normalizes the tokens by the given batch statistics, and averages the attention output over the queries.
+    normalizes the tokens by the batch statistics ``mean`` and ``variance``, and averages the attention output over the
+    queries. The result is [..., n, d] for V-JEPA and [..., d] for AIM.
     """
     x = Dense(x, mask, implementation, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)

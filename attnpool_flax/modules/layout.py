@@ -2,7 +2,7 @@
 
 
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):
-    """Returns (function, its arguments) of a module's call: ``packed`` if segment ids are given, else ``dense``.
+    """Returns (function, its layout arguments as a dict): ``packed`` if segment ids are given, else ``dense``.
 
     Args:
       module: the module.

@@ -17,8 +17,8 @@ from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean
 class PowerMeanPool(PoolingModule):
     """Generalized-mean pooling with a learned exponent (GeM).
 
-    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
-    which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p``, a number [], which does not affect the
+    result's dtype; with ``num_features`` ``p`` [d], one for each feature, whose dtype takes part in promotion.
 
     Args:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
@@ -26,7 +26,7 @@ class PowerMeanPool(PoolingModule):
       epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = PowerMeanPool(num_features=4)
@@ -78,8 +78,8 @@ class PowerMeanPool(PoolingModule):
 class LogSumExpPool(PoolingModule):
     """Log-sum-exp pooling with a learned scale (LSE).
 
-    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale``, a number [], which does not affect
+    the result's dtype; with ``num_features`` ``scale`` [d], one for each feature, whose dtype takes part in promotion.
 
     Args:
       scale: initial value of the scale; 0 is the mean (with ``mean=False`` an error), and a large value approaches the
@@ -88,7 +88,7 @@ class LogSumExpPool(PoolingModule):
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = LogSumExpPool(num_features=4)
@@ -140,15 +140,15 @@ class LogSumExpPool(PoolingModule):
 class SoftmaxPool(PoolingModule):
     """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
-    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale``, a number [], which does not affect
+    the result's dtype; with ``num_features`` ``scale`` [d], one for each feature, whose dtype takes part in promotion.
 
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)

@@ -31,7 +31,7 @@ class CrossAttentionPool(PoolingModule):
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``) whose stream "params" initializes the kernels; not needed without kernels.
 
@@ -84,7 +84,8 @@ class CrossAttentionPool(PoolingModule):
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
-          x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs the next two arguments.
+          x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs ``y_segment_ids`` and
+            ``num_segments``.
           y_segment_ids: int [M], the segment id of each token, for packed y [M, e].
           num_segments: the number of segments, an integer: the size of the batch axis of the results.
 
@@ -307,7 +308,8 @@ class BiDAFAttention(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., T, 4d], and with ``return_weights`` the weights ([..., T, J], [..., T]).
+          [..., T, 4d], and with ``return_weights`` the weights ([..., T, J] of the query's tokens for each context
+          token, [..., T] of the context's tokens).
         """
         return bidaf_attention(
             cast(context, self.dtype),

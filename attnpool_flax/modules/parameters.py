@@ -43,7 +43,7 @@ KERNEL_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()"
 """Default initializer of kernels: normal with variance 1 / fan-in, as in Flax."""
 
 QUERY_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
-"""Default initializer of learned queries, latents and centers: of length 1 in expectation, whatever their width."""
+"""Default initializer of learned queries, latents and centers: their squared length is 1 on average, at any width."""
 
 BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
 """Default initializer of biases."""
@@ -62,7 +62,7 @@ class Shaped:
       parameter: its entry in the module's spec.
       axes: its axes, without those whose size is None.
       shape: their sizes.
-      present: False if the module has no such parameter, and its function gets zeros in its place.
+      present: False if an option such as ``use_bias`` omits the parameter; the function then gets zeros in its place.
     """
 
     parameter: Parameter
@@ -72,7 +72,7 @@ class Shaped:
 
 
 def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
-    """Returns the parameters of a module by name; None for those that its function does not need.
+    """Returns the parameters of a module by name; None for those that it lacks and its function does not need.
 
     Args:
       module: a key of :data:`SPECS`.
@@ -123,7 +123,7 @@ def _check_biases(module, given):
 
 
 def _size(module, parameter, axis, given):
-    """Returns the size of an axis such as d, d+e or 3d."""
+    """Returns the size of an axis such as d, d+e or 3d; raises a ValueError if an argument in it is no valid size."""
     spec, total = SPECS[module], 0
     for number, symbol in _TERM.findall(axis):
         argument = spec.sizes[symbol]
@@ -154,7 +154,7 @@ def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Reads sizes from the data, by the names of the constructor's arguments; raises what the function would raise."""
+    """Returns the sizes in the data by the constructor's arguments; raises the function's errors for wrong arrays."""
     spec = SPECS[module]
     _, sizes = _read(spec.function, data)
     return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}
@@ -222,7 +222,7 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
 
 
 def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
-    """Returns (argument, axis, size) of the data for which a module is made; axes count from the last, -1."""
+    """Returns (argument of the call, axis, size) for each size of the data that a module fixes; the last axis is -1."""
     if module not in SPECS:
         return ()
     spec, widths = SPECS[module], []
@@ -271,8 +271,8 @@ def _read(function, data):
 def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
     """Computes the initial value of a parameter. ``init`` is called with [fan-in, fan-out], also for heads and vectors.
 
-    If no axis is contracted with data, ``init`` is called with the parameter's shape.
-    A Linen box or the metadata of an NNX variable, which partitioning wraps around a value, is preserved.
+    If no axis is contracted with data, as for biases, ``init`` is called with the parameter's shape. A Linen box or the
+    metadata of an NNX variable, which partitioning wraps around a value, is preserved.
     """
     shape, first = shaped.shape, shaped.parameter.contracted(shaped.axes)
     if not first:
@@ -298,7 +298,7 @@ def check_rate(module: str, rate: float):
 
 
 def cast(value, dtype: Dtype | None):
-    """Casts a real array to the dtype of a module; returns anything else unchanged, for which the function raises."""
+    """Casts an array of real numbers to a dtype. Anything else, and everything if the dtype is None, stays as it is."""
     if (
         dtype is None
         or isinstance(value, np.ma.MaskedArray)

@@ -79,13 +79,15 @@ class AttentionPool(PoolingModule):
       normalize_query: apply layer normalization to the query, before its kernel.
       epsilon: the epsilon of the layer normalization.
       scale: a number in place of 1/sqrt(c); without kernels c = d.
-      normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
+        as in :func:`attnpool_flax.attention_pooling`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
+        the conditions of :func:`attnpool_flax.attention_pooling`.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       query_init: initializer of the query, called with the shape [d, 1].
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
@@ -134,7 +136,7 @@ class AttentionPool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
             ``train()`` by default.
-          rngs: random keys for dropout, in place of the module's own stream.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
@@ -183,14 +185,15 @@ class MultiHeadAttentionPool(PoolingModule):
       out_features: o, the width of the result; None is the tokens' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as in
-        :func:`attnpool_flax.attend`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
+        as in :func:`attnpool_flax.attend`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
+        the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
@@ -243,7 +246,7 @@ class MultiHeadAttentionPool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
             ``train()`` by default.
-          rngs: random keys for dropout, in place of the module's own stream.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.

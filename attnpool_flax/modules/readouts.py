@@ -38,7 +38,7 @@ class LatentAttentionPool(PoolingModule):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r].
@@ -111,7 +111,7 @@ class Set2SetPool(PoolingModule):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -179,12 +179,12 @@ class VLADPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens.
       num_clusters: K, the number of clusters.
-      num_ghosts: G, the number of clusters without a center, which have weights but no result.
+      num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
       centers_init: initializer of the centers, called with the shape [d, K].
@@ -217,7 +217,7 @@ class VLADPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights of the clusters.
+          return_weights: also return each token's weights of the K clusters.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
@@ -248,8 +248,8 @@ class VLADPool(PoolingModule):
 class GatedSumPool(PoolingModule):
     """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
-    ``gate_bias`` [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o]
+    and, unless ``use_bias`` is False, ``gate_bias`` [o] and ``value_bias`` [o].
 
     Args:
       in_features: d, the width of the tokens.
@@ -258,7 +258,7 @@ class GatedSumPool(PoolingModule):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.

@@ -32,7 +32,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     Args:
       x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], the tokens of all the encoder's layers.
       mask: bool [..., L] or None.
-      lengths: the numbers of real tokens, in place of the mask, or None.
+      lengths: the numbers of real tokens, int [...] or (), in place of the mask, or None.
       prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage "pooling" whose
         ``include_prompt`` is False leaves them out.
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
@@ -70,7 +70,10 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
 
 
 def _checked(x, mask, lengths, layered):
-    """Converts the arrays to JAX, the tokens to the result's dtype; checks them as mean_pooling does."""
+    """Converts tokens, mask and lengths to arrays, tokens in the result's dtype; checks them as mean_pooling does.
+
+    If ``layered``, the first axis of x is that of the encoder's layers.
+    """
     x, mask, lengths = (
         as_array(_ROW.name, key, value) for key, value in (("x", x), ("mask", mask), ("lengths", lengths))
     )
@@ -118,7 +121,7 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
 
 
 def _mean_by_root(x, mask, ranks):
-    """Divides the sum by the root of the count; from the mean, because a sum may overflow in a narrow dtype."""
+    """Divides the sum by the root of the count, as mean times root, because a sum may overflow in a narrow dtype."""
     count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
     return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
@@ -147,7 +150,7 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
 
 
 def _widened(*arrays) -> Any:
-    """Promotes the arrays to a common dtype of at least float32; also returns the dtype of the result."""
+    """Promotes the arrays, or None, to a common dtype of at least float32; returns also their promoted dtype, last."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
     wide = computing(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

@@ -23,7 +23,7 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number:
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number from 0:
     ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer from width d to o; ``scale_i``
     [d] and ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers of the encoder.
 
@@ -58,7 +58,7 @@ class SentencePool(PoolingModule):
 
     @classmethod
     def _shaped(cls, given):
-        """Returns the parameters by name. Each stage has its own, whose shapes are those of the stage."""
+        """Returns the parameters of all stages, named as in the class docstring, with the shapes in each stage."""
         shaped = {}
         for number, stage in enumerate(given["stages"]):
             for kind, shape in stage.shapes:

@@ -14,10 +14,10 @@ from flax.typing import Initializer
 from attnpool_flax.modules.sizes import checked_size
 
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
-"""Initializers that the constructors have no argument for."""
+"""Initializers by their names in specs; no argument of a constructor replaces them."""
 
 UNDRAWN = (*FIXED, "start")
-"""Kinds of initializers that need no random key. "start" is a number that the constructor gets."""
+"""Initializers without a random key. "start": the constructor's argument with the parameter's name is the value."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Spec:
 
 
 def _kernel(name, *axes, over=None, when=()):
-    """Returns a kernel with axes (in, out). The first axis is contracted with data, or those in ``over``."""
+    """Returns the parameter of a kernel. Its first axis is contracted with data, or the axes in ``over``."""
     return Parameter(name, axes, "kernel", over or axes[:1], _names(when))
 
 
@@ -85,7 +85,7 @@ def _bias(name, *axes, when=()):
 
 
 def _norm(name, axis, when=()):
-    """Returns scale and bias of a layer normalization."""
+    """Returns the parameters ``NAME_scale`` and ``NAME_bias`` of a layer normalization."""
     when = _names(when)
     return Parameter(f"{name}_scale", (axis,), "ones", when=when), Parameter(
         f"{name}_bias", (axis,), "zeros", when=when
@@ -108,7 +108,7 @@ _HEADS = {"H": "num_heads", "c": "head_features", "c'": "head_features", "o": "o
 
 
 def _multi_head(query, key, value, out="o"):
-    """Returns the kernels and biases of heads over inputs of these widths."""
+    """Returns the kernels and biases of heads over inputs whose widths are these symbols, with an output projection."""
     query_kernel, *kernels, query_bias, key_bias, value_bias = _inner_heads(query, key, value)
     out_kernel, out_bias = _out_map(out)
     return query_kernel, *kernels, out_kernel, query_bias, key_bias, value_bias, out_bias
@@ -134,7 +134,7 @@ def _out_map(out, when=()):
 
 
 def _perceptron(hidden, out=True, when=()):
-    """Returns the kernels and biases of a hidden layer, and of an output layer."""
+    """Returns the kernels and biases of a hidden layer and, unless ``out`` is False, of an output layer."""
     first = _kernel("mlp_kernel", "d", hidden, when=when), Parameter("mlp_bias", (hidden,), "bias", when=_names(when))
     if not out:
         return first

@@ -34,7 +34,7 @@ class AttentiveStatisticsPool(PoolingModule):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
