@@ -165,8 +165,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   with respect to their tokens is 0.
 * **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
-For each format below, the largest difference between the results of attnpool and of the original is given, divided by
-the largest output. It was measured with random weights in float64, by `python tools/studies/golden_differences.py`.
+The largest difference between the results of attnpool and of the original, which each format below states, was measured
+with random weights in float64, by `python tools/studies/golden_differences.py`.
 `python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers. """.strip()
 
 
@@ -222,10 +222,10 @@ def heads_page():
     parts = [HEADS_INTRODUCTION]
     for row in formats.FORMATS.values():
         facts = [
-            f"* Required arguments: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
+            f"* Required arguments of `load`, besides file and format: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
             *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
             f"* Module: `{row.module}`",
-            f"* Largest difference from the original: {row.verified}.",
+            f"* Largest difference from the original's results, relative to the largest of them: {row.verified}.",
             *([f"* {row.notes}"] if row.notes else []),
             f"* Source: {row.source}",
         ]
