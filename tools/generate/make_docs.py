@@ -51,6 +51,10 @@ implementation in JAX. Functions of `attnpool_flax` may also take `axis_name=` (
 devices), `implementation=` (the kernel) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains
 these arguments.
 
+Each function has its equation, its call, a list of facts, its arguments, its result, its errors and an example. The facts
+are the shapes of arguments and results, the allowed values of options, the arguments that only `attnpool_flax` has, the
+Flax module that holds the parameters, and the source of the equation.
+
 In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
 runs over real tokens. In the shapes, a letter is the size of an axis: L tokens, d features, n queries, m keys, H heads,
 others as the arguments say. `...` are any batch axes, `[]` is a number, `?` after a name means that the argument is
@@ -86,8 +90,8 @@ wrong results and {error} errors. {note} further remark has no code. For librari
 compares the wrong result with the library's own ([peers.md](peers.md)).
 
 Results are written as flat vectors. To run a block, first run `import numpy as np` and `from attnpool_ref import *`.
-Padding in the inputs has arbitrary values, because it must not matter. [bugs.md](bugs.md) has the mistakes of the
-notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
+Padding in the inputs has arbitrary values, because it must not matter. Names such as `richliao/textClassifier` are repositories on GitHub. [bugs.md](bugs.md) has the mistakes
+of the notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -271,8 +275,8 @@ def _variant(row):
         f"* shapes: `{_plain(row.shapes)}`" + (", the shape that `finalize_state(state)` returns" if row.state else "")
     ]
     if row.weights:
-        facts.append(f"* `return_weights=True` adds: `{row.weights}`")
-    facts += [f"* `{key}`: {_choices(names)}" for key, names in _named_options(row)]
+        facts.append(f"* `return_weights=True` also returns the weights: `{row.weights}`")
+    facts += [f"* `{key}` is one of {_choices(names)}" for key, names in _named_options(row)]
     facts.append(_in_jax(row.name))
     if row.module:
         facts.append(f"* Flax module: `{row.module}`")
@@ -311,7 +315,9 @@ def _in_jax(name):
     signature = inspect.signature(getattr(attnpool_ref, name))
     in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
     added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
-    return f"* only in attnpool_flax: {', '.join(added)}" if added else "* attnpool_flax: the same signature"
+    return (
+        f"* [only in attnpool_flax](#variants): {', '.join(added)}" if added else "* attnpool_flax: the same signature"
+    )
 
 
 def _section(name, facts):
