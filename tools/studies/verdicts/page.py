@@ -247,15 +247,22 @@ def not_checked(reasons):
         if why.startswith(NO_ARGUMENT + ";"):
             defaults += [f"{key} ({why.rpartition(' is ')[2]})" for key in what]
         elif why == NO_ARGUMENT:
-            lines.append(f"* It has no such argument: {', '.join(what)}.")
+            lines.append(f"* {', '.join(what)}: the implementation has no such argument.")
         else:
-            reason = _short(why).replace("with all axes", "with all axes, none of them broadcast")
-            lines.append(f"* {reason[0].upper()}{reason[1:]}: {_calls(what)}.")
+            lines.append(f"* {_calls(what)}: {_reason(why)}.")
     if defaults:
-        lines.append(f"* It has no such argument, so it is compared with attnpool's default: {', '.join(defaults)}.")
+        said = "the implementation has no such argument; it is compared with attnpool's default, in parentheses"
+        lines.append(f"* {', '.join(defaults)}: {said}.")
     text = "\n".join(lines)
     marks = " (`1...` are batch axes of size 1)" if "[1..." in text else ""
-    return f"Not checked, each after its reason{marks}:\n\n{text}"
+    return f"Not checked, each with the reason{marks}:\n\n{text}"
+
+
+def _reason(why):
+    """Returns a reason of the judge, with the implementation as its subject."""
+    text = re.sub("^it ", "the implementation ", _short(why)).replace("all its data", "all data of the implementation")
+    text = text.replace("with all axes", "with all axes, none of them broadcast")
+    return text + (", whose result is defined differently" if text.endswith("a fully masked row") else "")
 
 
 def _calls(titles):
@@ -273,7 +280,8 @@ def _calls(titles):
         if call == "without masks":
             change = change.removeprefix("long sequences, ")
         found.setdefault(CALLS[call], []).append(change)
-    return "; ".join(f"{call} ({'; '.join(changes)})" if changes else call for call, changes in found.items())
+    text = "; ".join(f"{call} ({'; '.join(changes)})" if changes else call for call, changes in found.items())
+    return re.sub("^calls", "Calls", text)
 
 
 def _code(entry, verdict, states):
