@@ -66,9 +66,9 @@ MARKS = {"+n": "n more fail as a consequence", "†": "defined differently"}
 
 CALLS = {
     "smallest": "calls with the required arguments and the masks",
-    "fullest": "calls with all arguments that it takes, except lengths",
+    "fullest": "calls with all arguments that the implementation takes, except lengths",
     "without masks": "calls with the required arguments only",
-    "everything but masks": "calls with all arguments that it takes, except masks and lengths",
+    "everything but masks": "calls with all arguments that the implementation takes, except masks and lengths",
 }
 """Configurations of a call (:mod:`~attnpool_ref.conformance.cases.ways`), in words."""
 
