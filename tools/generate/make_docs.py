@@ -40,6 +40,19 @@ UNLISTED = (
 )
 """Sections of other functions without a row: title, introduction, functions."""
 
+FAMILIES = {
+    "segments": """
+`pack` and `unpack` convert between a list of sequences and packed tokens. Each `segment_…` function returns for each
+segment the result of the function without `segment_` in its name. `segment_cross_attention_pooling` takes two packed
+sequences and lacks the reduction "max".
+""".strip(),
+    "streaming": """
+Chunks are parts of a sequence that do not overlap. Their states can be merged in any order. Merging with the state of a
+chunk without real tokens, such as one of length 0, changes nothing.
+""".strip(),
+}
+"""Second paragraphs of the introductions of families, by the family's name; the first is that of the module."""
+
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 INTRODUCTION = """
 <!-- Written by tools/generate/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
@@ -179,7 +192,8 @@ def page():
     parts = [INTRODUCTION]
     for family, rows in groupby(table.BY_NAME.values(), key=lambda row: row.family):
         module = importlib.import_module(f"attnpool_ref.{family}")
-        parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
+        introduction = [inspect.getdoc(module).partition("\n\n")[0], *filter(None, [FAMILIES.get(family)])]
+        parts += [f"## {family}", *introduction, *map(_variant, rows)]
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
