@@ -9,7 +9,10 @@ from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.table.language import arguments_of, present
 
-SEGMENT_ERRORS = "also if a segment number is not an integer or is out of range"
+SEGMENT_ERRORS = (
+    "also if a segment number is not an integer, or is out of range (in a JAX array, attnpool_flax takes such a token for "
+    "padding instead)"
+)
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that come after the options of packed tokens in a signature."""
 

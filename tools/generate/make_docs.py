@@ -40,6 +40,19 @@ UNLISTED = (
 )
 """Sections of other functions without a row: title, introduction, functions."""
 
+FAMILIES = {
+    "segments": """
+`pack` and `unpack` convert between a list of sequences and packed tokens. Each `segment_…` function returns for each
+segment the result of the function without `segment_` in its name. `segment_cross_attention_pooling` takes two packed
+sequences and lacks the reduction "max".
+""".strip(),
+    "streaming": """
+Chunks are parts of a sequence that do not overlap. Their states can be merged in any order. Merging with the state of a
+chunk without real tokens, such as one of length 0, changes nothing.
+""".strip(),
+}
+"""Second paragraphs of the introductions of families, by the family's name; the first is that of the module."""
+
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 INTRODUCTION = """
 <!-- Written by tools/generate/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
@@ -50,6 +63,10 @@ Every function is in both packages under the same name: `attnpool_ref` has its d
 implementation in JAX. Functions of `attnpool_flax` may also take `axis_name=` (for a sequence that is split over
 devices), `implementation=` (the kernel) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains
 these arguments.
+
+Each function has its equation, its call, a list of facts, its arguments, its result, its errors and an example. The facts
+are the shapes of arguments and results, the allowed values of options, the arguments that only `attnpool_flax` has, the
+Flax module that holds the parameters, and the source of the equation.
 
 In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
 runs over real tokens. In the shapes, a letter is the size of an axis: L tokens, d features, n queries, m keys, H heads,
@@ -86,8 +103,8 @@ wrong results and {error} errors. {note} further remark has no code. For librari
 compares the wrong result with the library's own ([peers.md](peers.md)).
 
 Results are written as flat vectors. To run a block, first run `import numpy as np` and `from attnpool_ref import *`.
-Padding in the inputs has arbitrary values, because it must not matter. [bugs.md](bugs.md) has the mistakes of the
-notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
+Padding in the inputs has arbitrary values, because it must not matter. Names such as `richliao/textClassifier` are repositories on GitHub. [bugs.md](bugs.md) has the mistakes
+of the notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -165,8 +182,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   with respect to their tokens is 0.
 * **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
-For each format below, the largest difference between the results of attnpool and of the original is given, divided by
-the largest output. It was measured with random weights in float64, by `python tools/studies/golden_differences.py`.
+The largest difference between the results of attnpool and of the original, which each format below states, was measured
+with random weights in float64, by `python tools/studies/golden_differences.py`.
 `python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers. """.strip()
 
 
@@ -175,7 +192,8 @@ def page():
     parts = [INTRODUCTION]
     for family, rows in groupby(table.BY_NAME.values(), key=lambda row: row.family):
         module = importlib.import_module(f"attnpool_ref.{family}")
-        parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
+        introduction = [inspect.getdoc(module).partition("\n\n")[0], *filter(None, [FAMILIES.get(family)])]
+        parts += [f"## {family}", *introduction, *map(_variant, rows)]
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
@@ -222,10 +240,10 @@ def heads_page():
     parts = [HEADS_INTRODUCTION]
     for row in formats.FORMATS.values():
         facts = [
-            f"* Required arguments: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
+            f"* Required arguments of `load`, besides file and format: {given(row).replace('nothing', 'none').replace('; by default', '. Default:')}.",
             *([f"* Usual prefix in a file: `{row.usual}`"] if row.usual else []),
             f"* Module: `{row.module}`",
-            f"* Largest difference from the original: {row.verified}.",
+            f"* Largest difference from the original's results, relative to the largest of them: {row.verified}.",
             *([f"* {row.notes}"] if row.notes else []),
             f"* Source: {row.source}",
         ]
@@ -271,8 +289,8 @@ def _variant(row):
         f"* shapes: `{_plain(row.shapes)}`" + (", the shape that `finalize_state(state)` returns" if row.state else "")
     ]
     if row.weights:
-        facts.append(f"* `return_weights=True` adds: `{row.weights}`")
-    facts += [f"* `{key}`: {_choices(names)}" for key, names in _named_options(row)]
+        facts.append(f"* `return_weights=True` also returns the weights: `{row.weights}`")
+    facts += [f"* `{key}` is one of {_choices(names)}" for key, names in _named_options(row)]
     facts.append(_in_jax(row.name))
     if row.module:
         facts.append(f"* Flax module: `{row.module}`")
@@ -311,7 +329,9 @@ def _in_jax(name):
     signature = inspect.signature(getattr(attnpool_ref, name))
     in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
     added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
-    return f"* only in attnpool_flax: {', '.join(added)}" if added else "* attnpool_flax: the same signature"
+    return (
+        f"* [only in attnpool_flax](#variants): {', '.join(added)}" if added else "* attnpool_flax: the same signature"
+    )
 
 
 def _section(name, facts):

@@ -7,14 +7,14 @@ ATTENTION = (
         ("scaled dot-product attention", "SDPA", "F.scaled_dot_product_attention", "jax.nn.dot_product_attention"),
         "dot_product_attention(q, k, v, mask[..., None, :])",
         "Vaswani et al. 2017 (vaswani2017)",
-        "A query without a real key gives 0. JAX and Flax average the masked values.",
+        "A query without a real key gives 0. For such a query, JAX and Flax return the mean of all values.",
     ),
     Entry(
         ("multi-head attention", "nn.MultiheadAttention", "MultiHeadDotProductAttention"),
         "multi_head_attention(q, k, v, ~padding[..., None, :], query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`padding` is torch's `key_padding_mask`, True at padding. Kernels have Flax's layout.",
+        "`padding` is torch's `key_padding_mask`, True at padding. Kernels are Flax's: [width, heads, width of a head].",
         "MultiHeadAttention",
     ),
     Entry(

@@ -39,7 +39,7 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=latent, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, normalize=False, activation="gelu")',
         "timm's `AttentionPoolLatent`",
-        "timm normalizes before the MLP only with `norm_layer`. It fails if `embed_dim` is not `in_features`.",
+        "timm normalizes before the MLP only with `norm_layer`. timm's layer fails if `embed_dim` is not `in_features`.",
     ),
     Entry(
         ("CoCa pooler", "AttentionalPooler", "CONCH"),

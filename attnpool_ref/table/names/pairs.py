@@ -100,7 +100,7 @@ MATCHING = (
         ("DVQA attention", "visual question answering", "attention over image regions"),
         "additive_attention(f[..., None, :], g, g, W_q, W_i, w, mask[..., None, :], bias=b)",
         "Patro, Namboodiri 2018 (patro2018)",
-        "`f` is the vector of the question, and `g` [..., L, e] are the image regions. DVQA's outer bias cancels.",
+        "`f` is the vector of the question, and `g` [..., L, e] are the image regions. The bias of DVQA's scores cancels.",
         "AdditiveAttention",
     ),
 )
@@ -110,7 +110,7 @@ RELATIONS = (
         ("MIAN", "field attention", "item-behaviour interaction", "CTR attention"),
         "field_attention_pooling(item, fields, kernel, bias, mask)",
         "Zhang et al. 2021 (zhang2021)",
-        "The kernel is [J, d + e], one for each of J fields, or [d + e], shared by all fields.",
+        "The kernel is [J, d + e] (J fields; widths of item and fields), or [d + e], shared by all fields.",
         "FieldAttentionPool",
     ),
     Entry(

@@ -65,7 +65,7 @@ SETS = (
         ("PyG StdAggregation", "PyG VarAggregation"),
         "std_pooling(x, mask)",
         "PyG's `StdAggregation`",
-        "PyG computes E[x^2] - mean^2 in float32, which is 0 for (4096, 4096.25, 4096.5).",
+        "PyG computes E[x^2] - mean^2 in float32, which is 0 for (4096, 4096.25, 4096.5). attnpool gives 0.204.",
     ),
     Entry(
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),

@@ -152,20 +152,20 @@ CLASSIFIERS = (
         ("Lin's penalty", "Frobenius penalty", "diversity of hops"),
         "attention_penalty(weights)",
         "Lin et al. 2017",
-        "`weights` are [..., hops, L]. The penalty is a squared norm. Some ports omit the square, or subtract 1 from all entries.",
+        "Sum of squares of A A^T - I, for `weights` A [..., hops, L]. Some ports omit the square, or subtract 1 from all entries.",
     ),
     Entry(
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=u)",
         "Yang et al. 2016",
-        "Write one call for each level. Some ports overflow: they do not subtract the maximum before the exponential.",
+        "Write one call for each level. Some ports overflow, because they do not subtract the maximum score.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("CTM case encoder", "attention with a context vector, no hidden layer"),
         "attention_pooling(x, mask, u, key_kernel=W)",
         "Liu et al. 2022 (liu2022)",
-        "Write one call for each level. CTM's bias cancels in the softmax. The default scale is CTM's.",
+        "Write one call for each level. CTM's bias cancels in the softmax. The default scale, 1/sqrt(d), is CTM's.",
         "AttentionPool",
     ),
 )

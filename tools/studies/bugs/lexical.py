@@ -87,8 +87,8 @@ CTM = Section(
 
 @CTM.error("S4-C1", was="ValueError (TensorFlow: TypeError)", now="1", raises=ValueError)
 def _(attnpool):
-    """`if query_mask:` raises an error, because an array of several elements has no truth value in NumPy, nor has a
-    tensor in TensorFlow's graph mode.
+    """The code writes `if query_mask:`. This raises an error, because an array of several elements has no truth value
+    in NumPy, nor has a tensor in TensorFlow's graph mode.
     """
     k, s, mask = np.array([[1.0], [5.0]]), np.zeros(2), np.array([True, False])
     return (
@@ -99,7 +99,7 @@ def _(attnpool):
 
 @CTM.wrong("S4-C2", was="nan", now="1")
 def _(attnpool):
-    """Weights of padding are exactly 0, but 0 times NaN in padding is NaN."""
+    """The weights of padding in CTM's weighted sum are exactly 0, but 0 times NaN in padding is NaN."""
     k, s, mask = np.array([[1.0], [np.nan]]), np.zeros(2), np.array([True, False])
     return (
         lambda: ctm_weighted_sum(k, s, mask),
@@ -109,7 +109,7 @@ def _(attnpool):
 
 @CTM.wrong("S4-C3", was="0.681700 0.318300", now="0.880797 0.119203")
 def _(attnpool):
-    """Predicted categories go through two softmaxes: the model's own, and that of the loss."""
+    """CTM's predicted categories go through two softmaxes: the model's own, and that of the loss."""
     s = np.array([2.0, 0.0])
     return (
         lambda: softmax(softmax(s)),

@@ -100,7 +100,7 @@ def _(attnpool):
 
 @MASKS.wrong("T-8", was="1 0", now="0.952574 0.047426")
 def _(attnpool):
-    """Positions with a score of exactly 0 are treated as padding."""
+    """There is no mask: positions with a score of exactly 0 are treated as padding."""
     s = np.array([3.0, 0.0])
     return (
         lambda: zero_is_padding(s),

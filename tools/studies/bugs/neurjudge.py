@@ -13,7 +13,7 @@ NEURJUDGE = Section(
 
 @NEURJUDGE.wrong("S4-1a", was="1 0", now="0.952574 0.047426")
 def _(attnpool):
-    """A real token with a score of exactly 0 is treated as padding. The numbers are weights."""
+    """Mask attention treats a real token with a score of exactly 0 as padding. The numbers are weights."""
     d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
     return (
         lambda: neurjudge_mask(c, d)[1],
@@ -23,7 +23,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-1b", was="1 0", now="0.952574 0.094852")
 def _(attnpool):
-    """A real token with a score of exactly 0 is treated as padding. The numbers are the pooled vector."""
+    """Mask attention treats a real token with a score of exactly 0 as padding. The numbers are the pooled vector."""
     d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
     return (
         lambda: neurjudge_mask(c, d)[0],
@@ -33,8 +33,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
 def _(attnpool):
-    """Padding is recognized by a state of zeros. A recurrent layer with biases never returns such a state, so padding
-    gets weight.
+    """Mask attention recognizes padding by its scores of 0, which only vectors of zeros have. A recurrent layer with
+    biases does not return zeros at padding, so padding gets weight.
     """
     c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
     return (
@@ -45,8 +45,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-3", was="0 0", now="nan nan")
 def _(attnpool):
-    """NaN weights are replaced by 0, because fully masked rows give NaN. This also hides NaN of real tokens, which
-    attnpool returns.
+    """Mask attention replaces NaN weights by 0, because fully masked rows give NaN. This also hides NaN of real tokens,
+    which attnpool returns.
     """
     c, d = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
     return (
@@ -57,7 +57,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-4", was="0 0", now="1 0")
 def _(attnpool):
-    """A row whose real scores are all 0 is treated as fully masked."""
+    """Mask attention treats a row whose real scores are all 0 as fully masked."""
     c, d = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     return (
         lambda: neurjudge_mask(c, d)[0],
@@ -93,8 +93,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-7", was="1.5000e-06 0", now="3.0000e-06 0")
 def _(attnpool):
-    """1e-10 is added to the denominator of the projection. The projection on a short vector is then too short (here by
-    half).
+    """NeurJudge adds 1e-10 to the denominator of its projection of a vector on another, so the projection on a short
+    vector is too short (here by half).
     """
     d, c = np.array([3e-6, 4e-6]), np.array([1e-5, 0.0])
     return (
@@ -105,7 +105,7 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-8", was="1", now="2")
 def _(attnpool):
-    """Means are divided by the padded length, not by the number of real tokens."""
+    """NeurJudge divides means by the padded length, not by the number of real tokens."""
     x, mask = np.array([[2.0], [0.0]]), np.array([True, False])
     return (
         lambda: x.mean(0),
@@ -122,9 +122,9 @@ NEURJUDGE.note(
 
 @NEURJUDGE.wrong("S4-10", was="2e-9", now="0.239632")
 def _(attnpool):
-    """Scores are not scaled, so those of vectors of width 300 saturate the softmax. The numbers are the weight of a
-    token whose score is 20 lower than that of the other. attnpool keeps this definition as the default; `scale` avoids
-    it.
+    """Code-wise attention does not scale its scores, so those of vectors of width 300 saturate the softmax. The numbers
+    are the weight of a token whose score is 20 lower than that of the other. attnpool keeps this definition as the
+    default; `scale` avoids it.
     """
     d, g = np.array([[20.0], [0.0]]), np.array([[1.0]])
     return (
@@ -160,8 +160,9 @@ BIDAF = Section(
 
 @BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")
 def _(attnpool):
-    """One mask over pairs of context and query tokens is added to the scores. In the rows of padded context tokens it
-    lowers all scores equally, so their weights are uniform over the query and its padding.
+    """The code adds -1e30 to the score of each pair of a context token and a query token of which at least one is
+    padding. In the row of a padded context token this lowers all scores equally, so the weights are uniform over the
+    query and its padding.
     """
     h, u, w = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0], [0, 2]]), np.float32([1, 2, 3, 4, 5, 6]) / 10
     mask = np.array([True, False])
@@ -173,7 +174,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B2", was="nan nan", now="0.5 0.5")
 def _(attnpool):
-    """(1 - mask) * -1e30 is added to scores. In float16 -1e30 is -inf, and 0 times -inf is NaN at real tokens."""
+    """The code adds (1 - mask) * -1e30 to the scores. In float16 -1e30 is -inf, and 0 times -inf is NaN at real tokens."""
     h, u, w = np.float16([[1, 0]]), np.float16([[1, 0], [0, 2]]), np.float16([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     return (
         lambda: bidaf(h, u, w, np.ones(1, bool), np.ones(2, bool))[0],
@@ -183,7 +184,7 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B3", was="0.5 0.5", now="0 0")
 def _(attnpool):
-    """An example without real tokens has uniform weights over padding."""
+    """-1e30 is added to all scores of an example without real tokens, so it has uniform weights over padding."""
     h, u, w, none = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0]]), np.ones(6, np.float32), np.zeros(2, bool)
     return (
         lambda: bidaf(h, u, w, none, none[:1])[1],

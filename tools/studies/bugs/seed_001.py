@@ -21,8 +21,8 @@ POOLING = Section(
     ),
 )
 def _(attnpool):
-    """Any call with a mask fails, because it calls `np.cast`. NumPy 1 has a table of this name, not a function, and
-    NumPy 2 has none.
+    """Any call of `attention_pooling` with a mask fails, because the function calls `np.cast`. NumPy 1 has a table of
+    this name, not a function, and NumPy 2 has none.
     """
     x, mask, q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([True, True, False]), np.array([1.0, -1.0])
     wq, wk = np.diag([1.0, 0.5]), np.diag([1.0, 0.0])
@@ -36,8 +36,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-2", was="0.99990001", now="1")
 def _(attnpool):
-    """1e-4 (written 10e-5) is added to the denominator of the softmax, so the weights do not sum to 1. The numbers are
-    their sums.
+    """The notebook's softmax adds 1e-4 (written 10e-5) to its denominator, so the weights do not sum to 1. The numbers
+    are their sums.
     """
     s = np.array([[0.0, -1000.0]])
     return (
@@ -76,8 +76,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-4", was="-997.000000", now="2")
 def _(attnpool):
-    """Random weights are divided by their sum, which may be small: (1, -1, 0.001) becomes (1000, -1000, 1). attnpool's
-    default weights are equal.
+    """Without weights from the caller, `normal_pooling` draws them at random and divides them by their sum, which may
+    be small: (1, -1, 0.001) becomes (1000, -1000, 1). attnpool's default weights are equal.
     """
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 0.001])
     return (
@@ -115,8 +115,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7a", was="2.575", now="0")
 def _(attnpool):
-    """-10000 is added to scores of padding. In a fully masked row this lowers all scores equally, so padding is
-    averaged by an unmasked softmax.
+    """`attention_pooling` adds -10000 to scores of padding (if the error of S1-1 is corrected). In a fully masked row
+    this lowers all scores equally, so padding is averaged by an unmasked softmax.
     """
     x, mask = np.array([[1.0], [2.0], [3.0]]), np.zeros(3, bool)
     return (
@@ -127,7 +127,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7b", was="0", now="-20000")
 def _(attnpool):
-    """-10000 is added to scores of padding. A real score below -10000 is then still lower than a score of padding."""
+    """`attention_pooling` adds -10000 to scores of padding (if the error of S1-1 is corrected). A real score below
+    -10000 is then still lower than a score of padding.
+    """
     x, mask = np.array([[-20000.0], [0.0]]), np.array([True, False])
     return (
         lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
@@ -137,7 +139,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8a", was="2", now="1 2")
 def _(attnpool):
-    """`squeeze()` without an axis also removes the batch axis of a batch of 1. The numbers are shapes."""
+    """`normal_pooling` calls `squeeze()` without an axis, which also removes the batch axis of a batch of 1. The
+    numbers are the result's shapes.
+    """
     x = np.ones((1, 3, 2))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -147,7 +151,9 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8b", was="2", now="2 1")
 def _(attnpool):
-    """`squeeze()` without an axis also removes a feature axis of width 1. The numbers are shapes."""
+    """`normal_pooling` calls `squeeze()` without an axis, which also removes a feature axis of width 1. The numbers are
+    the result's shapes.
+    """
     x = np.ones((2, 3, 1))
     return (
         lambda: fixed_pooling(x, np.ones((1, 3))).shape,
@@ -157,8 +163,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-8c", was="", now="1 1")
 def _(attnpool):
-    """`squeeze()` without an axis removes both a batch axis and a feature axis of size 1. The numbers are shapes;
-    theirs has no axis.
+    """`normal_pooling` calls `squeeze()` without an axis, which removes both a batch axis and a feature axis of size 1.
+    The numbers are the result's shapes; theirs has no axis.
     """
     x = np.ones((1, 3, 1))
     return (
@@ -169,7 +175,7 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9a", was="6", now="2")
 def _(attnpool):
-    """Weights that the caller gives are not normalized: three weights of 1 give 3 times the mean."""
+    """`normal_pooling` does not divide the caller's weights by their sum: three weights of 1 give 3 times the mean."""
     x = np.array([[1.0], [2.0], [3.0]])
     return (
         lambda: fixed_pooling(x[None], np.ones((1, 3))),
@@ -191,8 +197,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-9c", was="2 3 2", refuses="`weights`")
 def _(attnpool):
-    """If the examples have one token, weights of the shape [3, 1] silently give 3 results for each example. The numbers
-    are the result's shape.
+    """If the examples have one token, `normal_pooling` silently returns 3 results for each example from weights of the
+    shape [3, 1]. The numbers are the result's shape.
     """
     x, w = np.ones((2, 1, 2)), np.ones((3, 1))
     return (
@@ -203,7 +209,7 @@ def _(attnpool):
 
 @POOLING.error("S1-10", was="AssertionError", now="2 2", raises=AssertionError)
 def _(attnpool):
-    """The softmax accepts only arrays of two axes, and `attention_pooling` only arrays of three."""
+    """The notebook's softmax accepts only arrays of two axes, and its `attention_pooling` only arrays of three."""
     x = np.array([[[[1.0], [3.0]]], [[[2.0], [2.0]]]])
     return (
         lambda: softmax_with_epsilon(x[..., 0]),

@@ -13,8 +13,8 @@ RULES = Section(
 
 @RULES.wrong("S2-1", was="1 1 1", now="2 1 1")
 def _(attnpool):
-    """The class reads only the query and the key of the first example. With 2 examples, PyTorch's `bmm` raises an
-    error, and the same formula in NumPy silently returns one result. The numbers are shapes.
+    """The class `Attn` reads only the query and the key of the first example. With 2 examples, PyTorch's `bmm` raises
+    an error, and the same formula in NumPy silently returns one result. The numbers are shapes.
     """
     q, k, v = np.ones((2, 1, 2)), np.ones((2, 1, 2)), np.ones((2, 3, 1))
     w1, b1, w2, b2 = np.ones((4, 3)), np.zeros(3), np.ones((3, 1)), np.zeros(1)
@@ -26,8 +26,8 @@ def _(attnpool):
 
 @RULES.wrong("S2-2", was="0.1223 0.2721 0.6056", now="0.310026 0.689974 0")
 def _(attnpool):
-    """The class has a fixed number of slots, and pads shorter sequences to it. It has no mask, so the padding gets
-    weight.
+    """The class `Attn` has a fixed number of slots (positions), and pads shorter sequences to it. It has no mask, so
+    the padding gets weight.
     """
     q, k, v = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]]), np.array([[[1.0], [2.0], [0.0]]])
     w1, b1, w2, b2 = np.arange(12).reshape(3, 4).T / 10, np.zeros(3), np.ones((3, 1)), np.zeros(1)
@@ -69,7 +69,7 @@ def _(attnpool):
 
 @RULES.wrong("S2-5", was="1 32", now="1 1 32")
 def _(attnpool):
-    """The weights are returned without their batch axis. The numbers are shapes."""
+    """The class `Attn` returns the weights without their batch axis. The numbers are shapes."""
     q, k, v = np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.ones((1, 32, 1))
     w1, b1, w2, b2 = np.ones((4, 32)), np.zeros(32), np.ones((3, 1)), np.zeros(1)
     return (

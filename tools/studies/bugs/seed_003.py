@@ -36,7 +36,7 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """Lengths [B] are repeated along axis 1 of the scores. For scores of two axes this raises an error."""
+    """`masked_softmax` repeats lengths [B] along axis 1 of the scores. For scores of two axes this raises an error."""
     s = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
     return (
         lambda: d2l_softmax(s, np.array([3, 1])),
@@ -51,8 +51,8 @@ def _(attnpool):
     raises=ValueError,
 )
 def _(attnpool):
-    """Lengths [B] are repeated along axis 1 of the scores. For scores of four axes, such as those of several heads,
-    this raises an error.
+    """`masked_softmax` repeats lengths [B] along axis 1 of the scores. For scores of four axes, such as those of
+    several heads, this raises an error, unless the third axis has size 1.
     """
     s = np.zeros((2, 3, 2, 4))
     return (
@@ -63,7 +63,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-3c", was="1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0", refuses="`lengths`")
 def _(attnpool):
-    """For square scores, one length is silently used for all rows. attnpool raises an error."""
+    """For square scores, `masked_softmax` silently uses one length for all rows. attnpool raises an error."""
     s = np.zeros((4, 4))
     return (
         lambda: d2l_softmax(s, np.array([1])),
@@ -73,7 +73,7 @@ def _(attnpool):
 
 @D2L.error("S3-3d", was="IndexError", now="0.090031 0.244728 0.665241 0", raises=IndexError)
 def _(attnpool):
-    """For scores of one axis, lengths [1] raise an error. attnpool takes a length without axes."""
+    """For scores of one axis, lengths [1] raise an error in `masked_softmax`. attnpool takes a length without axes."""
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: d2l_softmax(s, np.array([3])),
@@ -83,8 +83,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-4a", was="0.333333 0.333333 0.333333", now="0 0 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6. In a fully masked row all scores are equal, so the weights are uniform over
-    padding.
+    """`masked_softmax` sets scores of padding to -1e6. In a fully masked row all scores are equal, so the weights are
+    uniform over padding.
     """
     s = np.zeros((1, 1, 3), np.float32)
     return (
@@ -95,7 +95,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-4b", was="nan nan nan", now="0 0 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6, which is -inf in float16. In a fully masked row the weights are then NaN."""
+    """`masked_softmax` sets scores of padding to -1e6, which is -inf in float16. In a fully masked row the weights are
+    then NaN.
+    """
     s = np.zeros((1, 1, 3), np.float16)
     return (
         lambda: d2l_softmax(s, np.array([0])),
@@ -105,7 +107,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-4c", was="0 0 1", now="0.5 0.5 0")
 def _(attnpool):
-    """Scores of padding are set to -1e6. Real scores below -1e6 are then lower than those of padding."""
+    """`masked_softmax` sets scores of padding to -1e6. Real scores below -1e6 are then lower than those of padding."""
     s = np.float32([[[-3e6, -3e6, 0]]])
     return (
         lambda: d2l_softmax(s, np.array([2])),
@@ -115,7 +117,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-5", was="1 0 0 0", now="0.0900 0.2447 0.6652 0")
 def _(attnpool):
-    """-1e6 is written into the caller's scores. A second call with a greater length finds -1e6 at real tokens."""
+    """`masked_softmax` writes -1e6 into the caller's scores. A second call with a greater length finds -1e6 at real
+    tokens.
+    """
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: [d2l_softmax_in_place(s, length) for length in (1, 3)][1],
@@ -125,7 +129,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6a", was="0.032059 0.087144 0.236883 0.643914", refuses="has the value 9")
 def _(attnpool):
-    """A length that is greater than the number of tokens masks nothing. attnpool raises an error."""
+    """A length that is greater than the number of tokens masks nothing in `masked_softmax`. attnpool raises an error."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([9])),
@@ -135,7 +139,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-6b", was="0.25 0.25 0.25 0.25", refuses="has the value -1")
 def _(attnpool):
-    """A negative length is treated as 0, so the weights are uniform over padding. attnpool raises an error."""
+    """`masked_softmax` treats a negative length as 0, so the weights are uniform over padding. attnpool raises an
+    error.
+    """
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([-1])),
@@ -145,7 +151,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-6c", was="0.268941 0.731059 0 0", refuses="float64")
 def _(attnpool):
-    """A length of 1.5 is silently rounded up to 2. attnpool raises an error."""
+    """`masked_softmax` silently rounds a length of 1.5 up to 2. attnpool raises an error."""
     s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     return (
         lambda: d2l_softmax(s, np.array([1.5])),
@@ -155,7 +161,7 @@ def _(attnpool):
 
 @D2L.error("S3-7", was="RuntimeError (PyTorch)", now="0.090031 0.244728 0.665241 0")
 def _(attnpool):
-    """PyTorch's softmax raises an error for integer scores."""
+    """PyTorch's softmax, which `masked_softmax` calls, raises an error for integer scores."""
     s = np.arange(4)
     return (
         None,
@@ -165,7 +171,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-8", was="nan", now="1")
 def _(attnpool):
-    """Weights of padding are 0, but 0 times NaN in a padded value is NaN."""
+    """The weights by `masked_softmax` are 0 at padding, but their product with a padded value of NaN is NaN."""
     s, v = np.zeros((1, 1, 2)), np.array([[[1.0], [np.nan]]])
     return (
         lambda: d2l_softmax(s, np.array([1])) @ v,
@@ -175,8 +181,8 @@ def _(attnpool):
 
 @D2L.error("S3-9", was="nothing to call", now="0.197546 0.515226 0.287228")
 def _(attnpool):
-    """The notebook's `AdditiveAttention` has no body. attnpool's `additive_attention` shows the weights that it should
-    give.
+    """The notebook's class `AdditiveAttention` has no body. The numbers are the weights of attnpool's
+    `additive_attention`.
     """
     q, k, v = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]]), np.ones((3, 1))
     wq, wk, w = np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[1.0, -1.0]]), np.array([1.0, 2.0])
@@ -212,7 +218,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N3", was="nan nan", now="0 0")
 def _(attnpool):
-    """If no key is in the range of the kernel, the weights are 0/0."""
+    """If no key is in the range of the kernel, the weights of the book's kernel regression are 0/0."""
     q, k = np.array([0.0]), np.array([5.0, 6.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u <= 1),
@@ -224,8 +230,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-N4", was="nan nan", now="0 1")
 def _(attnpool):
-    """The values of a narrow Gaussian kernel underflow to 0, so the weights are 0/0. attnpool computes with their
-    logarithms, and the nearer key has all the weight.
+    """The values of a narrow Gaussian kernel underflow to 0, so the weights of the book's kernel regression are 0/0.
+    attnpool computes with their logarithms, and the nearer key has all the weight.
     """
     q, k = np.float32([0]), np.float32([5, 4])
     return (
@@ -250,8 +256,8 @@ def _(attnpool):
 
 @D2L.wrong("S3-H1", was="0 1 0 10", now="0 10 0 10")
 def _(attnpool):
-    """Each heat map has its own color scale, but the only color bar is that of the last map. The numbers are the limits
-    of the color scales of two maps.
+    """The book's `show_heatmaps` gives each map its own color scale, but draws only the color bar of the last map. The
+    numbers are the limits of the color scales of two maps.
     """
     maps = np.array([[[[0.0, 1.0]], [[0.0, 10.0]]]])
     return (

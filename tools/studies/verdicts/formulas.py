@@ -7,8 +7,8 @@ from verdicts.table import Entry
 
 
 def masked_array(dtype):
-    """Operations of `numpy.ma` on a masked array ignore masked elements, and the mean of no elements is itself masked.
-    Here `filled(0)` replaces a masked mean by 0, and `astype` converts the float64 result to the dtype of the tokens.
+    """Averages a masked array along the tokens. `numpy.ma` ignores masked elements, and the mean of no elements is itself
+    masked: `filled(0)` replaces it by 0. `astype` converts the float64 result to the dtype of the tokens.
     """
     del dtype
 
@@ -20,7 +20,7 @@ def masked_array(dtype):
 
 
 def model_card(dtype):
-    """Mean pooling as on many model cards: the sum of tokens times the mask, divided by the sum of the mask or by 1e-9
+    """Averages tokens as on many model cards: the sum of tokens times the mask, divided by the sum of the mask or by 1e-9
     if that is greater. The attention mask is an integer array of 0 and 1, as tokenizers return it.
     """
     del dtype

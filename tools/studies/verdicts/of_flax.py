@@ -19,7 +19,7 @@ def _with_a_head(attention):
 
 
 def linen_function(dtype):
-    """A mask that is False where a query does not see a key; `bias`; any batch axes. The axis of heads has size 1 here."""
+    """Takes a mask that is False where a query does not see a key, `bias`, and any batch axes. It is judged with one head."""
     del dtype
     from flax import linen
 
@@ -27,8 +27,8 @@ def linen_function(dtype):
 
 
 def nnx_function(dtype):
-    """A mask that is False where a query does not see a key; `bias`; any batch axes, or none. The axis of heads has size 1
-    here. Values are as wide as keys, because the function calls `jax.nn.dot_product_attention`, which needs that.
+    """Takes a mask that is False where a query does not see a key, `bias`, and any batch axes, or none. It is judged with one
+    head. Values are as wide as keys, because the function calls `jax.nn.dot_product_attention`, which needs that.
     """
     del dtype
     from dataclasses import replace
@@ -39,7 +39,7 @@ def nnx_function(dtype):
 
 
 def linen_multihead(dtype):
-    """A mask [..., 1 or heads, n, m] (n queries, m keys) that is False where a query does not see a key; any batch axes."""
+    """Takes a mask [..., 1 or heads, n, m] (n queries, m keys), False where a query does not see a key; any batch axes."""
     import jax
     from flax import linen
 
@@ -55,7 +55,7 @@ def linen_multihead(dtype):
 
 
 def nnx_multihead(dtype):
-    """A mask [..., 1 or heads, n, m] (n queries, m keys) that is False where a query does not see a key; any batch axes."""
+    """Takes a mask [..., 1 or heads, n, m] (n queries, m keys), False where a query does not see a key; any batch axes."""
     import jax
     import jax.numpy as jnp
     from flax import nnx
@@ -79,7 +79,7 @@ FUNCTION = (
     "results of queries that see no key to 0. "
 )
 NNX = FUNCTION + (
-    "Give `mask` and `bias` the shape of the weights. If values are narrower than keys, fill them up with columns of 0, and drop "
+    "Give `mask` and `bias` the shape of the weights, [..., heads, n, m] (n queries, m keys). If values are narrower than keys, fill them up with columns of 0, and drop "
     "these from the result. For wider values, call it once for each part of their columns."
 )
 LAYER = (

@@ -6,8 +6,8 @@ from verdicts.table import Entry
 
 
 def dot_product(dtype):
-    """A boolean mask that is True where a query attends to a key; `bias`; `scale`. The axis of heads has size 1 here,
-    and values are as wide as keys.
+    """Takes a boolean mask that is True where a query attends to a key, `bias` and `scale`. It is judged with one head,
+    and with values that are as wide as keys, which it requires.
     """
     del dtype
     import jax
@@ -21,7 +21,7 @@ def dot_product(dtype):
 
 
 def softmax(dtype):
-    """`where`, True for scores that the softmax includes; the documentation says that the other results are 0. Any axis."""
+    """Takes `where`, True for scores that the softmax includes (by the documentation the other results are 0), and any axis."""
     del dtype
     import jax
 
@@ -32,8 +32,8 @@ def softmax(dtype):
 
 
 def equinox_multihead(dtype):
-    """A boolean mask [n, m] (n queries, m keys), or one for each head, that is False where a query does not see a key; one
-    example, so a batch needs `jax.vmap`.
+    """Takes a boolean mask [n, m] (n queries, m keys), or one for each head, that is False where a query does not see a key.
+    It takes one example, so it is judged under `jax.vmap`.
     """
     import equinox
     import jax

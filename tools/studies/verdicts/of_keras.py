@@ -17,7 +17,7 @@ def _keras():
 
 
 def attention(dtype):
-    """A query, and a value that is also the key; scores are dot products without a scale. Query and value each have a
+    """Takes a query, and a value that is also the key; scores are dot products without a scale. Query and value each have a
     boolean mask: values at masked positions do not contribute, and the output is 0 at masked queries.
     """
     layer = _keras().layers.Attention(dtype=dtype)
@@ -30,8 +30,9 @@ def attention(dtype):
 
 
 def additive_attention(dtype):
-    """Query, value and key, the layer's `scale` as `out_kernel`, and a mask over pairs [B, n, m] (B examples, n queries, m
-    keys), which `_apply_scores` documents. The layer has no projections of query and key, so `query_kernel` and `key_kernel` are identities.
+    """Takes query, value and key, and a mask over pairs [B, n, m] (B examples, n queries, m keys), which the layer's method
+    `_apply_scores` documents. The layer has no projections of query and key: attnpool's function gets identities as
+    `query_kernel` and `key_kernel`, and the layer's `scale` as `out_kernel`.
     """
     scale = eighths(np.random.default_rng(0), 4)
     layer = _keras().layers.AdditiveAttention(dtype=dtype)
@@ -48,8 +49,8 @@ def additive_attention(dtype):
 
 
 def multi_head_attention(dtype):
-    """A boolean `attention_mask` [B, n, m] (B examples, n queries, m keys), True where a query may attend to a key;
-    `return_attention_scores`.
+    """Takes a boolean `attention_mask` [B, n, m] (B examples, n queries, m keys), True where a query may attend to a key.
+    `return_attention_scores` adds the weights.
     """
     own = heads(dtype)
     layer = _keras().layers.MultiHeadAttention(2, 2, output_shape=4, dtype=dtype)
@@ -63,7 +64,7 @@ def multi_head_attention(dtype):
 
 
 def average(dtype):
-    """A mask [B, L] (B examples, L tokens). Tokens at which it is False are left out of the average."""
+    """Takes a mask [B, L] (B examples, L tokens). Tokens at which it is False are left out of the average."""
     layer = _keras().layers.GlobalAveragePooling1D(dtype=dtype)
 
     def pool(x, mask=None):

@@ -11,7 +11,9 @@ from verdicts.table import Entry
 
 
 def cross_pooling(dtype):
-    """Pools two sequences by their products, with two masks of 0 and 1. It multiplies the tokens by the masks."""
+    """Pools two sequences, each weighted by its dot products with the other, with two masks of 0 and 1. It multiplies the
+    tokens by the masks.
+    """
     del dtype
 
     def pool(x, y, x_mask, y_mask):
@@ -32,7 +34,7 @@ def fixed_pooling(dtype):
 
 
 def learned_pooling(dtype):
-    """Pools with one query and an optional mask of 0 and 1. It takes no parameters, but draws them at random."""
+    """Pools by one query, with an optional mask of 0 and 1. It takes no query and kernels, but draws them at random."""
     del dtype
 
     def pool(x, input_mask=None):
@@ -42,7 +44,9 @@ def learned_pooling(dtype):
 
 
 def location_class(dtype):
-    """Computes weights of positions from query and state, the weighted sum of the values, and an output map. No mask."""
+    """Computes weights of positions from query and state, the weighted sum of the values, and an output map. It has no
+    mask.
+    """
     del dtype
 
     def attend(query, state, value, kernel, bias, out_kernel, out_bias, *, return_weights=False):
@@ -63,8 +67,8 @@ def masked_softmax(dtype):
 
 
 def code_wise_attention(dtype):
-    """Pools the context by the best score of each token with a query token. It has no mask. Its result's axis of size 1
-    is removed.
+    """Pools the context tokens, weighted by a softmax of their highest scores with any query token. It has no mask. The axis
+    of size 1 in its result is removed before the comparison.
     """
     del dtype
 

@@ -32,7 +32,7 @@ def maximum(dtype):
 
 def softmax(dtype):
     """Averages each set of elements, feature by feature, weighted by a softmax of the elements times an inverse
-    temperature `t`. With one feature this is attention with `t` as the query.
+    temperature `t`. It is judged with one feature, where this is attention with `t` as the query.
     """
     from torch_geometric.nn import aggr
 
@@ -54,10 +54,10 @@ def attentional(dtype):
     return _aggregated(aggr.AttentionalAggregation(gate), parameters=lambda _: own, fixed={"scale": 1.0})
 
 
-NOTHING = "Nothing in float32 and float64. Packed tokens have no padding."
+NOTHING = "In float32 and float64, nothing is needed: packed tokens have no padding."
 ENTRIES = (
     Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
-    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), "Nothing."),
+    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), "Nothing is needed."),
     Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
     Entry(
         "AttentionalAggregation (PyG)",

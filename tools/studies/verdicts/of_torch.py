@@ -25,8 +25,8 @@ def _hidden(mask):
 
 
 def multihead_with_weights(dtype):
-    """`attn_mask`, True where a query must not attend to a key, for each head or for all heads; `need_weights=True` with
-    `average_attn_weights=False`, which returns the weights of each head.
+    """Takes `attn_mask`, True where a query must not attend to a key, for each head or for all heads. `need_weights=True` with
+    `average_attn_weights=False` returns the weights of each head.
     """
     layer, own = _multihead(dtype)
 
@@ -38,8 +38,8 @@ def multihead_with_weights(dtype):
 
 
 def multihead_without_weights(dtype):
-    """`attn_mask`, True where a query must not attend to a key; `need_weights=False`, which the documentation recommends
-    for speed.
+    """Takes `attn_mask`, True where a query must not attend to a key. It is judged with `need_weights=False`, which the
+    documentation recommends for speed.
     """
     layer, own = _multihead(dtype)
 
@@ -50,7 +50,7 @@ def multihead_without_weights(dtype):
 
 
 def scaled_dot_product(dtype):
-    """A boolean `attn_mask` that broadcasts to scores, True where a query attends to a key; `scale`; any batch axes."""
+    """Takes a boolean `attn_mask` that broadcasts to the scores, True where a query attends to a key; `scale`; any batch axes."""
     del dtype
     import torch
 
@@ -61,7 +61,7 @@ def scaled_dot_product(dtype):
 
 
 def masked_mean(dtype):
-    """A mask, True for elements that are averaged. PyTorch calls `torch.masked` a prototype, and the mean of no elements
+    """Takes a mask, True for elements that are averaged. PyTorch calls `torch.masked` a prototype, and the mean of no elements
     undefined.
     """
     del dtype

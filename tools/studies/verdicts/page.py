@@ -23,24 +23,22 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 {count} implementations, two at a time, in {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. Features that it does not offer are not checked. [judging.md](judging.md) says how to judge your own functions,
-and `tools/studies/verdicts/` has the calls of these implementations, one file per library.
+dtypes. Features that it does not offer are not checked. The checks need two results to be equal up to rounding.
+[judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of these
+implementations, one file per library.
 
-**How to read the counts.** *22/24* means that 22 of 24 guarantees hold. *+5* means that five more fail as a consequence
-of another broken guarantee; they are not counted. *-* means that nothing was checked. *†* means that the library's
-definition differs, which is not a defect: the section says how, under "Defined differently". Most of these concern fully
-masked rows, that is, a query whose mask lets it see no key, or an example without tokens. There attnpool returns 0 (before the
-output projection of a multi-head attention), and the library returns an average or NaN, or does not document the result.
-The other guarantees are then judged without such rows. The last column counts the dtypes in which all values are right.
+**How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
+fail, but only as a consequence of a broken guarantee; they are not counted. *-* means that nothing was checked. The last
+column counts the dtypes in which all values are right, of those in which the implementation was judged.
 
-**How to read "Not checked".** A reason in parentheses applies to all entries since the previous reason. An entry is an
-argument that was never given, a dtype, or a call. *smallest* is a call with the required arguments and the masks,
-*fullest* is a call with all arguments except lengths, and *without masks* is a call with the required arguments only. What
-follows was changed in that call: the batch axes, the sizes, or one argument. For example, in "smallest, `mask` as
-[..., 1]" the last axis of the mask has size 1. `1...` are batch axes of size 1, and a *shared* argument has no batch axes.
+**Defined differently.** If a library documents another result than attnpool's, or none, this is not a defect. It is not
+counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query whose
+mask lets it see no key, or an example without tokens. There attnpool returns 0 (before the output projection of a
+multi-head attention), and the library returns an average or NaN, or does not document the result. The other guarantees
+are then judged without such rows.
 
-**If values are wrong in bfloat16, but not in float32**, the library rounds intermediate results to bfloat16, and attnpool computes in
-float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
+**If values are wrong in bfloat16, but not in float32**, the library rounds intermediate results to bfloat16, and attnpool
+computes in float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
 """.strip()
 
 TABLE_HEAD = ("implementation", "guarantees", "dtypes")
@@ -63,11 +61,34 @@ def page(pairs, date):
     return "\n\n".join(parts) + "\n"
 
 
+MARKS = {"+n": "n more fail as a consequence", "†": "defined differently"}
+"""Marks of a cell, with their meanings."""
+
+CALLS = {
+    "smallest": "calls with the required arguments and the masks",
+    "fullest": "calls with all arguments that the implementation takes, except lengths",
+    "without masks": "calls with the required arguments only",
+    "everything but masks": "calls with all arguments that the implementation takes, except masks and lengths",
+}
+"""Configurations of a call (:mod:`~attnpool_ref.conformance.cases.ways`), in words."""
+
+SHAPES = {
+    "no batch": "no batch axes",
+    "rank 1": "arrays with one axis",
+    "length 0": "sequences of length 0",
+    "long, batch (2, 3)": "long sequences, batch axes (2, 3)",
+    "widths of 1, batch (2, 1, 3)": "all widths 1, batch axes (2, 1, 3)",
+}
+"""Shapes of a call's arguments (:mod:`~attnpool_ref.conformance.cases.table`), in words."""
+
+NO_ARGUMENT = "it has no such argument"
+
 CODE = """
-Each section has code that shows its broken guarantees. The code runs in a checkout of attnpool, with
-`PYTHONPATH=.:tools/studies:tools/generate` and the library installed. It prints two results: that of the library
-(`candidate`) and the right one, of `attnpool_ref` (`oracle`). `candidate_of` returns the function that is printed under
-"How it is called". `parameters_of` returns the parameters of a module, which `oracle` needs, too.
+At its end, each section has code that shows its broken guarantees (click "How it is called, and the smallest cases").
+The code runs in a checkout of attnpool, with `PYTHONPATH=.:tools/studies:tools/generate` and the library installed. It
+prints two results: that of the library (`candidate`) and the right one, of `attnpool_ref` (`oracle`).
+`candidate_of(name, dtype)` returns the function that is printed under "How it is called". `parameters_of(name, dtype)`
+returns the parameters of a module as a dictionary of arrays, because `oracle` takes them as arguments.
 """.strip()
 
 
@@ -88,8 +109,15 @@ def line(entry, verdict):
 def groups(entry, verdict):
     """Returns the counts of an implementation by group of guarantees."""
     states = judging.states(entry, verdict)
-    cells = ((group, _cell([states[promise] for promise in names])) for group, names in GROUPS.items())
-    return "By group: " + "; ".join(f"{group} {cell}" for group, cell in cells) + "."
+    cells = [(group, _cell([states[promise] for promise in names])) for group, names in GROUPS.items()]
+    return held_by_group(cells)
+
+
+def held_by_group(cells):
+    """Returns the line that shows (group, cell) pairs, with an explanation of the marks in it."""
+    text = "; ".join(f"{group} {cell.replace('-', 'not checked')}" for group, cell in cells)
+    marks = ", ".join(f"{mark}: {meaning}" for mark, meaning in MARKS.items() if mark[0] in text)
+    return f"Guarantees that hold, of those checked, by group{f' ({marks})' if marks else ''}: {text}."
 
 
 def _cell(states, mark=True):
@@ -119,41 +147,69 @@ def section(entry, verdict):
     kept, broken = list(states.values()).count(KEPT), [name for name, state in states.items() if state == BROKE]
     versions = ", ".join(f"{package} {version}" for package, version in verdict.versions.items())
     follow = list(states.values()).count(FOLLOWS)
-    counts = f"It gives {kept} of {kept + len(broken)} guarantees" + (
-        f", and {follow} more fail as a consequence" if follow else ""
-    )
     parts = [
         f"### {entry.name}",
-        f"Judged as `{entry.row}`, with {versions}. {counts}.",
+        compared(entry.row, versions, kept, kept + len(broken), follow),
         groups(entry, verdict),
-        f"Offers: {entry.offers}",
+        f"What it does: {entry.offers}",
     ]
     causes = list(dict.fromkeys(cause for report in verdict.reports.values() for cause in report.causes))
     if causes:
-        parts.append("Cause: " + "; ".join(causes) + ".")
+        parts.append(f"{CAUSE} {'; '.join(causes)}.")
     if broken:
-        parts.append("Breaks:\n\n" + "\n".join(_broken(verdict, name, states) for name in broken))
+        parts.append(f"{BREAKS}\n\n" + "\n".join(_broken(verdict, name, states) for name in broken))
     parts += [*_differences(entry, verdict, states), *_not_checked(verdict)]
-    parts += [f"What to do: {entry.advice}", _code(entry, verdict, states)]
+    rounds = any("bfloat16" in _dtypes(judging.own_failures(verdict, name)) for name in judging.VALUES)
+    parts += [todo(entry.advice, rounds), _code(entry, verdict, states)]
     return "\n\n".join(parts)
+
+
+CAUSE = "The check names this cause of failures:"
+BREAKS = (
+    'Broken guarantees, each with the dtypes in which it fails and the result of the smallest failing case ("needs" is '
+    "attnpool's result):"
+)
+DIFFERENT = 'Defined differently, so not counted ("needs" is attnpool\'s result):'
+IN_BFLOAT16 = (
+    "In bfloat16, convert parameters and arrays to float32, call the function, and convert the result to bfloat16, because the "
+    "function rounds intermediate results."
+)
+
+
+def compared(row, versions, kept, checked, follow):
+    """Returns the first line of a section: the function of attnpool that defines the results, and the counts."""
+    broken = checked - kept
+    counts = [f"{kept} guarantees hold", f"{broken or 'none'} {'is' if broken <= 1 else 'are'} broken"]
+    counts += [f"{follow} more {'fails' if follow == 1 else 'fail'} as a consequence"] if follow else []
+    said = f"{', '.join(counts[:-1])}{',' * (len(counts) > 2)} and {counts[-1]}"
+    return f"Compared with attnpool's `{row}`, with {versions}: {said}."
+
+
+def todo(advice, rounds):
+    """Returns the line that says what a user can do; ``rounds`` if values are wrong in bfloat16."""
+    return f"What to do: {advice}{' ' + IN_BFLOAT16 if rounds else ''}"
+
+
+def _dtypes(failures):
+    return list(dict.fromkeys(failure.dtype for failure in failures))
 
 
 def _broken(verdict, name, states):
     failures = judging.own_failures(verdict, name)
-    dtypes = ", ".join(dict.fromkeys(failure.dtype for failure in failures))
+    dtypes = ", ".join(_dtypes(failures))
     following = [
         other
         for other in states
         if states[other] == FOLLOWS
         and any(report.promises[other].follows_from == name for report in verdict.reports.values())
     ]
-    follows = f" Consequences: {', '.join(following)}." if following else ""
+    follows = f" Fail as a consequence: {', '.join(following)}." if following else ""
     return f"* **{name}** ({dtypes}): {_short(failures[0].message)}.{follows}"
 
 
 def _short(message):
     text = " ".join(message.split()).rstrip(".")
-    return text if len(text) < 240 else text[:237] + "..."
+    return text if len(text) < 240 else text[:237] + ".."
 
 
 def _differences(entry, verdict, states):
@@ -161,12 +217,12 @@ def _differences(entry, verdict, states):
     if entry.nothing_real:
         found = verdict.elsewhere
         gives = _short(found.message) if found else "the result is 0"
-        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here: {gives}.")
+        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
-            lines.append(f"* **{name}**: {reason}. Here: {_short(judging.own_failures(verdict, name)[0].message)}.")
+            lines.append(f"* **{name}**: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
     if lines:
-        yield "Defined differently:\n\n" + "\n".join(lines)
+        yield f"{DIFFERENT}\n\n" + "\n".join(lines)
 
 
 def _not_checked(verdict):
@@ -176,8 +232,56 @@ def _not_checked(verdict):
             what = f"{dtype} at all" if unasked.what == "the row" else unasked.what
             reasons.setdefault(unasked.why, {})[what] = None
     if reasons:
-        said = (f"{', '.join(what)} ({_short(why)})" for why, what in reasons.items())
-        yield "Not checked: " + "; ".join(said) + "."
+        yield not_checked(reasons)
+
+
+def not_checked(reasons):
+    """Returns the list of what was not checked: a bullet for each reason.
+
+    Args:
+      reasons: for each reason, the arguments, dtypes and calls, each call as the judge names it.
+    """
+    lines, defaults = [], []
+    for why, found in reasons.items():
+        what = "; ".join(found).split("; ")
+        if why.startswith(NO_ARGUMENT + ";"):
+            defaults += [f"{key} ({why.rpartition(' is ')[2]})" for key in what]
+        elif why == NO_ARGUMENT:
+            lines.append(f"* {', '.join(what)}: the implementation has no such argument.")
+        else:
+            lines.append(f"* {_calls(what)}: {_reason(why)}.")
+    if defaults:
+        said = "the implementation has no such argument; it is compared with attnpool's default, in parentheses"
+        lines.append(f"* {', '.join(defaults)}: {said}.")
+    text = "\n".join(lines)
+    marks = " (`1...` are batch axes of size 1)" if "[1..." in text else ""
+    return f"Not checked, each with the reason{marks}:\n\n{text}"
+
+
+def _reason(why):
+    """Returns a reason of the judge, with the implementation as its subject."""
+    text = re.sub("^it ", "the implementation ", _short(why)).replace("all its data", "all data of the implementation")
+    text = text.replace("with all axes", "with all axes, none of them broadcast")
+    return text + (", whose result is defined differently" if text.endswith("a fully masked row") else "")
+
+
+def _calls(titles):
+    """Returns the titles of cases in words, those of one configuration together; other text stays as it is."""
+    found = {}
+    for title in titles:
+        call, _, change = title.partition(", ")
+        if call not in CALLS:
+            found.setdefault(title, [])
+            continue
+        change = re.sub(r"(`\w+`) of integers as", r"integer \1 as", change).replace(" as [", " of shape [")
+        if change.endswith(" shared"):
+            change = f"{change.removesuffix(' shared')} without batch axes"
+        change = SHAPES.get(change, change)
+        if call == "without masks":
+            change = change.removeprefix("long sequences, ")
+        found.setdefault(CALLS[call], []).append(change)
+    text = "; ".join(f"{call} ({'; '.join(changes)})" if changes else call for call, changes in found.items())
+    return re.sub("^calls", "Calls", text)
 
 
 def _code(entry, verdict, states):
@@ -187,10 +291,14 @@ def _code(entry, verdict, states):
     shown += [(name, judging.own_failures(verdict, name)[0]) for name in entry.differs if states[name] == DIFFERS]
     shown += [(promises.EMPTY, verdict.elsewhere)] if verdict.elsewhere else []
     for name, failure in shown:
-        blocks.append(f"{name}, in {failure.dtype}:\n\n```python\n{runnable(entry, verdict, failure)}\n```")
+        blocks.append(f"{_code_title(name, failure.dtype)}\n\n```python\n{runnable(entry, verdict, failure)}\n```")
     text = "\n\n".join(blocks)
     title = "How it is called, and the smallest cases" if shown else "How it is called"
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def _code_title(name, dtype):
+    return f"Smallest failing case of *{name}*, in {dtype}:"
 
 
 def runnable(entry, verdict, failure):
