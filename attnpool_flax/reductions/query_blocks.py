@@ -130,7 +130,7 @@ def _over_blocks(function, rows, parts, masks):
 
 
 def _over_unknown(function, parts, masks, count, most):
-    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
+    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks of ``most`` queries."""
     number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
 
     def in_padded_blocks(array):

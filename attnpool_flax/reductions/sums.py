@@ -46,7 +46,7 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Computes the tangent without slices, because the transpose of a slice is as large as x.
+    """Computes the tangent of :func:`weighted` without slices, because the transpose of a slice is as large as x.
 
     Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, which is off by 4e-5
     where all tokens are equal.
