@@ -26,6 +26,7 @@ from attnpool_flax.modules.parameters import (
     shaped_parameters,
 )
 from attnpool_flax.modules.specs import UNDRAWN
+from attnpool_ref.contract.type_names import type_of
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -170,7 +171,7 @@ def _create(module, given, rngs):
     """
     name = module._pooling
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
-        raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
+        raise TypeError(f"{name}: `rngs` is {type_of(rngs)}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     module._check(given)
     given = module._resolved(given)
     for key in given.keys() - {*module._initial, "_pytree__nodes", "_pytree__state"}:

@@ -16,6 +16,7 @@ from attnpool_flax import modules
 from attnpool_flax.modules.constructors import name_of
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_ref import contract, formats
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.formats.options import FLOATING
 
 _SETTINGS: Any = jax.config  # its attributes are made at run time
@@ -173,7 +174,7 @@ def _unboxed(tree):
 def check_module(module, kind, needed):
     """Raises the TypeError of ``save`` if ``module`` is no ``kind``; the message says that it needs ``needed``."""
     if not isinstance(module, kind):
-        raise TypeError(f"save: `module` is a {type(module).__name__}, needs {needed}")
+        raise TypeError(f"save: `module` is {type_of(module)}, needs {needed}")
 
 
 def dtype_of(arrays):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from attnpool_ref import table
+from attnpool_ref.contract.type_names import type_of
 
 
 def is_ragged(value):
@@ -22,10 +23,11 @@ def refuse(name, key, value, error=None):
       error: the exception of NumPy if the conversion was tried; its text then takes the place of the suggestion
         "np.asarray".
     """
-    ragged = "ragged " if is_ragged(value) else ""
+    ragged = is_ragged(value)
+    given = f"a ragged {type(value).__name__}" if ragged else type_of(value)
     found = repair(name, key, value, error is None)
     reason = "" if ragged or found or error is None else ": " + str(error).partition("\n")[0]
-    raise TypeError(f"{name}: `{key}` is a {ragged}{type(value).__name__}, needs an array of numbers{found}{reason}")
+    raise TypeError(f"{name}: `{key}` is {given}, needs an array of numbers{found}{reason}")
 
 
 def repair(name, key, value, untried=True):
@@ -71,7 +73,7 @@ def refuse_masked(name, key, value):
         )
     if isinstance(value, (list, tuple)) and any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, value))):
         raise ValueError(
-            f"{name}: `{key}` is a {type(value).__name__} of masked arrays, whose masks would be lost, needs a plain array; "
+            f"{name}: `{key}` is {type_of(value)} of masked arrays, whose masks would be lost, needs a plain array; "
             f"did you mean `np.ma.stack({key})`?"
         )
 

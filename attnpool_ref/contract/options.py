@@ -7,6 +7,7 @@ import numpy as np
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
@@ -29,9 +30,7 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     """
     if isinstance(allowed, OrFunction) and callable(value):
         if getattr(type(value), "__hash__", None) is None:
-            raise ValueError(
-                f"{name}: `{key}` is a {type(value).__name__} without a hash, needs a function that has one"
-            )
+            raise ValueError(f"{name}: `{key}` is {type_of(value)} without a hash, needs a function that has one")
         return value
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from attnpool_ref import contract
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table import Variant
 
 _UNPACK = Variant(
@@ -23,7 +24,7 @@ def sequence_arrays(name, sequences, as_array) -> list[Any]:
       ValueError: if ``sequences`` is empty, or if an element is a masked array.
     """
     if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
-        raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")
+        raise TypeError(f"{name}: `sequences` is {type_of(sequences)}, needs a list of [L, d]")
     sequences = list(sequences)
     if not sequences:
         raise ValueError(f"{name}: `sequences` is empty, needs at least one [L, d]")

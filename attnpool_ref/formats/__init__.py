@@ -6,6 +6,7 @@ inverse, and does not change a bit of the parameters. Each format is a row of th
 """
 
 from attnpool_ref import contract
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
 from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
 from attnpool_ref.formats.printable import brief
@@ -34,7 +35,7 @@ def get(name):
       TypeError: if ``name`` is not a str.
     """
     if not isinstance(name, str):
-        raise TypeError(f'`format` is a {type(name).__name__}, needs the name of a format, such as "siglip"')
+        raise TypeError(f'`format` is {type_of(name)}, needs the name of a format, such as "siglip"')
     if name in FORMATS:
         return FORMATS[name]
     hint = did_you_mean(name.lower(), FORMATS) or f"; there are {', '.join(FORMATS)}"
@@ -157,7 +158,7 @@ def save(head, target, format, *, prefix=""):
 
 def _check_head(head):
     if not isinstance(head, Head):
-        raise TypeError(f"`head` is a {type(head).__name__}, needs a Head, as `read` gives it")
+        raise TypeError(f"`head` is {type_of(head)}, needs a Head, as `read` gives it")
 
 
 @contract.with_short_traceback

@@ -1,5 +1,7 @@
 """Names and values from files as text for messages: printable and short."""
 
+from attnpool_ref.contract.type_names import type_of
+
 LONGEST = 200
 """Largest number of characters that are shown of one name or value."""
 
@@ -17,7 +19,7 @@ def brief(value):
     try:
         return _short(repr(value))
     except ValueError:
-        return f"a {type(value).__name__} with thousands of digits"
+        return f"{type_of(value)} with thousands of digits"
 
 
 def listed(names, write="`{}`".format):

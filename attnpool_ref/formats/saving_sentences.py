@@ -9,6 +9,7 @@ import json
 import os
 from pathlib import Path
 
+from attnpool_ref.contract.type_names import type_of, with_article
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Form, Format, Head
@@ -39,9 +40,9 @@ def save(head, target):
       FileNotFoundError: if the parent of the folder does not exist.
     """
     if head.module != "SentencePool":
-        raise ValueError(f"{NAME} holds a SentencePool, and this is a {head.module}")
+        raise ValueError(f"{NAME} holds a SentencePool, and this is {with_article(head.module)}")
     if not isinstance(target, (str, os.PathLike)):
-        raise TypeError(f"{NAME} is written into a folder, not into a {type(target).__name__}")
+        raise TypeError(f"{NAME} is written into a folder, not into {type_of(target)}")
     parts = _parts(head.options.get("stages", ()), head.parameters)
     folder = folders.named(Path(target))
     kept = _kept(folder)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnpool_ref.contract.type_names import with_article
 from attnpool_ref.formats import layouts, shapes
 from attnpool_ref.formats.row import SPELLING
 
@@ -18,7 +19,7 @@ def tensors_of(row, head):
         form of the format holds the parameters.
     """
     if head.module != row.module:
-        raise ValueError(f"{row.name} holds a {row.module}, and this is a {head.module}")
+        raise ValueError(f"{row.name} holds {with_article(row.module)}, and this is {with_article(head.module)}")
     extras = dict(head.extras)
     if row.restore is not None:
         extras |= row.restore(head.parameters, extras)

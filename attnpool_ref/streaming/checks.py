@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table import Variant
 
 FINALIZED = Variant(
@@ -21,7 +22,7 @@ FINALIZED = Variant(
 def check_state(name, key, value, kinds):
     """Raises a TypeError if ``value`` is not an instance of ``kinds``, the classes of states."""
     if not isinstance(value, kinds):
-        raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
+        raise TypeError(f"{name}: `{key}` is {type_of(value)}, needs a state, such as `attention_state` gives")
 
 
 def check_mergeable(a, b, kinds, option=getattr):
@@ -40,9 +41,7 @@ def check_mergeable(a, b, kinds, option=getattr):
     check_state("merge_states", "a", a, kinds)
     check_state("merge_states", "b", b, kinds)
     if type(a) is not type(b):
-        raise ValueError(
-            f"merge_states: `a` is a {type(a).__name__} but `b` is a {type(b).__name__}, needs states of one kind"
-        )
+        raise ValueError(f"merge_states: `a` is {type_of(a)} but `b` is {type_of(b)}, needs states of one kind")
     if a.shape != b.shape:
         raise ValueError(
             f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"
@@ -76,7 +75,7 @@ def resolve_finalize(state, kinds, multi_head, **parameters):
     given = [key for key, value in parameters.items() if value is not None]
     if given and not isinstance(state, multi_head):
         raise ValueError(
-            f"{name}: `{given[0]}` is given but `state` is a {type(state).__name__}, needs a {multi_head.__name__}"
+            f"{name}: `{given[0]}` is given but `state` is {type_of(state)}, needs a {multi_head.__name__}"
         )
     for key, other in (("out_kernel", "value_kernel"), ("value_bias", "value_kernel"), ("out_bias", "out_kernel")):
         if parameters[key] is not None and parameters[other] is None:

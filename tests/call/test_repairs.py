@@ -11,6 +11,7 @@ from refusals import Call, every_refusal
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_ref.contract.type_names import type_of
 
 X = np.ones((3, 5, 4), np.float32)
 QUERY = np.ones(4, np.float32)
@@ -116,7 +117,7 @@ def test_a_module_that_casts_refuses_a_masked_array_too():
 def test_what_numpy_takes_the_oracle_takes_and_jax_refuses_with_the_repair():
     for value, repair in (([[1.0]], "np.asarray(x)"), (Frame(), "x.to_numpy()"), (([1.0],), "np.asarray(x)")):
         assert attnpool_ref.mean_pooling(value).shape[-1:] == np.asarray(value).shape[-1:]
-        words = f"mean_pooling: `x` is a {type(value).__name__}, {NO_ARRAY}; did you mean `{repair}`?"
+        words = f"mean_pooling: `x` is {type_of(value)}, {NO_ARRAY}; did you mean `{repair}`?"
         with pytest.raises(TypeError, match="^" + re.escape(words) + "$"):
             attnpool_flax.mean_pooling(value)
     words = f"mean_pooling: `x` is a Broken, {NO_ARRAY}"

@@ -86,7 +86,7 @@ def test_a_name_of_any_length_is_shown_by_its_ends():
 
 def test_a_number_of_more_digits_than_python_prints_is_refused():
     for options in ({"num_heads": 10**5000}, {"num_heads": 2, "epsilon": 10**5000}):
-        refused("is a int with thousands of digits, ", "siglip", heads.tensors_of("siglip"), **options)
+        refused("is an int with thousands of digits, ", "siglip", heads.tensors_of("siglip"), **options)
 
 
 def test_the_time_for_a_file_grows_with_its_names_and_not_with_their_square():
@@ -237,7 +237,9 @@ def test_what_is_no_source_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file or folder 'absent/siglip'; nothing is downloaded"):
         formats.read("absent/siglip", "siglip")
     for source in (3, None, [np.ones(2)], iter({"probe": np.ones(2)}.items())):
-        with pytest.raises(TypeError, match=r"path or a mapping, not from a \w+; give a mapping from names to arrays$"):
+        with pytest.raises(
+            TypeError, match=r"path or a mapping, not from an? \w+; give a mapping from names to arrays$"
+        ):
             formats.read(source, "siglip")
     with pytest.raises(TypeError, match=r"not from a Layer; give what its `state_dict\(\)` returns"):
         formats.read(type("Layer", (), {"state_dict": dict})(), "siglip")
@@ -322,7 +324,7 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
 
     rngs = nnx.Rngs(0)
     head = attnpool_flax.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=rngs)
-    cannot("^clip holds a AttentionPool2d, and this is a MAPHead", head, "clip")
+    cannot("^clip holds an AttentionPool2d, and this is a MAPHead", head, "clip")
     cannot("^torch_mha holds a MultiHeadAttention, and this is a Linear", nnx.Linear(2, 2, rngs=rngs), "torch_mha")
     cannot("^sentence_transformers holds a SentencePool, and this is a MAPHead", head, "sentence_transformers")
     cannot(r"x.h5: needs an ending that is written here: .safetensors, .npz", head, "siglip", tmp_path / "x.h5")
@@ -347,5 +349,5 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
     module, variables = linen.load(heads.tensors_of("clam"), "clam")
     with pytest.raises(ValueError, match='`variables` has no collection "params"'):
         linen.save(module, variables["params"], {}, "clam")
-    with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into a int"):
+    with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into an int"):
         attnpool_flax.save(head, 3, "siglip")

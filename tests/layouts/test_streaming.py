@@ -253,7 +253,7 @@ REFUSED = [
     Refusal(
         lambda p: p.merge_states(p.mean_state(X), X),
         TypeError,
-        "merge_states: `b` is a ndarray, needs a state, such as `attention_state` gives",
+        "merge_states: `b` is an ndarray, needs a state, such as `attention_state` gives",
     ),
     Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.max_state(X)),
@@ -290,7 +290,9 @@ REFUSED = [
         ValueError,
         "merge_states: `a` has `ddof` 0.0 but `b` has 1.0, needs states of equal options",
     ),
-    Call("finalize_state", X).raises(TypeError, "`state` is a ndarray, needs a state, such as `attention_state` gives"),
+    Call("finalize_state", X).raises(
+        TypeError, "`state` is an ndarray, needs a state, such as `attention_state` gives"
+    ),
     Refusal(
         lambda p: p.finalize_state(p.mean_state(X), out_kernel=VALUES["out_kernel"]),
         ValueError,

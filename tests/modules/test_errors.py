@@ -186,7 +186,9 @@ def test_an_unknown_implementation_is_refused_when_a_module_is_made_in_the_funct
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.title], ids=str)
 def test_a_seed_in_place_of_rngs_is_refused(case):
-    with pytest.raises(TypeError, match=re.escape(f"{case.module}: `rngs` is a int, needs an nnx.Rngs, such as `nnx.")):
+    with pytest.raises(
+        TypeError, match=re.escape(f"{case.module}: `rngs` is an int, needs an nnx.Rngs, such as `nnx.")
+    ):
         NNX.build(case, rngs=7)
 
 

@@ -10,6 +10,7 @@ from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, 
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.conformance.checks import optional_checks, tolerances
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import present
 
 
@@ -203,7 +204,7 @@ class Subject:
     def _read(self, part):
         array = self.adapter.read(part)
         if array.dtype.kind in "OUSM":
-            raise TypeError(f"returns a {type(part).__name__}, needs an array of numbers")
+            raise TypeError(f"returns {type_of(part)}, needs an array of numbers")
         return array
 
     # Results of the oracle

@@ -8,6 +8,7 @@ from attnpool_ref.conformance.checks import BAD_INPUT
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.report.promises import REFUSALS
 from attnpool_ref.conformance.running import snippets
+from attnpool_ref.contract.type_names import type_of
 
 
 def judge(report, subject):
@@ -72,7 +73,7 @@ def _described(result):
     if isinstance(result, (tuple, list)):
         return f"{len(result)} things, the first {_described(result[0])}" if result else "nothing"
     shape = getattr(result, "shape", None)
-    return f"a {type(result).__name__}" if shape is None else f"an array of shape {tuple(shape)}"
+    return type_of(result) if shape is None else f"an array of shape {tuple(shape)}"
 
 
 def _code(subject, refusal, message):

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.report.promises import ANSWER, MASKED, VALUES, WEIGHTS
+from attnpool_ref.contract.type_names import type_of
 
 LONGEST = 512
 """Largest number of elements of a result that is printed in place of an implementation that cannot be imported."""
@@ -85,7 +86,7 @@ def _call(args, kwargs):
 
 def _described(target):
     module, name = getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
-    return f"{module}.{name}" if module and name else f"a {type(target).__name__}"
+    return f"{module}.{name}" if module and name else type_of(target)
 
 
 def _literal(value, dtype):

@@ -5,6 +5,7 @@ from collections.abc import Mapping, MutableMapping
 from functools import partial
 from pathlib import Path
 
+from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.formats.sources import folders, mappings, npz, safetensors
 from attnpool_ref.formats.sources.stored import Opened
 
@@ -31,7 +32,7 @@ def opened(source):
     if not isinstance(source, (str, os.PathLike)):
         repairs = [repair for method, repair in REPAIRS.items() if hasattr(source, method)]
         raise TypeError(
-            f"a head is read from a path or a mapping, not from a {type(source).__name__}; "
+            f"a head is read from a path or a mapping, not from {type_of(source)}; "
             f"give {repairs[0] if repairs else 'a mapping from names to arrays'}"
         )
     path = Path(source)
@@ -71,7 +72,7 @@ def save(tensors, target, framework=""):
         target.update(tensors)
         return
     if not isinstance(target, (str, os.PathLike)):
-        raise TypeError(f"a head is written to a path or into a dict, not into a {type(target).__name__}")
+        raise TypeError(f"a head is written to a path or into a dict, not into {type_of(target)}")
     writers = {".safetensors": partial(safetensors.save, framework=framework), ".npz": npz.save}
     writer = writers.get(Path(target).suffix)
     if writer is None:
