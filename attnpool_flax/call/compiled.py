@@ -71,7 +71,7 @@ def compiled(
 
 
 def packed(dense, without=()):
-    """Derives the public function of packed tokens from that of dense tokens: the same body, with other tokens objects.
+    """Derives the public function of packed tokens from that of dense tokens: the same body gets ``Packed`` tokens.
 
     Args:
       dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
