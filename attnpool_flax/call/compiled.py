@@ -71,7 +71,7 @@ def compiled(
 
 
 def packed(dense, without=()):
-    """Derives the public function of packed tokens from that of dense tokens: the same body, with other tokens objects.
+    """Derives the public function of packed tokens from that of dense tokens: the same body gets ``Packed`` tokens.
 
     Args:
       dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
@@ -304,7 +304,7 @@ class CompiledFunction:
         return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """Returns the jitted function, from the cache ``programs`` if it is there. Numbers like scales are traced."""
+        """Returns the jitted function, cached in ``programs``; ``weights``: the body's ``return_weights``, or None."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -322,7 +322,7 @@ class CompiledFunction:
         return self.programs[key]
 
     def run(self, given, call, dtype, static):
-        """Runs the body, with the conversions of arguments and results that all bodies share."""
+        """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
         requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.kernel, call)

@@ -103,7 +103,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
 def _places(given, arguments, rank):
     """Returns a dictionary: the mesh axes over which an axis is sharded, by its name, or number for a batch axis.
 
-    If arrays differ, the first one that shards the axis decides.
+    If arrays differ, the first one that shards the axis decides. ``rank`` is the number of batch axes.
     """
     places = {}
     for key, array in given.items():
@@ -122,7 +122,10 @@ def _places(given, arguments, rank):
 
 
 def _specs(results, places, rank):
-    """Returns a partition spec for each array, or one for a single array; no spec uses a mesh axis twice."""
+    """Returns the ``PartitionSpec`` of each result from the names of its axes, or one for a single result.
+
+    No spec uses a mesh axis twice. ``rank`` is the number of batch axes.
+    """
     found = tuple(_spec([*range(rank), *axes[1:]] if axes[:1] == ("...",) else axes, places) for axes in results)
     return found[0] if len(found) == 1 else found
 

@@ -125,7 +125,7 @@ class PackedChannels:
         return power_above(self.x.shape[0], self.x.dtype)
 
     def expand_to_tokens(self, values):
-        """Expands the values [S, d] of segments to their tokens: [N, d]."""
+        """Expands the values [S, d] of segments to their tokens: [N, d]; arbitrary at padding."""
         return self.segments.expand_to_tokens(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def sum_over_tokens(self, *arrays):

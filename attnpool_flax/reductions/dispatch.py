@@ -170,7 +170,7 @@ def platform():
 
 
 def only_platform():
-    """Returns the platform that :func:`on_platform` sets as ``lax.platform_dependent`` takes it, with "default" for GPUs; or None."""
+    """Returns the platform that :func:`on_platform` sets, "cpu", "tpu" or, for a GPU, "default"; None outside of it."""
     name = _PLATFORM.get()
     return name if name in (None, "cpu", "tpu") else "default"
 

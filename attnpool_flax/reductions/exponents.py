@@ -149,7 +149,7 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def logarithm(sums, scale, mean):
-    """Computes ln(total / count) / scale, or ln(total) / scale if not ``mean``; 0 for a fully masked row.
+    """Computes ln(total / count) / scale of :class:`Exponents`, ln(total) / scale if not ``mean``; 0 if fully masked.
 
     The whole gradient of the tokens flows through the slack, because total = count + scale slack. The derivative by the
     slack is 1 / total.

@@ -214,7 +214,7 @@ class Packed(Tokens):
         return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
 
     def expand_to_tokens(self, values):
-        """Expands values of segments [S] to their tokens [N]."""
+        """Expands values of segments [S] to their tokens [N]; arbitrary at padding."""
         return self.segments.expand_to_tokens(self._known(values))
 
     def _known(self, values):

@@ -46,7 +46,7 @@ def zero_padded_tile(x, segments, tiling, step):
 
 
 def zeros(shape, dtype, x):
-    """Returns 0 with the varying manual axes of the tokens."""
+    """Returns an array of 0 with the varying manual axes of the tokens x."""
     return jnp.zeros(shape, dtype) + jnp.zeros_like(x[0, 0], dtype)
 
 

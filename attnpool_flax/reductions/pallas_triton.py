@@ -60,7 +60,7 @@ def parts_of(x, count, backward):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes, from the same arguments."""
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`; ``precision`` is ignored: products are float32."""
     del precision  # all products are float32
     batch, count, width = x.shape[0], queries.shape[1], x.shape[2]
     parts = parts_of(x, count, backward=False)
@@ -109,7 +109,7 @@ def backward(
     precision=None,
     interpret=False,
 ):
-    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes, from the same arguments."""
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; ``precision`` is ignored: products are float32."""
     del precision
     (batch, length, width), count = x.shape, queries.shape[1]
     parts = parts_of(x, count, backward=True)

@@ -1,6 +1,7 @@
 """Division of tokens into parts, blocks and pieces, and loads of blocks, for the Pallas kernels of NVIDIA GPUs.
 
 A part is some consecutive blocks of tokens, which one program of the kernel visits; a piece is some of the features.
+``refs`` are the references that Pallas passes to a kernel in place of arrays, by the names of the arrays.
 """
 
 from typing import NamedTuple

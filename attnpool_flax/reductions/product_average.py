@@ -36,7 +36,7 @@ class Products(NamedTuple):
     precision: Any
 
     def __call__(self, *arrays):
-        """Returns the scores [..., n, m]."""
+        """Returns the scores [..., n, m] from the arguments of ``operands``."""
         return _scores(self.precision, *self.operands(*arrays))
 
     def average(self, once, arrays, mask, value, size=None):

@@ -83,7 +83,8 @@ def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
       *arrays: pytrees of arrays.
       on_gpus: ``compute`` for GPUs; by default the same.
       on_tpus: ``compute`` for TPUs; by default the same.
-      count: the number of items, to choose a block size that divides it or is small (:func:`items_on`), or None.
+      count: the number of items, from which accelerators choose the block size (:func:`items_on`); None takes as many
+        items as fit.
     """
     computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
@@ -130,7 +131,7 @@ def _over_blocks(function, rows, parts, masks):
 
 
 def _over_unknown(function, parts, masks, count, most):
-    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
+    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks of ``most`` queries."""
     number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
 
     def in_padded_blocks(array):

@@ -39,7 +39,7 @@ class Segments:
     ordered: bool = dataclasses.field(metadata={"static": True})
 
     def expand_to_tokens(self, values):
-        """Expands the values of segments [count, ...] to their tokens [N, ...]."""
+        """Expands the values of segments [count, ...] to their tokens [N, ...]; arbitrary at padding."""
         return at(values, self.ids)
 
     def max(self, values):

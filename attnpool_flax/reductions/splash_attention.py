@@ -232,7 +232,10 @@ def _by_keys(kernel, query, key, value, mask):
 
 
 def _by_pairs(kernel, block, query, key, value, mask):
-    """Calls the kernel with a mask [B or 1, h or 1, n, m], as heads of one sequence that has all examples."""
+    """Calls the kernel once with a mask [B or 1, h or 1, n, m]: the examples follow each other in one long sequence.
+
+    ``block`` has the numbers of queries and of keys of a block. The result is [B, h, n, v].
+    """
     batch, heads = query.shape[:2]
     forward, backward = _described(mask, block, batch)
     operands = (jnp.reshape(jnp.swapaxes(a, 0, 1), (heads, -1, a.shape[3])) for a in (query, key, value))

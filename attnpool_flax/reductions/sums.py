@@ -46,10 +46,10 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Computes the tangent without slices, because the transpose of a slice is as large as x.
+    """Computes the tangent of :func:`weighted` without slices, because the transpose of a slice is as large as x.
 
-    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, which is off by 4e-5
-    where all tokens are equal.
+    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, whose relative error
+    may exceed 1e-5, the limit of all other sums, where many tokens are equal.
     """
     (weights, x), (dweights, dx) = primals, tangents
     length = x.shape[-2]
