@@ -2,7 +2,7 @@
 
 A call checks its arguments in Python, before tracing, and raises the errors of :mod:`attnpool_ref`: shapes and dtypes
 once for each specialization (shapes, dtypes, options), values of NumPy arrays and Python numbers in each call. The
-compiled function computes in float32, or float64 if an argument is float64 and x64 is on, and rounds once, at the end.
+compiled function computes in float32, or in float64 for such arguments, and rounds at the end (exception: ``one_pass``).
 """
 
 import functools

@@ -23,7 +23,9 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 {count} implementations, two at a time, in {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. Features that it does not offer are not checked. The checks need two results to be equal up to rounding.
+dtypes. Features that it does not offer are not checked. Two results must be equal
+up to the rounding of arithmetic in float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for
+intermediate results in bfloat16).
 [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of these
 implementations, one file per library.
 
@@ -167,9 +169,9 @@ def section(entry, verdict):
 CAUSE = "The check names this cause of failures:"
 BREAKS = (
     'Broken guarantees, each with the dtypes in which it fails and the result of the smallest failing case ("needs" is '
-    "attnpool's result):"
+    "the exact result, not rounded to the dtype):"
 )
-DIFFERENT = 'Defined differently, so not counted ("needs" is attnpool\'s result):'
+DIFFERENT = 'Defined differently, so not counted ("needs" is attnpool\'s result, not rounded to the dtype):'
 IN_BFLOAT16 = (
     "In bfloat16, convert parameters and arrays to float32, call the function, and convert the result to bfloat16, because the "
     "function rounds intermediate results."
