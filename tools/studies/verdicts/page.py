@@ -23,11 +23,10 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 {count} implementations, two at a time, in {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. Features that it does not offer are not checked. Two results must be equal
-up to the rounding of arithmetic in float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for
-intermediate results in bfloat16).
-[judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of these
-implementations, one file per library.
+dtypes. Features that it does not offer are not checked. Two results must be equal up to the rounding of arithmetic in
+float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate results in
+bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
+these implementations, one file per library.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
 fail, but only as a consequence of a broken guarantee; they are not counted. *-* means that nothing was checked. The last
