@@ -324,7 +324,7 @@ def finished_softmax(extreme, total, excess, scale):
 def max_and_distances(tokens, scale):
     """Returns (the maximum [..., d] of sign(scale) x; half of each token's difference from it [..., L, d], at most 0).
 
-    Both are without padding: a maximum over no token is -inf, and differences are 0 at padding.
+    Padding takes no part: a maximum over no real token is -inf, and differences are 0 at padding.
     """
     measured = times_sign(tokens.x, scale)
     (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))

@@ -568,7 +568,7 @@ class MultiHeadAttention(nn.Module):
 
     Calls :func:`attnpool_flax.multi_head_attention`. Parameters: ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c],
     ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
-    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
+    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]. These are the layouts of ``nnx.MultiHeadAttention``.
 
     ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys; v, the width of the values.
 
@@ -582,7 +582,8 @@ class MultiHeadAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "cudnn" and
+        "splash", with the conditions of :func:`attnpool_flax.multi_head_attention`.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -710,15 +711,17 @@ class AttentionPool(nn.Module):
       normalize_query: apply layer normalization to the query, before its kernel.
       epsilon: the epsilon of the layer normalization.
       scale: a number in place of 1/sqrt(c); without kernels c = d.
-      normalizer: a name, or a function (scores, mask) -> weights, as in :func:`attnpool_flax.attention_pooling`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
+        in :func:`attnpool_flax.attention_pooling`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
+        the conditions of :func:`attnpool_flax.attention_pooling`.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       query_init: initializer of the query, called with the shape [d, 1].
 
@@ -816,16 +819,17 @@ class MultiHeadAttentionPool(nn.Module):
       out_features: o, the width of the result; None is the tokens' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as in
-        :func:`attnpool_flax.attend`.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
+        in :func:`attnpool_flax.attend`.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
+        the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
@@ -1358,8 +1362,8 @@ class AttentiveProbe(nn.Module):
 class PowerMeanPool(nn.Module):
     """Generalized-mean pooling with a learned exponent (GeM).
 
-    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
-    which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p``, a number [], which does not affect the
+    result's dtype; with ``num_features`` ``p`` [d], one for each feature, whose dtype takes part in promotion.
 
     Attributes:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
@@ -1367,8 +1371,8 @@ class PowerMeanPool(nn.Module):
       epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
 
     >>> import jax
     >>> pool = PowerMeanPool(num_features=4)
@@ -1408,8 +1412,8 @@ class PowerMeanPool(nn.Module):
 class LogSumExpPool(nn.Module):
     """Log-sum-exp pooling with a learned scale (LSE).
 
-    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale``, a number [], which does not affect
+    the result's dtype; with ``num_features`` ``scale`` [d], one for each feature, whose dtype takes part in promotion.
 
     Attributes:
       scale: initial value of the scale; 0 is the mean (with ``mean=False`` an error), and a large value approaches the
@@ -1418,8 +1422,8 @@ class LogSumExpPool(nn.Module):
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
 
     >>> import jax
     >>> pool = LogSumExpPool(num_features=4)
@@ -1459,16 +1463,16 @@ class LogSumExpPool(nn.Module):
 class SoftmaxPool(nn.Module):
     """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
-    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
-    number, which does not affect the result's dtype, or one for each feature.
+    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale``, a number [], which does not affect
+    the result's dtype; with ``num_features`` ``scale`` [d], one for each feature, whose dtype takes part in promotion.
 
     Attributes:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
 
     >>> import jax
     >>> pool = SoftmaxPool(num_features=4)
@@ -1548,8 +1552,8 @@ class AttentiveStatisticsPool(nn.Module):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
 
@@ -1630,14 +1634,14 @@ class AdditiveAttentionPool(nn.Module):
     """Attention over a bag, gated or not (ABMIL).
 
     Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
-    with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
-    and ``gate_bias`` [h]. The scores have no bias, because it would cancel in the softmax.
+    with ``num_queries`` [h, n]; ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h] and ``gate_bias`` [h]. Without
+    ``use_bias`` there is neither bias. The scores have no bias, because it would cancel in the softmax.
 
     ``init`` reads these sizes from the data: d, the width of the tokens.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
-      num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
+      num_queries: n, the number of averages (hops, classes); None computes one, without an axis for it.
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
@@ -1645,8 +1649,8 @@ class AdditiveAttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -1744,8 +1748,8 @@ class LatentAttentionPool(nn.Module):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r].
@@ -1811,8 +1815,8 @@ class Set2SetPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
 
@@ -1889,13 +1893,13 @@ class VLADPool(nn.Module):
 
     Attributes:
       num_clusters: K, the number of clusters.
-      num_ghosts: G, the number of clusters without a center, which have weights but no result.
+      num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
       centers_init: initializer of the centers, called with the shape [d, K].
@@ -1970,8 +1974,8 @@ class VLADPool(nn.Module):
 class GatedSumPool(nn.Module):
     """Gated sum of projected tokens (the readout of gated graph networks, GGNN).
 
-    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o],
-    ``gate_bias`` [o] and ``value_bias`` [o].
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o]
+    and, unless ``use_bias`` is False, ``gate_bias`` [o] and ``value_bias`` [o].
 
     ``init`` reads these sizes from the data: d, the width of the tokens.
 
@@ -1981,8 +1985,8 @@ class GatedSumPool(nn.Module):
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -2042,8 +2046,8 @@ class CrossAttentionPool(nn.Module):
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
-        ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
+        used by ``init``.
       kernel_init: initializer of the kernels.
 
     >>> import jax

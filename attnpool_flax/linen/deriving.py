@@ -1,7 +1,7 @@
 """Derivation of a Linen class from the NNX class of the same name.
 
-The constructor's arguments become fields, except the sizes that are read from the data at the first call. The code of
-the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier`` and ``_mesh_axes``, and
+The constructor's arguments become fields, except the sizes that ``init`` reads from the data. The code of the call is
+that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier`` and ``_mesh_axes``, and
 :class:`PoolingModule` has these three for Linen. Docstrings are those of the NNX class, with an example for Linen.
 """
 

@@ -198,7 +198,8 @@ def _create(module, given, rngs):
 def _create_dropout(name, rate, rngs):
     """Returns a :class:`flax.nnx.Dropout` with a stream of keys from ``rngs``; None if the rate is 0.
 
-    Raises a ValueError if ``rngs`` has no such stream, or the rate is no number from 0 to 1.
+    Raises a ValueError if ``rngs`` has neither a stream "dropout" nor a default stream, or if the rate is no number
+    from 0 to 1.
     """
     check_rate(name, rate)
     if not rate:

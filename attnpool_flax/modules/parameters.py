@@ -154,7 +154,7 @@ def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the sizes in the data by the constructor's arguments; raises the function's errors for wrong arrays."""
+    """Returns the data's sizes, keyed by the constructor's arguments; raises the function's errors for wrong arrays."""
     spec = SPECS[module]
     _, sizes = _read(spec.function, data)
     return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}

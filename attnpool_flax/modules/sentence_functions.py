@@ -36,7 +36,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
       prompt_length: the number of the prompt's tokens, which are the first real tokens; a stage "pooling" whose
         ``include_prompt`` is False leaves them out.
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
-      parameters: arrays by name; each name ends with the stage's number.
+      parameters: arrays by name; each name ends with the stage's number from 0, such as "kernel_2".
       precision: the precision of matrix products.
 
     Returns:
