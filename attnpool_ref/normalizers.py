@@ -22,7 +22,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
       lengths: number of real positions, counted from the left: int (), or of the shape of the first axes of ``scores``
-        without ``axis``, such as [B] or [B, n] for scores [B, n, m]. Give this or ``mask``.
+        without ``axis``, such as (B,) or (B, n) for (B, n, m). Give this or ``mask``.
       axis: the axis that is normalized.
 
     Returns:

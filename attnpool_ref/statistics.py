@@ -28,7 +28,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       weights: at least 0, which is not checked. The number of axes decides: [L], shared by all examples; [..., L], one
         axis less than x; [..., L, d], as many as x, with a weight for each feature. None gives each token weight 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights and N real tokens.
+      ddof: :math:`\delta`, a number; 1 divides by the number of real tokens minus 1, if there are no weights.
       epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:
@@ -71,7 +71,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
       weights: at least 0, which is not checked. The number of axes decides: [L], shared by all examples; [..., L], one
         axis less than x; [..., L, d], as many as x, with a weight for each feature. None gives each token weight 1.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: :math:`\delta`, a number; 1 divides by N - 1 if there are no weights and N real tokens.
+      ddof: :math:`\delta`, a number; 1 divides by the number of real tokens minus 1, if there are no weights.
       epsilon: :math:`\epsilon`, a number: the minimum of the variance.
 
     Returns:

@@ -55,6 +55,8 @@ def list_command(context, families, words):
 def find(context, words):
     """Find a function by the name that a paper or another library has for it: ABMIL, GeM, CLS, global attention ...
 
+    Of several words, an entry must have all.
+
     Exit status: 1 if nothing is found.
     """
     from attnpool_ref.cli import finding

@@ -141,7 +141,8 @@ def packed_docstring(dense, name):
     errors["ValueError"] = f"{own.get('ValueError', errors['ValueError']).rstrip('.')}; {SEGMENT_ERRORS}."
     summary, *others = dense.paragraphs
     lead = (
-        "The N tokens of all sequences are packed into one array; a segment is the tokens of one sequence.\n"
+        "The tokens of all sequences are packed into one array; a segment is the tokens of one sequence.\n"
+        "In shapes, N is the number of tokens of all segments; the formula is for one segment.\n"
         f"The result for each segment is that of :func:`{name}` for its tokens.\n"
         "A segment without real tokens is a fully masked row."
     )

@@ -181,7 +181,8 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
         [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
+      ddof: a number, as in :func:`std_pooling`; 1 divides by the number of real tokens minus 1, if there are no
+        weights.
       epsilon: the minimum of the variance, a number.
 
     Returns:
@@ -219,7 +220,8 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       weights: at least 0, which is not checked: [L], shared by all examples; [..., L], for each example; or
         [..., L, d], for each feature. None gives each token weight 1.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
-      ddof: a number, as in :func:`std_pooling`; 1 divides by N - 1 if there are no weights and N real tokens.
+      ddof: a number, as in :func:`std_pooling`; 1 divides by the number of real tokens minus 1, if there are no
+        weights.
       epsilon: the minimum of the variance, a number.
 
     Returns:

@@ -4,9 +4,10 @@ from attnpool_ref.table.language import OrFunction
 
 
 def softened_count(scores, mask):
-    """Returns weights [..., m] of scores [..., m], divided by 1 plus the number of real tokens.
+    """Returns (1/2 + 1 / (1 + score²)) / (1 + number of real tokens), weights [..., m] of scores [..., m].
 
-    The weights of padding are not 0: the function under test has to replace them by 0.
+    It is a normalizer function for test cases. Its weights of padding are not 0: the function under test has to replace
+    them by 0.
     """
     real = mask.astype(scores.dtype) if hasattr(mask, "astype") else mask.to(scores.dtype)
     return (0.5 + 1 / (1 + scores * scores)) / (1 + real.sum(-1)[..., None])

@@ -323,7 +323,7 @@ class Subject:
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
-        """Returns an argument as an array that can be differentiated; a number becomes a float64 or float32 array."""
+        """Returns an argument as an array that can be differentiated; numbers get float64 if it is judged, else float32."""
         computing = "float64" if self.dtype == "float64" else "float32"
         return self.adapter.array(
             np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
