@@ -1,4 +1,4 @@
-"""Normalizers from scores to weights: softmax, sparsemax, entmax, sigmoid. Twin of :mod:`attnpool_ref.normalizers`."""
+"""Normalizers from scores to weights (softmax and others), and unit vectors. Twin of :mod:`attnpool_ref.normalizers`."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Attention: the result of each query is a weighted average of the values, which some functions then project."""
+"""Attention: the result of each query is a weighted sum of the values, which some functions then project."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""Helpers on plain arrays: activations, rounding, order statistics, masks from lengths, products, rematerialization."""
+"""Helpers on plain arrays, such as activations, rounding, order statistics, products and rematerialization."""

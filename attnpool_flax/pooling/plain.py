@@ -1,4 +1,4 @@
-"""Mean, maximum, first, last and weighted pooling. Twin of :mod:`attnpool_ref.pooling.plain`."""
+"""Mean, maximum, mean-max, first, last and weighted pooling. Twin of :mod:`attnpool_ref.pooling.plain`."""
 
 import jax.numpy as jnp
 

@@ -17,7 +17,7 @@ from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
-"""The two implementations that every reduction has.
+"""The two implementations of each reduction that takes ``implementation``.
 
 "einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
 they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype.

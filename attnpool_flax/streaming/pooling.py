@@ -1,4 +1,4 @@
-"""Chunked pooling: state functions of mean, max, first, last, weighted and attention pooling."""
+"""Chunked pooling: state functions of mean, max, mean-max, first, last, weighted and (multi-head) attention pooling."""
 
 import math
 

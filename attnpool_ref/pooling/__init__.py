@@ -1,4 +1,4 @@
-"""Pooling functions: from one sequence of vectors and its mask to one vector."""
+"""Pooling functions: from one sequence of vectors and its mask to one vector, or to one for each query."""
 
 from attnpool_ref.pooling.attention import attention_pooling
 from attnpool_ref.pooling.multi_head import multi_head_attention_pooling

@@ -1,4 +1,4 @@
-"""Mean, maximum, first, last and weighted pooling."""
+"""Mean, maximum, mean-max, first, last and weighted pooling."""
 
 import functools
 

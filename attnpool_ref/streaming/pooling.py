@@ -1,4 +1,4 @@
-"""Chunked mean, max, first, last, weighted, attention and multi-head attention pooling."""
+"""Chunked mean, max, mean-max, first, last, weighted, attention and multi-head attention pooling."""
 
 import numpy as np
 
