@@ -152,10 +152,10 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`,
-  a mapping from names to arrays (of NumPy, JAX or PyTorch), or the parameters of a module. It reads only the tensors of
-  the head, and downloads and unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True)`
-  returns.
+* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`
+  (for sentence-transformers a `modules.json`), a mapping from names to arrays (of NumPy, JAX or PyTorch), or the
+  parameters of a module. It reads only the tensors of the head, and downloads and unpickles nothing. For a `.pt` file,
+  pass what `torch.load(file, weights_only=True)` returns.
 * **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
   default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
   the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
@@ -178,8 +178,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   batch normalization, are kept in the module's attribute `extras` (in Linen among the variables), and `save` writes them
   again.
 * **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooling or
-  attention returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the gradient
-  with respect to their tokens is 0.
+  attention returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the
+  gradient with respect to their tokens is 0.
 * **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
 
 The largest difference between the results of attnpool and of the original, which each format below states, was measured
