@@ -255,7 +255,7 @@ def not_checked(reasons):
         lines.append(f"* {', '.join(defaults)}: {said}.")
     text = "\n".join(lines)
     marks = " (`1...` are batch axes of size 1)" if "[1..." in text else ""
-    return f"Not checked, each with the reason{marks}:\n\n{text}"
+    return f"Not checked are the following calls, arguments and dtypes, each with the reason{marks}:\n\n{text}"
 
 
 def _reason(why):
