@@ -204,7 +204,12 @@ def _broken(verdict, name, states):
         and any(report.promises[other].follows_from == name for report in verdict.reports.values())
     ]
     follows = f" Fail as a consequence: {', '.join(following)}." if following else ""
-    return f"* **{name}** ({dtypes}): {_short(failures[0].message)}.{follows}"
+    return f"* {_linked(name)} ({dtypes}): {_short(failures[0].message)}.{follows}"
+
+
+def _linked(name):
+    """Returns the name of a guarantee, with a link to its demonstration."""
+    return f"[**{name}**](guarantees.md#{_anchor(name)})"
 
 
 def _short(message):
@@ -217,10 +222,10 @@ def _differences(entry, verdict, states):
     if entry.nothing_real:
         found = verdict.elsewhere
         gives = _short(found.message) if found else "the result is 0"
-        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here {gives}.")
+        lines.append(f"* {_linked(promises.EMPTY)}: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
-            lines.append(f"* **{name}**: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
+            lines.append(f"* {_linked(name)}: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
     if lines:
         yield f"{DIFFERENT}\n\n" + "\n".join(lines)
 
