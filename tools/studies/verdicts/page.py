@@ -213,7 +213,9 @@ def _linked(name):
 
 
 def _short(message):
-    text = " ".join(message.split()).rstrip(".")
+    text = re.sub(
+        r"\.?; its mask was of integers: .*", " (the mask has integers 0 and 1)", " ".join(message.split())
+    ).rstrip(".")
     return text if len(text) < 240 else text[:237] + ".."
 
 
