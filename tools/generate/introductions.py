@@ -121,8 +121,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   file is either the old one or the new one, and complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
   (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
-  batch normalization, are kept in the module's attribute `extras` (in Linen among the variables), and `save` writes them
-  again.
+  batch normalization, are kept in the module's attribute `extras` (in Linen in the collection "extras"), and `save` writes
+  them again.
 * **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the attention
   returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the gradient
   with respect to their tokens is 0.
