@@ -215,7 +215,7 @@ class Subject:
     # Results of the oracle
 
     def exact(self, case, return_weights=False):
-        """Returns the oracle's float64 results for the same (rounded) arguments."""
+        """Returns the oracle's results for the same (rounded) arguments: float64, masks boolean, positions integers."""
         if self._computed_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
@@ -379,7 +379,7 @@ def _any_rank(row):
 
 
 def oracle_outputs(subject, values, case, return_weights):
-    """Returns the oracle's results as a flat list of float64 arrays."""
+    """Returns the oracle's results as a flat list of arrays: float64, masks boolean, positions integers."""
     given = {k: v for k, v in values.items() if v is not None} | case.options
     if return_weights:
         given["return_weights"] = True
