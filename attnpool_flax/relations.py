@@ -1,4 +1,4 @@
-"""Attention between examples, fields and labels. Twin of :mod:`attnpool_ref.relations`."""
+"""Losses and poolings that compare examples, fields or labels. Twin of :mod:`attnpool_ref.relations`."""
 
 import jax
 import jax.numpy as jnp

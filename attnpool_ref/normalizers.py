@@ -145,7 +145,7 @@ def _below_largest(scores, mask, axis):
 
 
 def _from_the_largest(scores):
-    """Returns the scores in descending order, NaN first, and their ranks 1, 2, 3, ..."""
+    """Returns the scores in descending order along the last axis, NaN first, and their ranks 1, 2, 3, ..."""
     return np.sort(scores, -1)[..., ::-1], np.arange(1, scores.shape[-1] + 1)
 
 

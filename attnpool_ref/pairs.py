@@ -133,7 +133,7 @@ def cross_attention_pooling_all_pairs(
     pairs = x.shape[0], y.shape[0]
 
     def paired(array, axis):
-        """Broadcasts an array to pairs: [B, C, ...]."""
+        """Inserts an axis into an array and broadcasts it to pairs: [B, C, ...]."""
         return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:])
 
     return cross_attention_pooling(

@@ -95,7 +95,7 @@ def about(machine):
         f"* {machine['date']}, {machine['cpu']} ({machine['device']}), {machine['cores']} cores",
         f"* {', '.join(f'{name} {version}' for name, version in machine['versions'].items())}",
         f"* threads: XLA {machine['cores']}, {threads}",
-        f"* missing peers: {', '.join(machine['missing']) or 'none'}",
+        f"* libraries that were not installed, and are missing below: {', '.join(machine['missing']) or 'none'}",
     ]
     if machine["scale"] != "full":
         lines.insert(0, f"**A {machine['scale']} run, with small sizes and few rounds: its times mean nothing.**\n")

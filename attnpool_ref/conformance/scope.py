@@ -203,7 +203,7 @@ class Scope:
         return dtype == self.dtypes[0]
 
     def judges_whole(self, case):
-        """Returns whether a case is judged in every dtype and with gradients, or only in the first one without them."""
+        """Returns whether a case is judged in every dtype with gradients, or only in the first dtype without them."""
         return self.options or case.title.partition(", ")[0] in SIMPLE
 
     def differentiates(self, dtype):

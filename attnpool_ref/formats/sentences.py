@@ -1,7 +1,8 @@
 """Stages after the encoder of a sentence-transformers model: pooling, and layers on the pooled vector.
 
 A model is a folder with a ``modules.json`` that lists its parts in order. Each part has a folder with a configuration
-and, if it has parameters, a file of tensors. The first part is the encoder, which attnpool does not load.
+and, if it has parameters, a file of tensors. The first part is usually the encoder, which attnpool
+does not load.
 
 Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files
 next to them.

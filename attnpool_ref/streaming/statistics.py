@@ -120,7 +120,7 @@ def _doubled(shape):
 
 
 def _merged(a, b):
-    """Returns (mass, total, squares, center, first, second) of two states together."""
+    """Returns (mass, total, squares, center, first, second) of two states together, each given as such a tuple."""
     whole = a[0] + b[0]
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
         between = a[3] + (b[3] - a[3]) * (b[0] / np.where(whole == 0, 1, whole))

@@ -92,7 +92,10 @@ def test_another_definition_is_named_and_shown_but_not_counted():
     assert states["empty rows"] == judging.DIFFERS
     assert judging.BROKE not in states.values()
     text = page.section(entry, verdict)
-    assert f"{page.DIFFERENT}\n\n* **empty rows**: it takes everything for real. Here the result is" in text
+    assert (
+        f"{page.DIFFERENT}\n\n* [**empty rows**](guarantees.md#empty-rows): it takes everything for real. Here the result is"
+        in text
+    )
 
 
 def test_a_difference_that_does_not_show_is_named():

@@ -111,7 +111,7 @@ def test_a_run_says_how_large_it_was_and_what_was_missing(found, folder):
     assert "A tiny run" in (folder / "performance.md").read_text()
     assert found["machine_info"]["missing"] == peers.missing()
     found["machine_info"]["missing"] = ["Keras", "Equinox"]
-    assert "* missing peers: Keras, Equinox\n" in page.page(found)
+    assert "* libraries that were not installed, and are missing below: Keras, Equinox\n" in page.page(found)
 
 
 def test_a_peer_that_is_not_installed_is_missing_and_stands_nowhere():

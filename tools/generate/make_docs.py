@@ -11,6 +11,14 @@ import bibliography
 import bugs
 import traps
 from bugs.table import ERROR, NOTE, WRONG
+from introductions import (
+    BUGS_INTRODUCTION,
+    FAMILIES,
+    HEADS_INTRODUCTION,
+    INTRODUCTION,
+    TRAPS_INTRODUCTION,
+    WHICH_INTRODUCTION,
+)
 
 import attnpool_flax
 import attnpool_ref
@@ -40,151 +48,7 @@ UNLISTED = (
 )
 """Sections of other functions without a row: title, introduction, functions."""
 
-FAMILIES = {
-    "segments": """
-`pack` and `unpack` convert between a list of sequences and packed tokens. Each `segment_…` function returns for each
-segment the result of the function without `segment_` in its name. `segment_cross_attention_pooling` takes two packed
-sequences and lacks the reduction "max".
-""".strip(),
-    "streaming": """
-Chunks are parts of a sequence that do not overlap. Their states can be merged in any order. Merging with the state of a
-chunk without real tokens, such as one of length 0, changes nothing.
-""".strip(),
-}
-"""Second paragraphs of the introductions of families, by the family's name; the first is that of the module."""
-
 SECTIONS = ("Args", "Returns", "Raises", "Source")
-INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
-
-# Variants
-
-Every function is in both packages under the same name: `attnpool_ref` has its definition in NumPy, `attnpool_flax` its
-implementation in JAX. Functions of `attnpool_flax` may also take `axis_name=` (for a sequence that is split over
-devices), `implementation=` (the kernel) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains
-these arguments.
-
-Each function has its equation, its call, a list of facts, its arguments, its result, its errors and an example. The facts
-are the shapes of arguments and results, the allowed values of options, the arguments that only `attnpool_flax` has, the
-Flax module that holds the parameters, and the source of the equation.
-
-In the equations, $k_l$ is 1 if token $l$ is real and 0 if it is padding, and $l : k_l$ under a sum means that the sum
-runs over real tokens. In the shapes, a letter is the size of an axis: L tokens, d features, n queries, m keys, H heads,
-others as the arguments say. `...` are any batch axes, `[]` is a number, `?` after a name means that the argument is
-optional, and `|` separates possible shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes.
-[references.md](references.md) lists the sources by their keys: the key, such as `d2l`, is the last word of the line
-"source" of a function.
-""".strip()
-
-BUGS_INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from tools/studies/bugs/ (`make docs`), not by hand. -->
-
-# Mistakes in the notebooks
-
-Mistakes of the [five notebooks](notebooks/README.md) (seeds 000 to 004) that attnpool began with, and of the public
-code behind them. Each mistake has the smallest input that shows it, attnpool's call for this input, the wrong result of
-the source ("theirs"), and the right result, which attnpool returns. The tests run all of them, with `attnpool_ref` and
-`attnpool_flax`: {number} wrong results and {error} errors. {note} further remarks have no code.
-
-Ids that differ only in their last letter show the same mistake. Results are written as flat vectors. To run a block,
-first run `import numpy as np` and `from attnpool_ref import *`. Padding in the inputs has arbitrary values, because it
-must not matter. [variants.md](variants.md) defines the functions.
-""".strip()
-
-TRAPS_INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from tools/studies/traps/ (`make docs`), not by hand. -->
-
-# Traps in public code
-
-Mistakes in the poolings of public libraries and of authors' repositories. Each mistake has its place in the source, the
-smallest input that shows it, attnpool's call for this input, the wrong result of the source ("theirs"), and the right
-result, which attnpool returns. The tests run all of them, with a formula that repeats the source's arithmetic: {number}
-wrong results and {error} errors. {note} further remark has no code. For libraries that can be installed, `make peers`
-compares the wrong result with the library's own ([peers.md](peers.md)).
-
-Results are written as flat vectors. To run a block, first run `import numpy as np` and `from attnpool_ref import *`.
-Padding in the inputs has arbitrary values, because it must not matter. Names such as `richliao/textClassifier` are repositories on GitHub. [bugs.md](bugs.md) has the mistakes
-of the notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which guarantees other libraries give.
-""".strip()
-
-WHICH_INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from attnpool_ref/table/names/ (`make docs`), not by hand. -->
-
-# You know it as
-
-Poolings by the names that other libraries and papers give them. Each name has attnpool's call, its source, and a note:
-how the call differs from the source or, if it does not, what its arguments are. `attnpool find WORD` searches the same
-table: `attnpool find ABMIL`, `attnpool find global attention`.
-
-The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are L tokens of width d, and `mask`
-[..., L] is True at real tokens. `q` is a query, or several; in attentions `q`, `k` and `v` are queries, keys and values.
-`W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` are vectors; `W1`, `b_q` and the like are further kernels and biases.
-`y` is a second sequence, `y_mask` its mask, and `scores` are [..., L]. In normalizations, `s` and `u` are scales, and `t`
-and `v` are shifts. `f` and `g` are your functions, and `**maps` are the kernels and biases of multi-head attention. `where`,
-`concatenate` and similar functions are NumPy's or JAX's. "Module" names the class of `attnpool_flax` that holds the
-parameters of the call. [variants.md](variants.md) defines the functions, and [references.md](references.md) lists the
-papers.
-""".strip()
-
-HEADS_INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from attnpool_ref/formats/table/ (`make docs`), not by hand. -->
-
-# Trained heads
-
-A head is the part of a model after the encoder that pools its tokens, such as SigLIP's attention over image patches.
-attnpool loads heads that other libraries trained. A loaded head has the results of the original up to rounding, and
-takes a mask even where the original takes none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen
-module and its variables. `save` writes a head in the format of the other library. The tensors of a head that was loaded
-and not changed are written with the same bits.
-
-```python
-import numpy as np
-import attnpool_flax
-from flax import nnx
-
-layer = nnx.MultiHeadAttention(2, 8, rngs=nnx.Rngs(0), decode=False)
-attention = attnpool_flax.load(layer, "flax_mha")
-x = np.random.default_rng(0).normal(size=(3, 5, 8)).astype(np.float32)
-print(np.abs(attention(x, x, x) - layer(x)).max() < 1e-6)  # True
-
-tensors = {}
-attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
-print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
-```
-
-* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`
-  (for sentence-transformers a `modules.json`), a mapping from names to arrays (of NumPy, JAX or PyTorch), or the
-  parameters of a module. It reads only the tensors of the head, and downloads and unpickles nothing. For a `.pt` file,
-  pass what `torch.load(file, weights_only=True)` returns.
-* **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
-  default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
-  the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
-* **Options that the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your
-  arguments, else from `config.json`, else from the defaults of the source. If an option has none of these, the error
-  says what to pass. `save` does not write these options either: if they differ from the other library's defaults, pass
-  them to that library too.
-* **Metadata**: in a `.safetensors` file in the format of a PyTorch library, `save` writes the metadata `{"format":
-  "pt"}`, because transformers requires it. Other metadata of the file that was loaded is not written.
-* **sentence-transformers**: a model is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
-  writes the layers of the pool (`WeightedLayerPooling`, `Pooling`, `Dense`, `LayerNorm`, `Normalize`) with their
-  configurations, and lists them in `modules.json`. It never writes an encoder. If the folder has an encoder,
-  `SentenceTransformer("models/mine")` then loads both; if it has a model, the pool's layers replace those after the
-  model's encoder. A new or empty folder gets the layers only.
-* **Existing files**: `save` replaces an existing `.safetensors` or `.npz` file as a whole: if it held a whole model,
-  only the head remains. To a dictionary `save` adds the tensors of the head. If the process dies during `save`, each
-  file is either the old one or the new one, and complete.
-* **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
-  (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
-  batch normalization, are kept in the module's attribute `extras` (in Linen among the variables), and `save` writes them
-  again.
-* **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooling or
-  attention returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the
-  gradient with respect to their tokens is 0.
-* **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
-
-The largest difference between the results of attnpool and of the original, which each format below states, was measured
-with random weights in float64, by `python tools/studies/golden_differences.py`.
-`python examples/siglip_head.py` compares a SigLIP head of real size with Flax's own layers. """.strip()
 
 
 def page():

@@ -194,8 +194,8 @@ def _shaped(row, fullest, bare, shapes):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
-    Two ranks are drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2, 3)" with no
-    optional argument.
+    Two ranks are drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2, 3)" without
+    optional arguments.
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
     found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}

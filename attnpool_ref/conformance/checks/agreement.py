@@ -144,7 +144,7 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
 
 
 def worse(finding, error, allowed, message, aspect="values"):
-    """Returns ``finding``, or one with this error if it is larger relative to the allowed error.
+    """Returns ``finding``, or one with this error and aspect if it is larger relative to the allowed error.
 
     ``message`` is a function, which is called only if the error is not allowed.
     """

@@ -113,7 +113,10 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments, rounded to ``case.bits`` bits in a narrow dtype or in several dtypes."""
+        """Returns the case's arguments.
+
+        They are rounded to ``case.bits`` bits if the dtype is narrow or the case has several dtypes.
+        """
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -212,7 +215,7 @@ class Subject:
     # Results of the oracle
 
     def exact(self, case, return_weights=False):
-        """Returns the oracle's float64 results for the same (rounded) arguments."""
+        """Returns the oracle's results for the same (rounded) arguments: float64, masks boolean, positions integers."""
         if self._computed_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
@@ -225,7 +228,10 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """Returns a dict of the floating-point arguments of these kinds or that broadcast, of those that are taken."""
+        """Returns a dict of the floating-point arguments of these kinds, and of those that broadcast.
+
+        Only arguments that the implementation takes, and does not hold itself, are in it.
+        """
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -323,7 +329,7 @@ class Subject:
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
-        """Returns an argument as an array that can be differentiated; numbers get float64 if it is judged, else float32."""
+        """Returns an argument as an array that can be differentiated; numbers get float64 if judged, else float32."""
         computing = "float64" if self.dtype == "float64" else "float32"
         return self.adapter.array(
             np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
@@ -373,7 +379,7 @@ def _any_rank(row):
 
 
 def oracle_outputs(subject, values, case, return_weights):
-    """Returns the oracle's results as a flat list of float64 arrays."""
+    """Returns the oracle's results as a flat list of arrays: float64, masks boolean, positions integers."""
     given = {k: v for k, v in values.items() if v is not None} | case.options
     if return_weights:
         given["return_weights"] = True

@@ -69,7 +69,7 @@ PROMISES = (
     ),
     Promise(
         "one argument alone",
-        "Each optional argument works without the others, and has the definition's default.",
+        "Each optional argument works without the others that it does not need, and has the definition's default.",
         0,
         (*_WRONG, EMPTY),
     ),

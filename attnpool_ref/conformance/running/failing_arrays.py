@@ -55,5 +55,5 @@ def _names(row, weights):
 
 
 def _plain(array):
-    """Returns nested lists of numbers and booleans."""
+    """Returns an array as nested lists of numbers and booleans."""
     return array.tolist() if array.dtype.kind in "biu" else array.astype(np.float64).tolist()

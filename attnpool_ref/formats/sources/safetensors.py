@@ -181,7 +181,7 @@ def _read(file, name, kind, shape, begin, length):
 
 
 def _as_stored(name, array):
-    """Returns the name of an array's dtype in the format, and the array in that byte order."""
+    """Returns the name of an array's dtype in the format, and the array in little-endian byte order."""
     if array.dtype.name == "bfloat16":
         return "BF16", array
     little = array.dtype.newbyteorder("<")

@@ -82,7 +82,7 @@ ATTENTION = (
         ("Attn class", "location-based attention"),
         "location_attention(q, state, v, W, b, W_o, b_o, mask)",
         "Luong, Pham, Manning 2015 (luong2015); PyTorch's translation tutorial",
-        "Scores depend on the query and `state`, not on the values. W [d+e, m] has one column for each of the m positions.",
+        "Scores depend on a query and its `state` [n, e], not on the values. W [d+e, m] has one column for each of m positions.",
         "LocationAttention",
     ),
     Entry(

@@ -158,14 +158,14 @@ CLASSIFIERS = (
         ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=u)",
         "Yang et al. 2016",
-        "Write one call for each level. Some ports overflow, because they do not subtract the maximum score.",
+        "Write one call for words, one for sentences. Some ports overflow, because they do not subtract the maximum score.",
         "AdditiveAttentionPool",
     ),
     Entry(
         ("CTM case encoder", "attention with a context vector, no hidden layer"),
         "attention_pooling(x, mask, u, key_kernel=W)",
         "Liu et al. 2022 (liu2022)",
-        "Write one call for each level. CTM's bias cancels in the softmax. The default scale, 1/sqrt(d), is CTM's.",
+        "Write one call for words, one for sentences. CTM's bias cancels in the softmax. The default scale, 1/sqrt(d), is CTM's.",
         "AttentionPool",
     ),
 )

@@ -87,7 +87,7 @@ def _(attnpool):
 @TEXTS.wrong("P-9d", was="1.750000", now="1.666667", place="sentence-transformers `Pooling`, weightedmean")
 def _(attnpool):
     """The weight of a token is its position, counted from the first real token. A masked token in between is counted,
-    too, so it changes the weights of the tokens after it.
+    too, so it changes the weights of the tokens after it. attnpool counts only real tokens.
     """
     x, mask = np.array([[1.0], [9.0], [2.0]]), np.array([True, False, True])
     return (
@@ -98,8 +98,8 @@ def _(attnpool):
 
 @TEXTS.wrong("P-9e", was="1.666667", now="1.600000", place="own versions of `include_prompt=False`")
 def _(attnpool):
-    """The weights of tokens are their positions. Code that removes the prompt first and then counts positions differs
-    from sentence-transformers, which counts positions first, as attnpool does.
+    """In the mode weightedmean, the weights of tokens are their positions. Code that removes the prompt first and then
+    counts positions differs from sentence-transformers, which counts positions first, as attnpool does.
     """
     x, mask = np.array([[7.0], [1.0], [2.0]]), np.ones(3, bool)
     positions = np.arange(3)

@@ -27,7 +27,7 @@ def model_card(dtype):
     import torch
 
     def pool(x, mask):
-        kept = mask[..., None].expand(x.shape).to(x.dtype)
+        kept = mask[..., None].expand(x.shape).float()
         return torch.sum(x * kept, 1) / torch.clamp(kept.sum(1), min=1e-9)
 
     return Candidate(pool, arrays="torch", mask_form="integer", batched=True)

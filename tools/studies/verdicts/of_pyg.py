@@ -41,8 +41,8 @@ def softmax(dtype):
 
 
 def attentional(dtype):
-    """Averages each set of elements, weighted by a softmax of the scores that `gate_nn` computes, here a linear map with
-    the query as its weight.
+    """Averages each set of elements, weighted by a softmax of the scores that `gate_nn` computes, here a linear map whose
+    weight is the `query` of attnpool's function.
     """
     import torch
     from torch_geometric.nn import aggr

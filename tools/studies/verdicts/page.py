@@ -29,8 +29,9 @@ bfloat16). [judging.md](judging.md) says how to judge your own functions, and `t
 these implementations, one file per library.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
-fail, but only as a consequence of a broken guarantee; they are not counted. *-* means that nothing was checked. The last
-column counts the dtypes in which all values are right, of those in which the implementation was judged.
+fail, but only as a consequence of a broken guarantee; they are not counted. A section also leaves out each dtype in which
+a broken guarantee fails only as a consequence of another. *-* means that nothing was checked. The last column counts the
+dtypes in which all values are right, of those in which the implementation was judged.
 
 **Defined differently.** If a library documents another result than attnpool's, or none, this is not a defect. It is not
 counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query whose
@@ -205,11 +206,18 @@ def _broken(verdict, name, states):
         and any(report.promises[other].follows_from == name for report in verdict.reports.values())
     ]
     follows = f" Fail as a consequence: {', '.join(following)}." if following else ""
-    return f"* **{name}** ({dtypes}): {_short(failures[0].message)}.{follows}"
+    return f"* {_linked(name)} ({dtypes}): {_short(failures[0].message)}.{follows}"
+
+
+def _linked(name):
+    """Returns the name of a guarantee, with a link to its demonstration."""
+    return f"[**{name}**](guarantees.md#{_anchor(name)})"
 
 
 def _short(message):
-    text = " ".join(message.split()).rstrip(".")
+    text = re.sub(
+        r"\.?; its mask was of integers: .*", " (the mask has integers 0 and 1)", " ".join(message.split())
+    ).rstrip(".")
     return text if len(text) < 240 else text[:237] + ".."
 
 
@@ -218,10 +226,10 @@ def _differences(entry, verdict, states):
     if entry.nothing_real:
         found = verdict.elsewhere
         gives = _short(found.message) if found else "the result is 0"
-        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here {gives}.")
+        lines.append(f"* {_linked(promises.EMPTY)}: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
-            lines.append(f"* **{name}**: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
+            lines.append(f"* {_linked(name)}: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
     if lines:
         yield f"{DIFFERENT}\n\n" + "\n".join(lines)
 
@@ -256,7 +264,7 @@ def not_checked(reasons):
         lines.append(f"* {', '.join(defaults)}: {said}.")
     text = "\n".join(lines)
     marks = " (`1...` are batch axes of size 1)" if "[1..." in text else ""
-    return f"Not checked, each with the reason{marks}:\n\n{text}"
+    return f"Not checked are the following calls, arguments and dtypes, each with the reason{marks}:\n\n{text}"
 
 
 def _reason(why):
