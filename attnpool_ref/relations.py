@@ -190,7 +190,8 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
 
     Source:
       Zhang et al. 2021 (MIAN), equations 7 to 13, and 14 and 15 with a target of width 0. The paper leaves open whether
-      the kernel of behaviors is shared over time, and whether the widths are equal, as equation 15 needs.
+      the kernel of behaviors is shared over time, and whether the vectors that equation 15
+      sums have the same width, as they must (here they are the rows of ``fields``).
 
     >>> field_attention_pooling([1.0], [[0.0], [2.0]], [1.0, 0.0], 0.0)
     array([1., 1.])

@@ -31,7 +31,8 @@ class Option:
       choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
-      command_default: the default on the command line; ``...`` if it is the same as in Python.
+      command_default: the default on the command line. ``...`` is the default in Python for a text, a number or a
+        count, and False, None or () for the other kinds.
     """
 
     says: str = ""

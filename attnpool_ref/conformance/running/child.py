@@ -34,7 +34,8 @@ class Properties:
       rows: names of the functions to judge; empty for all of them.
       has: names of the functions that the implementation has.
       calls: the calling convention, from ``Candidate.says``.
-      on_accelerator: whether JAX computes on an accelerator, which only one process can use.
+      on_accelerator: whether JAX computes on an accelerator, which only one process can use. False if the implementation
+        has one function, which one process judges anyway: the accelerator is then not started here.
     """
 
     rows: tuple[str, ...]

@@ -108,9 +108,10 @@ SPEECH = (
     ),
     Entry(
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
-        "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
+        "concatenate([attentive_statistics_pooling(y, mask, kernel=W, bias=b, out_kernel=V) for y, W, b, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "`heads` has (y, W, V) of each head: its part of the channels of x, and its kernels.",
+        "`heads` has (y, W, b, V) of each head: its part of the channels of x, and its parameters. `MHASTP` also clamps the "
+        "variance at 1e-7.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),

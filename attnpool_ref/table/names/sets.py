@@ -45,7 +45,8 @@ SETS = (
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "PNA's degree scalers (factors that depend on the number of neighbors) are left out: multiply the result by them.",
+        "PNA's degree scalers (factors that depend on the number of neighbors) are left out: multiply the result by each of "
+        "them, and concatenate the products.",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
