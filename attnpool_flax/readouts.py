@@ -212,7 +212,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     return jnp.where(weight_sums == 0, 0, read), weights[..., 0, :]
 
 
-@compiled(tokens=("x",), one_pass=True)
+@compiled(tokens=("x",), as_they_come=("x",), one_pass=True)
 def vlad_pooling(
     x,
     mask=None,
@@ -226,16 +226,17 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: without an array [..., L, K, d], on CPUs by blocks of clusters.
+    """Twin of :func:`attnpool_ref.vlad_pooling`: without an array [..., L, K, d].
 
-    The residuals x - center are summed, because the sum of tokens minus the sum of centers would lose digits.
+    The residuals x - center are summed, because the sum of tokens minus the sum of centers would lose digits: on CPUs by
+    blocks of clusters, on TPUs by matrix products of the residuals to the nearest centers.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
 
     Packed:
-      It is computed for blocks of clusters, without an array [N, K, d].
+      It is computed without an array [N, K, d], by matrix products on GPUs, too.
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
     >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
@@ -256,6 +257,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias, precision):
       (max score [..., K]: the largest logarithm of a real token's weight, a constant in the gradient;
       the sums [..., K, d] of the residuals under the weights divided by exp(max score); the weights [..., L, K]).
     """
+    dtype, tokens = tokens.x.dtype, tokens.with_values(tokens.x.astype(tokens.dtype))
     # parameters that all devices share are cast to varying once, not in every step of the loop
     _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
     scores = einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision)
@@ -263,9 +265,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias, precision):
         scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
     logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)
     weights = tokens.fill_padding(jnp.exp(logs))
-    unnormalized, top = tokens.exp_scores(logs)
-
-    residuals = tokens.sums_of_residuals(centers, unnormalized)
+    top, residuals = tokens.sums_of_residuals(centers, logs, dtype, precision)
     return *tokens.all_reduce_softmax(top, residuals), jnp.swapaxes(weights, -1, -2)
 
 

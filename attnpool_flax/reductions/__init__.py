@@ -16,6 +16,7 @@ accumulators and their merge                 ``accumulators``, ``softmax`` (``On
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
                                              ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
+sums of residuals                            ``residuals``, of packed tokens in ``packed_pairs``
 attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``, and
                                              ``raw_keys`` of hidden units; on TPUs ``product_average``
 kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones;

@@ -12,7 +12,7 @@ from jax import lax
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, softmax, sums
+from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, residuals, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
@@ -230,10 +230,11 @@ class Dense(Tokens):
         """Counts the real tokens of this device: [...]; None if all are real."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
-    def sums_of_residuals(self, centers, weights):
-        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators without a loop over centers."""
-        arrays = unify_varying(self.x, self.mask, centers, weights)
-        return mapped_sums.of_residuals(super().sums_of_residuals, *arrays)
+    def _sums_of_residuals(self, centers, weights, dtype, precision):
+        """Computes the sums [..., K, d]; on accelerators without a loop over centers."""
+        x, mask, centers, weights = unify_varying(self.x, self.mask, centers, weights)
+        by_center = functools.partial(super()._sums_of_residuals, dtype=dtype, precision=precision)
+        return residuals.dense(by_center, x, mask, centers, weights, dtype, precision)
 
     def weighted_average(self, weights):
         """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.

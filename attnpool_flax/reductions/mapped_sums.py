@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.remat import by_argument, remat
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import cast_varying, unify_varying, varying_axes
 from attnpool_flax.reductions.query_blocks import by_budget, in_blocks, rows_of
@@ -36,29 +36,6 @@ def dense(function, x, real, mask, width):
     real, mask = (array if array is None else array[..., None] for array in (real, mask))
     parts = unify_varying(x, real, mask)
     return _sum_of_blocks(block, jnp.add, parts, jax.eval_shape(block, *parts), math.prod(x.shape[:-2]) * width)
-
-
-def of_residuals(by_center, x, mask, centers, weights):
-    """Sums the residuals (tokens minus centers) of dense tokens under weights: [..., K, d].
-
-    On accelerators this is one reduction, into which XLA fuses the differences.
-
-    Args:
-      by_center: for CPUs, from (centers, weights) to the sums.
-      x: [..., L, d] tokens, in any floating dtype.
-      mask: bool [..., L], or None.
-      centers: [K, d].
-      weights: [..., K, L], 0 at padding.
-    """
-    at_once = functools.partial(_residuals_at_once, x, mask)
-    return lax.platform_dependent(centers, weights, cpu=by_center, default=at_once)
-
-
-@by_argument
-def _residuals_at_once(x, mask, centers, weights):
-    x = x if mask is None else jnp.where(mask[..., None], x, 0)
-    centers = jnp.reshape(centers, (1,) * (x.ndim - 2) + (centers.shape[0], 1, centers.shape[1]))
-    return jnp.sum(weights[..., None] * (x[..., None, :, :].astype(weights.dtype) - centers), -2)
 
 
 def packed(function, x, segments, width):

@@ -41,17 +41,34 @@ class Tokens:
         other.x, other.dtype = values, computing(values.dtype)
         return other
 
-    def sums_of_residuals(self, centers, weights):
-        """Sums the tokens minus each of the centers [K, d] under weights [..., K, L]: [..., K, d].
+    def sums_of_residuals(self, centers, logs, dtype, precision):
+        """Sums the tokens minus each of the centers [K, d] under the exponentials of logarithms [..., K, L].
 
-        It loops over blocks of centers.
+        The tokens are in the computing dtype; ``dtype`` is that of the caller's tokens.
+
+        Returns:
+          (max_score [..., K], the largest logarithm at a real token, a constant in the gradient; the sums [..., K, d]
+          under exp(log - max_score)), of this device.
         """
+        weights, max_score = self.exp_scores(logs)
+        return max_score, self._sums_of_residuals(centers, weights, dtype, precision)
+
+    def _sums_of_residuals(self, centers, weights, dtype, precision):
+        """Sums the tokens minus each of the centers under weights [..., K, L]: [..., K, d].
+
+        It loops over blocks of centers, without matrix products, to which ``dtype`` and ``precision`` would apply.
+        """
+        del dtype, precision
 
         def of_center(center, weights):
             return self.minus(center).sum(weights)
 
         parts = centers, jnp.moveaxis(weights, -2, 0)
         return jnp.moveaxis(over_first(of_center, parts, math.prod(self.x.shape)), 0, -2)
+
+    def exp_scores(self, scores):
+        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h])."""
+        raise NotImplementedError
 
     def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""

@@ -126,7 +126,7 @@ class VladState(State):
         return vlad_of(self.top, self.sum + self.rest, self.normalize)
 
 
-@compiled
+@compiled(as_they_come=("x",))
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
     """Twin of :func:`attnpool_ref.vlad_state`: residuals are summed without an array [..., L, K, d].
 

@@ -1,4 +1,4 @@
-"""Programs for accelerators of poolings with a hidden layer, and of a scan in blocks, evaluated on a CPU."""
+"""Programs for accelerators of poolings with a hidden layer, of VLAD, and of a scan in blocks, evaluated on a CPU."""
 
 import contextlib
 import functools
@@ -26,6 +26,7 @@ CALLS = {
     "additive_attention_pooling": {"kernel": KERNEL, "gate_kernel": GATE, "out_kernel": OUT[:, 0]},
     "gated_sum_pooling": {"gate_kernel": GATE, "value_kernel": KERNEL},
     "attentive_statistics_pooling": {"kernel": KERNEL, "out_kernel": OUT},
+    "vlad_pooling": {"assign_kernel": KERNEL, "centers": OUT},
 }
 
 
