@@ -59,7 +59,7 @@ def program_of(refs, parts):
         first = part * parts.steps * parts.size
         return Program(row, part, row, first, parts.length - first, parts.steps)
     start, end = refs["offsets"][row], refs["offsets"][row + 1]
-    steps = jnp.maximum(1, pl.cdiv(end - start, parts.count * parts.size))  # a loop that may not run spills registers
+    steps = jnp.maximum(1, _steps(end - start, parts.count * parts.size))  # a loop that may not run spills registers
     first = start + part * steps * parts.size
     return Program(row, part, 0, first, end - first, steps)
 
@@ -106,7 +106,7 @@ def clear_padding(refs, program, parts):
     rows = offsets.shape[0] - 1
     first, end = offsets[0], offsets[rows]
     padding = dx.shape[1] - (end - first)
-    steps = pl.cdiv(padding, rows * parts.count * parts.size)
+    steps = _steps(padding, rows * parts.count * parts.size)
     start = (program.row * parts.count + program.part) * steps
 
     def block(step, _):
@@ -116,3 +116,8 @@ def clear_padding(refs, program, parts):
             store_piece(dx, 0, place, index < padding, piece, jnp.zeros((parts.size, piece[1]), dx.dtype))
 
     lax.fori_loop(0, steps, block, None)
+
+
+def _steps(tokens, size):
+    """Divides an int32 number of tokens by a constant, rounded up."""
+    return lax.div(tokens + (size - 1), jnp.int32(size))

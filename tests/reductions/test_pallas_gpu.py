@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 import attnpool_flax
 from attnpool_flax.reductions import pallas_triton, pallas_triton_packed
@@ -40,9 +41,9 @@ def pool_packed(x, given):
     return attnpool_flax.segment_multi_head_attention_pooling(x, ids, 3, **given, **options)
 
 
-def for_gpu(run, *shapes):
+def for_gpu(run, *shapes, mesh=None):
     """The program for a GPU, as text."""
-    mesh = jax.sharding.AbstractMesh((), (), abstract_device=GPU)
+    mesh = mesh or jax.sharding.AbstractMesh((), (), abstract_device=GPU)
     with jax.sharding.use_abstract_mesh(mesh), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of Triton, from JAX 0.11 on
         return jax.jit(run).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
@@ -52,6 +53,22 @@ def for_gpu(run, *shapes):
 @pytest.mark.parametrize("direction, count", [("forward", 1), pytest.param("step", 2, marks=pytest.mark.thorough)])
 def test_several_queries_are_lowered_to_one_kernel_for_each_pass(direction, count, packed):
     assert lowered(48, direction, packed).count("__gpu$xla.gpu.triton") == count
+
+
+@pytest.mark.parametrize("x64", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_packed_kernels_are_lowered_under_shard_map_with_check_vma(x64):
+    mesh = jax.sharding.AbstractMesh((2,), ("parts",), (jax.sharding.AxisType.Auto,), abstract_device=GPU)
+    place = PartitionSpec("parts")
+
+    def pool(x, ids, query):
+        options = {"indices_are_sorted": True, "implementation": "pallas"}
+        return attnpool_flax.segment_attention_pooling(x, ids, 3, query=query, **options)
+
+    run = jax.shard_map(pool, mesh=mesh, in_specs=(place, place, PartitionSpec()), out_specs=place)
+    shapes = [jax.ShapeDtypeStruct(*own) for own in (((600, 5), "float32"), ((600,), "int32"), ((5,), "float32"))]
+    with jax.enable_x64(x64):
+        step = jax.grad(lambda x, ids, query: jnp.sum(run(x, ids, query) ** 2), (0, 2))
+        assert for_gpu(step, *shapes, mesh=mesh).count("__gpu$xla.gpu.triton") == 2
 
 
 @pytest.mark.parametrize("packed", [False, True])
