@@ -1,8 +1,8 @@
 """Softmax of packed tokens by Pallas kernels: ``implementation="pallas"`` of ``segment_`` functions, on request only.
 
-It is :mod:`attnpool_flax.reductions.pallas_softmax` with segments in place of examples, on TPUs only
-(:mod:`attnpool_flax.reductions.pallas_packed`). Tokens must lie in the order of their segments, and the call must say
-so by ``indices_are_sorted=True``.
+It is :mod:`attnpool_flax.reductions.pallas_softmax` with segments in place of examples, on TPUs
+(:mod:`attnpool_flax.reductions.pallas_packed`) and NVIDIA GPUs (:mod:`attnpool_flax.reductions.pallas_triton_packed`).
+Tokens must lie in the order of their segments, and the call must say so by ``indices_are_sorted=True``.
 
 N are the tokens, S segments, h queries, d features.
 """
@@ -15,7 +15,14 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions import packed_softmax, pallas_packed
 from attnpool_flax.reductions.dispatch import KernelRefusal
 from attnpool_flax.reductions.pallas_chunks import chunks_of
-from attnpool_flax.reductions.pallas_softmax import INSTEAD, check, kernel_precision, on_platforms, primals
+from attnpool_flax.reductions.pallas_softmax import (
+    INSTEAD,
+    check,
+    gpu_refusal,
+    kernel_precision,
+    on_platforms,
+    primals,
+)
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 
@@ -54,7 +61,7 @@ def kernel(x, segments, has_query, queries, multiplier, bias, precision):
 
 def _softmax(x, ids, real, queries, multiplier, bias, count, precision):
     queries = jnp.asarray(queries, jnp.float32)
-    forward, scores = (_on_platforms(name, x, count, precision) for name in ("forward", "scores"))
+    forward, scores = (_on_platforms(name, x, queries, count, precision) for name in ("forward", "scores"))
     state = OnlineSoftmax(*forward(x, ids, real, queries, _rows_of(multiplier), _rows_of(bias)))
     found = scores(x, ids, real, queries, _rows_of(bias)).T
     return jnp.where(real[:, None], found, -jnp.inf), state
@@ -71,7 +78,7 @@ def _softmax_bwd(count, precision, residuals, cotangents: Any):
     dscores, (_, *dsums) = cotangents  # the maximum is a constant
     dscores = None if isinstance(dscores, SymbolicZero) else dscores.T
     dsums = (jnp.zeros(array.shape, jnp.float32) if isinstance(array, SymbolicZero) else array for array in dsums)
-    backward = _on_platforms("backward", x, count, precision)
+    backward = _on_platforms("backward", x, queries, count, precision)
     arrays = x, ids, real, queries, _rows_of(multiplier), _rows_of(bias), max_score, dscores, *dsums
     dx, dqueries, dbias, dmultiplier = backward(*arrays)
     dbias, dmultiplier = (None if array is None else array.T for array in (dbias, dmultiplier))
@@ -88,14 +95,19 @@ def _rows_of(numbers):
     return None if numbers is None else numbers.T.astype(jnp.float32)
 
 
-def _on_platforms(name, x, count, precision):
-    """Returns the kernel of this name for the platform that the program is lowered for: TPUs only.
+def _on_platforms(name, x, queries, count, precision):
+    """Returns the kernel of this name for the platform that the program is lowered for, TPUs or GPUs.
 
-    On a CPU it runs interpreted, if ``ATTNPOOL_PALLAS_INTERPRET`` is 1; elsewhere lowering raises a KernelRefusal.
+    On a CPU it runs interpreted, if ``ATTNPOOL_PALLAS_INTERPRET`` is 1. Otherwise lowering raises a KernelRefusal.
     """
+    options = {"count": count, "precision": precision}
 
     def on_tpu(*arrays, interpret=False):
-        options = {"count": count, "precision": precision, "interpret": interpret}
-        return getattr(pallas_packed, name)(*arrays, **options)
+        return getattr(pallas_packed, name)(*arrays, **options, interpret=interpret)
 
-    return on_platforms(on_tpu, "has no kernel for packed tokens on a GPU", x.dtype)
+    def on_gpu(*arrays):
+        from attnpool_flax.reductions import pallas_triton_packed  # late, because JAX deprecates Triton
+
+        return getattr(pallas_triton_packed, name)(*arrays, **options)
+
+    return on_platforms(on_tpu, gpu_refusal(x.shape[1], queries.shape[1]) or on_gpu, x.dtype)

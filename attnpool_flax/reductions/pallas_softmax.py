@@ -197,12 +197,14 @@ def _on_platforms(name, x, queries, precision):
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
+    return on_platforms(on_tpu, gpu_refusal(width, count) or on_gpu, dtype)
+
+
+def gpu_refusal(width, count):
+    """Returns why no kernel on a GPU takes so many features under so many queries; None if one does."""
     if count > 1 and width > GPU_HEADS_FEATURES:
-        reason = f"takes at most {GPU_HEADS_FEATURES} features with several queries on a GPU"
-        return on_platforms(on_tpu, reason, dtype)
-    if width > GPU_FEATURES:
-        return on_platforms(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU", dtype)
-    return on_platforms(on_tpu, on_gpu, dtype)
+        return f"takes at most {GPU_HEADS_FEATURES} features with several queries on a GPU"
+    return f"takes at most {GPU_FEATURES} features on a GPU" if width > GPU_FEATURES else None
 
 
 def on_platforms(on_tpu, on_gpu, dtype):

@@ -5,6 +5,7 @@ This file has the calls, and the kernels with one query; those with several quer
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
+Packed tokens are one example for which the grid is (segments, parts); offsets say where a segment begins and ends.
 Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two pieces of
 such sizes; the second piece is masked.
 
@@ -21,7 +22,15 @@ from jax.experimental.pallas import triton as plt
 from attnpool_flax.reductions import pallas_triton_heads as heads
 from attnpool_flax.reductions.narrow_products import is_narrow, token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
-from attnpool_flax.reductions.pallas_triton_blocks import Parts, features_of, load_block, load_tokens
+from attnpool_flax.reductions.pallas_triton_blocks import (
+    Parts,
+    clear_padding,
+    features_of,
+    load_block,
+    load_tokens,
+    program_of,
+    store_piece,
+)
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ELEMENTS = 4096
@@ -37,9 +46,15 @@ PROGRAMS = 4 * MULTIPROCESSORS
 """The number of programs with one query that fills a large GPU."""
 
 
-def parts_of(x, count, backward):
-    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries, for the forward or backward kernel."""
+def parts_of(x, offsets, count, backward):
+    """Returns the :class:`Parts` of tokens [B, L, d], or of the segments with these offsets, under ``count`` queries.
+
+    ``backward`` is True for the parts of the backward kernel.
+    """
     batch, length, width = x.shape
+    if offsets is not None:
+        batch = len(offsets) - 1
+        length = pl.cdiv(length, batch)
     if count > 1:
         blocks = pl.cdiv(length, heads.TOKENS)
         parts = max(pl.cdiv(blocks, STEPS), min(pl.cdiv(blocks, 4), pl.cdiv(MULTIPROCESSORS, batch)))
@@ -59,27 +74,31 @@ def parts_of(x, count, backward):
 # Calls
 
 
-def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`; ``precision`` is ignored: products are float32."""
+def forward(x, codes, queries, multiplier, bias, *, offsets=None, precision=None, interpret=False):
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`; ``precision`` is ignored: products are float32.
+
+    With ``offsets``, int32 [S + 1], there is one example (B = 1), whose tokens are those of S segments. The queries are [S
+    or 1, h, d], and S takes the place of B in the results.
+    """
     del precision  # all products are float32
-    batch, count, width = x.shape[0], queries.shape[1], x.shape[2]
-    parts = parts_of(x, count, backward=False)
-    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
-    outputs = {"max_score": (batch, parts.count, count), "denominator": (batch, parts.count, count)}
-    outputs |= {"numerator": _sums_shape(batch, count, width, parts)}
+    rows, count, width = len(x) if offsets is None else len(offsets) - 1, queries.shape[1], x.shape[2]
+    parts = parts_of(x, offsets, count, backward=False)
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias, "offsets": offsets}
+    outputs = {"max_score": (rows, parts.count, count), "denominator": (rows, parts.count, count)}
+    outputs |= {"numerator": _sums_shape(rows, count, width, parts)}
     kernel = functools.partial(heads.forward_kernel if count > 1 else _forward_kernel, parts=parts)
-    max_score, denominator, numerator = _call(kernel, given, outputs, parts, interpret)
+    max_score, denominator, numerator = _call(kernel, given, outputs, rows, parts, interpret)
     states = OnlineSoftmax(max_score, denominator, _rows(numerator, count, width))
     largest = jnp.max(max_score, 1)
     denominator, numerator = states.rescaled(largest[:, None])
     return largest, jnp.sum(denominator, 1), jnp.sum(numerator, 1)
 
 
-def _sums_shape(batch, count, width, parts):
-    """Returns the shape of the sums over tokens that a kernel writes: (B, P, 1, d), with several queries in pieces."""
+def _sums_shape(rows, count, width, parts):
+    """Returns the shape of the sums over tokens that a kernel writes: (rows, P, 1, d), with several queries in pieces."""
     if count == 1:
-        return batch, parts.count, 1, width
-    return batch, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
+        return rows, parts.count, 1, width
+    return rows, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
 
 
 def _rows(sums, count, width):
@@ -106,28 +125,28 @@ def backward(
     ddenominator,
     dnumerator,
     *,
+    offsets=None,
     precision=None,
     interpret=False,
 ):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; ``precision`` is ignored: products are float32."""
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; offsets and precision are as in :func:`forward`."""
     del precision
-    (batch, length, width), count = x.shape, queries.shape[1]
-    parts = parts_of(x, count, backward=True)
-    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    (batch, length, width), (rows, count) = x.shape, max_score.shape
+    parts = parts_of(x, offsets, count, backward=True)
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias, "offsets": offsets}
     given |= {"dscores": dscores, "dnumerator": dnumerator, "max_score": max_score, "ddenominator": ddenominator}
-    outputs = {"dx": x.shape, "dqueries": _sums_shape(batch, count, width, parts)}
+    outputs = {"dx": x.shape, "dqueries": _sums_shape(rows, count, width, parts)}
     outputs |= {} if bias is None else {"dbias": (batch, count, length)}
     outputs |= {} if multiplier is None else {"dmultiplier": (batch, count, length)}
     kernel = functools.partial(heads.backward_kernel if count > 1 else _backward_kernel, parts=parts)
-    found = dict(zip(outputs, _call(kernel, given, outputs, parts, interpret), strict=True))
+    found = dict(zip(outputs, _call(kernel, given, outputs, rows, parts, interpret), strict=True))
     dqueries = jnp.sum(_rows(found["dqueries"], count, width), 1)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
     return found["dx"], dqueries, found.get("dbias"), found.get("dmultiplier")
 
 
-def _call(kernel, given, outputs, parts, interpret):
-    x = given["x"]
+def _call(kernel, given, outputs, rows, parts, interpret):
     given = {key: array for key, array in given.items() if array is not None}
 
     def body(*references):
@@ -135,7 +154,7 @@ def _call(kernel, given, outputs, parts, interpret):
 
     return pl.pallas_call(
         body,
-        grid=(x.shape[0], parts.count),
+        grid=(rows, parts.count),
         out_shape=result_shapes(outputs, given),
         compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=parts.stages),
         interpret=interpret,
@@ -147,71 +166,69 @@ def _call(kernel, given, outputs, parts, interpret):
 
 
 def _forward_kernel(refs, parts):
-    example, part = pl.program_id(0), pl.program_id(1)
-    query = _vectors(refs["queries"], example, parts)
+    program = program_of(refs, parts)
+    query = _vectors(refs["queries"], program.row, parts)
 
     def block(step, carry):
         largest, mass, sums = carry
-        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
-        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], example, place, real, parts)]
-        found = _scores(x, query, refs, example, place, real, codes)
+        place, _, real, codes = load_block(refs, program, step, parts)
+        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], program, place, real, parts)]
+        found = _scores(x, query, refs, program, place, real, codes)
         above = jnp.maximum(largest, jnp.max(found))
         exp_scores, scale = exponential(found, above), exponential(largest, above)
         applied = exp_scores
         if "multiplier" in refs:
-            applied = exp_scores * _numbers(refs["multiplier"], example, place, real)
+            applied = exp_scores * _numbers(refs["multiplier"], program, place, real)
         sums = [own * scale + jnp.sum(applied[:, None] * piece, 0) for own, piece in zip(sums, x, strict=True)]
         return above, mass * scale + jnp.sum(exp_scores), sums
 
     start = jnp.float32(-jnp.inf), jnp.float32(0), [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
-    largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
-    refs["max_score"][example, part, 0], refs["denominator"][example, part, 0] = largest, mass
-    _write(refs["numerator"], (example, part, 0), sums, parts)
+    largest, mass, sums = lax.fori_loop(0, program.steps, block, start)
+    refs["max_score"][program.row, program.part, 0], refs["denominator"][program.row, program.part, 0] = largest, mass
+    _write(refs["numerator"], program, sums, parts)
 
 
 def _backward_kernel(refs, parts):
-    example, part = pl.program_id(0), pl.program_id(1)
-    query, dnumerator = (_vectors(refs[key], example, parts) for key in ("queries", "dnumerator"))
-    largest, ddenominator = refs["max_score"][example, 0], refs["ddenominator"][example, 0]
+    program = program_of(refs, parts)
+    clear_padding(refs, program, parts)
+    query, dnumerator = (_vectors(refs[key], program.row, parts) for key in ("queries", "dnumerator"))
+    largest, ddenominator = refs["max_score"][program.row, 0], refs["ddenominator"][program.row, 0]
 
     def block(step, dqueries):
-        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
-        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], example, place, real, parts)]
-        exp_scores = exponential(_scores(x, query, refs, example, place, real, codes), largest)
+        place, inside, real, codes = load_block(refs, program, step, parts)
+        x = [piece.astype(jnp.float32) for piece in load_tokens(refs["x"], program, place, real, parts)]
+        exp_scores = exponential(_scores(x, query, refs, program, place, real, codes), largest)
         dapplied = _products(x, dnumerator)
         applied, dexp = exp_scores, dapplied
         if "multiplier" in refs:
-            multiplier = _numbers(refs["multiplier"], example, place, real)
+            multiplier = _numbers(refs["multiplier"], program, place, real)
             applied, dexp = exp_scores * multiplier, dapplied * multiplier
         dscores = exp_scores * (dexp + ddenominator)
         if "dscores" in refs:
-            dscores = dscores + _numbers(refs["dscores"], example, place, real)
+            dscores = dscores + _numbers(refs["dscores"], program, place, real)
         dscores = jnp.where(real, dscores, 0)
-        inside = place < parts.length
         if "dbias" in refs:
-            plt.store(refs["dbias"].at[example, 0, place], dscores, mask=inside)
+            plt.store(refs["dbias"].at[program.example, 0, place], dscores, mask=inside)
         if "dmultiplier" in refs:
-            plt.store(refs["dmultiplier"].at[example, 0, place], exp_scores * dapplied, mask=inside)
+            plt.store(refs["dmultiplier"].at[program.example, 0, place], exp_scores * dapplied, mask=inside)
         if codes is not None:
             dscores = jnp.where(codes == WITHOUT_QUERY, 0, dscores)
-        for (first, size, ends), own, factor in zip(parts.pieces, dnumerator, query, strict=True):
-            dx = applied[:, None] * own[None] + dscores[:, None] * factor[None]
-            index, mask = features_of(first, size, ends, refs["dx"].shape[2])
-            mask = inside[:, None] if mask is None else inside[:, None] & mask[None]
-            plt.store(refs["dx"].at[example, place[:, None], index[None]], dx.astype(refs["dx"].dtype), mask=mask)
+        for piece, own, factor in zip(parts.pieces, dnumerator, query, strict=True):
+            dx = jnp.where(real[:, None], applied[:, None] * own[None] + dscores[:, None] * factor[None], 0)
+            store_piece(refs["dx"], program.example, place, inside, piece, dx)
         return [own + jnp.sum(dscores[:, None] * piece, 0) for own, piece in zip(dqueries, x, strict=True)]
 
     start = [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
-    _write(refs["dqueries"], (example, part, 0), lax.fori_loop(0, parts.steps, block, start), parts)
+    _write(refs["dqueries"], program, lax.fori_loop(0, program.steps, block, start), parts)
 
 
-def _numbers(ref, example, place, real):
-    return plt.load(ref.at[example, 0, place], mask=real, other=0)
+def _numbers(ref, program, place, real):
+    return plt.load(ref.at[program.example, 0, place], mask=real, other=0)
 
 
-def _vectors(ref, example, parts):
-    """Loads an example's query or cotangent of the numerator, [d], as a list of its pieces."""
-    row = example if ref.shape[0] != 1 else 0
+def _vectors(ref, row, parts):
+    """Loads the query or cotangent of the numerator [d] of an example or segment, as a list of its pieces."""
+    row = row if ref.shape[0] != 1 else 0
     found = []
     for first, size, ends in parts.pieces:
         index, mask = features_of(first, size, ends, ref.shape[2])
@@ -219,14 +236,14 @@ def _vectors(ref, example, parts):
     return found
 
 
-def _write(ref, row, vectors, parts):
+def _write(ref, program, vectors, parts):
     for (first, size, ends), own in zip(parts.pieces, vectors, strict=True):
         index, mask = features_of(first, size, ends, ref.shape[3])
-        plt.store(ref.at[*row, index], own, mask=mask)
+        plt.store(ref.at[program.row, program.part, 0, index], own, mask=mask)
 
 
-def _scores(x, query, refs, example, place, real, codes):
-    bias = _numbers(refs["bias"], example, place, real) if "bias" in refs else None
+def _scores(x, query, refs, program, place, real, codes):
+    bias = _numbers(refs["bias"], program, place, real) if "bias" in refs else None
     found = _selected(_products(x, query), codes, bias)
     return jnp.where(real, found, -jnp.inf)
 

@@ -23,7 +23,14 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.reductions.pallas_tpu import WITHOUT_QUERY
-from attnpool_flax.reductions.pallas_triton_blocks import features_of, load_block, load_tokens
+from attnpool_flax.reductions.pallas_triton_blocks import (
+    clear_padding,
+    features_of,
+    load_block,
+    load_tokens,
+    program_of,
+    store_piece,
+)
 from attnpool_flax.reductions.softmax import exponential
 
 ROWS = 16
@@ -65,90 +72,91 @@ def joined(sums, count, width):
 
 
 def forward_kernel(refs, parts):
-    """Computes max_score, denominator and numerator of a part of an example."""
-    example, part = pl.program_id(0), pl.program_id(1)
-    vectors = [_vectors(refs["queries"], example, parts, refs["x"].dtype)]
+    """Computes max_score, denominator and numerator of a part of an example or segment."""
+    program = program_of(refs, parts)
+    vectors = [_vectors(refs["queries"], program.row, parts, refs["x"].dtype)]
 
     def block(step, carry):
         largest, mass, sums = carry
-        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
-        tokens, token_scale = _narrow(load_tokens(refs["x"], example, place, real, parts))
+        place, _, real, codes = load_block(refs, program, step, parts)
+        tokens, token_scale = _narrow(load_tokens(refs["x"], program, place, real, parts))
         (found,) = _products(vectors, tokens, token_scale)
-        found = _scores(found, refs, example, place, real, codes)
+        found = _scores(found, refs, program, place, real, codes)
         above = jnp.maximum(largest, jnp.max(found, 1))
         exp_scores, change = exponential(found, above[:, None]), exponential(largest, above)
         applied = exp_scores
         if "multiplier" in refs:
-            applied = exp_scores * _numbers(refs, "multiplier", example, place, real)
+            applied = exp_scores * _numbers(refs, "multiplier", program, place, real)
         sums = [own * change[:, None] for own in sums]
         return above, mass * change + jnp.sum(exp_scores, 1), _added(sums, applied, tokens, token_scale)
 
     start = jnp.full(ROWS, -jnp.inf, jnp.float32), jnp.zeros(ROWS, jnp.float32), _no_sums(parts)
-    largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
+    largest, mass, sums = lax.fori_loop(0, program.steps, block, start)
     row = jnp.arange(ROWS, dtype=jnp.int32)
     for name, values in (("max_score", largest), ("denominator", mass)):
-        plt.store(refs[name].at[example, part, row], values, mask=row < refs[name].shape[2])
-    _write(refs["numerator"], example, part, sums)
+        plt.store(refs[name].at[program.row, program.part, row], values, mask=row < refs[name].shape[2])
+    _write(refs["numerator"], program, sums)
 
 
 def backward_kernel(refs, parts):
-    """Computes dx, and the other gradients of a part of an example."""
-    example, part = pl.program_id(0), pl.program_id(1)
-    vectors = [_vectors(refs[name], example, parts, refs["x"].dtype) for name in ("queries", "dnumerator")]
+    """Computes dx, and the other gradients of a part of an example or segment."""
+    program = program_of(refs, parts)
+    clear_padding(refs, program, parts)
+    vectors = [_vectors(refs[name], program.row, parts, refs["x"].dtype) for name in ("queries", "dnumerator")]
     row = jnp.arange(ROWS, dtype=jnp.int32)
     count = refs["max_score"].shape[1]
     largest, ddenominator = (
-        plt.load(refs[name].at[example, row], mask=row < count, other=0)[:, None]
+        plt.load(refs[name].at[program.row, row], mask=row < count, other=0)[:, None]
         for name in ("max_score", "ddenominator")
     )
     has_query = (row < count)[:, None]
 
     def block(step, dqueries):
-        place, real, codes = load_block(refs, example, part * parts.steps + step, parts)
-        tokens, token_scale = _narrow(load_tokens(refs["x"], example, place, real, parts))
+        place, inside, real, codes = load_block(refs, program, step, parts)
+        tokens, token_scale = _narrow(load_tokens(refs["x"], program, place, real, parts))
         found, dapplied = _products(vectors, tokens, token_scale)
-        exp_scores = exponential(_scores(found, refs, example, place, real, codes), largest)
+        exp_scores = exponential(_scores(found, refs, program, place, real, codes), largest)
         applied, dexp = exp_scores, dapplied
         if "multiplier" in refs:
-            multiplier = _numbers(refs, "multiplier", example, place, real)
+            multiplier = _numbers(refs, "multiplier", program, place, real)
             applied, dexp = exp_scores * multiplier, dapplied * multiplier
         dscores = exp_scores * (dexp + ddenominator)
         if "dscores" in refs:
-            dscores = dscores + _numbers(refs, "dscores", example, place, real)
+            dscores = dscores + _numbers(refs, "dscores", program, place, real)
         dscores = jnp.where(real[None] & has_query, dscores, 0)
-        inside = jnp.broadcast_to((place < parts.length)[None] & has_query, dscores.shape)
+        written = jnp.broadcast_to(inside[None] & has_query, dscores.shape)
         for name, values in (("dbias", dscores), ("dmultiplier", exp_scores * dapplied)):
             if name in refs:
-                plt.store(refs[name].at[example, row[:, None], place[None]], values, mask=inside)
+                plt.store(refs[name].at[program.example, row[:, None], place[None]], values, mask=written)
         if codes is not None:
             dscores = jnp.where((codes == WITHOUT_QUERY)[None], 0, dscores)
         dqueries = _added(dqueries, dscores, tokens, token_scale)
         applied = jnp.where(has_query, applied, 0)
-        _write_dx(refs["dx"], example, place, vectors, (dscores, applied), parts)
+        _write_dx(refs["dx"], program, place, inside, real, vectors, (dscores, applied), parts)
         return dqueries
 
-    _write(refs["dqueries"], example, part, lax.fori_loop(0, parts.steps, block, _no_sums(parts)))
+    _write(refs["dqueries"], program, lax.fori_loop(0, program.steps, block, _no_sums(parts)))
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Loads and stores
 
 
-def _numbers(refs, name, example, place, real):
+def _numbers(refs, name, program, place, real):
     """Loads numbers [16, t], 0 at padding and in rows without a query."""
     row = jnp.arange(ROWS, dtype=jnp.int32)
     mask = (row < refs[name].shape[1])[:, None] & real[None]
-    return plt.load(refs[name].at[example, row[:, None], place[None]], mask=mask, other=0)
+    return plt.load(refs[name].at[program.example, row[:, None], place[None]], mask=mask, other=0)
 
 
-def _write(ref, example, part, sums):
+def _write(ref, program, sums):
     """Stores the pieces [16, p] of sums, one after another: other addresses than the loads need no register in the loop."""
     row, index = (jnp.arange(size, dtype=jnp.int32) for size in sums[0].shape)
     for piece, own in enumerate(sums):
-        plt.store(ref.at[example, part, piece, row[:, None], index[None]], own)
+        plt.store(ref.at[program.row, program.part, piece, row[:, None], index[None]], own)
 
 
-def _write_dx(ref, example, place, vectors, weights, parts):
+def _write_dx(ref, program, place, inside, real, vectors, weights, parts):
     """Stores dx of a block: the sum of the vectors of two lists under their weights [16, t]."""
     weights = [own if scale is None else own * scale[:, None] for own, (_, scale) in zip(weights, vectors, strict=True)]
     narrow = vectors[0][0][0].dtype
@@ -156,29 +164,29 @@ def _write_dx(ref, example, place, vectors, weights, parts):
     scale = _scale(_largest(columns), narrow)
     (one, _), (two, _) = vectors
     left, right = (_opaque(_repeated(_stacked(*_split(own, scale, narrow)))) for own in columns)
-    inside = (place < parts.length)[:, None]
-    for index, (first, size, ends) in enumerate(parts.pieces):
+    if scale is not None:  # 0 at padding, so that one register has both
+        scale = jnp.where(real, scale, 0)
+        real = scale > 0
+    for index, piece in enumerate(parts.pieces):
         dx = _sum_of_rows(_dot(left, one[index], 1, 0) + _dot(right, two[index], 1, 0))
         dx = dx if scale is None else dx * scale[:, None]
-        feature, mask = features_of(first, size, ends, ref.shape[2])
-        mask = jnp.broadcast_to(inside if mask is None else inside & mask[None], (len(place), size))
-        plt.store(ref.at[example, place[:, None], feature[None]], dx.astype(ref.dtype), mask=mask)
+        store_piece(ref, program.example, place, inside, piece, jnp.where(real[:, None], dx, 0))
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Products
 
 
-def _vectors(ref, example, parts, dtype):
-    """Returns (for each piece a matrix [32, p] of an example's queries or cotangents; their scale [16] or None)."""
+def _vectors(ref, row, parts, dtype):
+    """Returns (for each piece a matrix [32, p] of a row's queries or cotangents; their scale [16] or None)."""
     narrow = jnp.bfloat16 if dtype == jnp.bfloat16 else jnp.float16
-    example = example if ref.shape[0] != 1 else 0
-    row = jnp.arange(ROWS, dtype=jnp.int32)
-    filled, pieces = (row < ref.shape[1])[:, None], []
+    row = row if ref.shape[0] != 1 else 0
+    vector = jnp.arange(ROWS, dtype=jnp.int32)
+    filled, pieces = (vector < ref.shape[1])[:, None], []
     for first, size, ends in parts.pieces:
         index, mask = features_of(first, size, ends, ref.shape[2])
         mask = jnp.broadcast_to(filled if mask is None else filled & mask[None], (ROWS, size))
-        pieces.append(plt.load(ref.at[example, row[:, None], index[None]], mask=mask, other=0))
+        pieces.append(plt.load(ref.at[row, vector[:, None], index[None]], mask=mask, other=0))
     scale = _scale(_largest(pieces), narrow)
     return [_stacked(*_split(piece, scale, narrow)) for piece in pieces], scale
 
@@ -228,12 +236,12 @@ def _no_sums(parts):
     return [jnp.zeros((ROWS, size), jnp.float32) for _, size, _ in parts.pieces]
 
 
-def _scores(found, refs, example, place, real, codes):
+def _scores(found, refs, program, place, real, codes):
     """Returns scores [16, t] from products: 0 for tokens without a query, plus the bias, -inf at padding."""
     if codes is not None:
         found = jnp.where((codes == WITHOUT_QUERY)[None], 0, found)
     if "bias" in refs:
-        found = found + _numbers(refs, "bias", example, place, real)
+        found = found + _numbers(refs, "bias", program, place, real)
     return jnp.where(real[None], found, -jnp.inf)
 
 

@@ -5,7 +5,8 @@ the same block count once, and blocks end at the array's end. Prefetched block n
 the first block to the last, as those of sorted tokens do; if more is computed from them, as for masks of splash
 attention, every step is assumed to visit another block. Pallas passes booleans as int32. Arrays in VMEM count nothing, as outside of kernels; the
 compiled program says which these are. Kernels whose results are unused count nothing. GPU kernels load arrays
-themselves; their bytes are the loads and stores of one program of the grid, times the number of programs.
+themselves; their bytes are the loads and stores of one program of the grid, times the number of programs. If the number of
+steps of a loop is data, as for packed tokens, the loops of all programs are assumed to visit each token once.
 """
 
 import math
@@ -152,8 +153,8 @@ def _by_loads(params):
     mapping, program = params["grid_mapping"], params["jaxpr"]
     program = getattr(program, "jaxpr", program)
     programs = math.prod(mapping.grid)
-    per_ref, assumed = {}, False
-    assumed = _loads(program, {ref: index for index, ref in enumerate(program.invars)}, 1, per_ref)
+    per_ref = {}
+    assumed = _loads(program, {ref: index for index, ref in enumerate(program.invars)}, 1, per_ref, programs)
     refs = program.invars[mapping.num_index_operands :]
     total = 0.0
     for ref, block in zip(refs, mapping.block_mappings, strict=False):
@@ -164,17 +165,27 @@ def _by_loads(params):
     return total, assumed
 
 
-def _loads(program, refs, times, found):
-    """Adds to ``found`` the bytes that a kernel's program loads and stores, by the index of the reference."""
+def _loads(program, refs, times, found, programs):
+    """Adds to ``found`` the bytes that a kernel's program loads and stores, by the index of the reference.
+
+    Args:
+      program: of the kernel, or of a loop in it.
+      refs: the index of each reference, by variable.
+      times: how often the program runs in each of the grid's programs, on average.
+      found: bytes by index.
+      programs: the number of the grid's programs.
+
+    Returns:
+      Whether ``times`` of a loop was assumed.
+    """
     assumed = False
     for equation in program.eqns:
         name, params = equation.primitive.name, equation.params
         if name in LOADS or name in STORES:
-            ref = next((refs[var] for var in equation.invars if not hasattr(var, "val") and var in refs), None)
+            ref, value = _access(equation, refs)
             if ref is not None:
-                # a store returns the old value; its operands are the indices and the new value
-                value = (equation.outvars or equation.invars[1:])[0].aval
-                found[ref] = found.get(ref, 0) + times * math.prod(value.shape) * value.dtype.itemsize
+                index = refs[ref]
+                found[index] = found.get(index, 0) + times * math.prod(value.shape) * value.dtype.itemsize
             continue
         for inner in _programs(params):
             given = equation.invars[len(equation.invars) - len(inner.invars) :]
@@ -183,6 +194,26 @@ def _loads(program, refs, times, found):
                 for var, val in zip(inner.invars, given, strict=False)
                 if not hasattr(val, "val") and val in refs
             }
-            steps = params["length"] if name == "scan" else 1
-            assumed |= _loads(inner, own, times * steps, found) or name == "while"
+            steps = params["length"] if name == "scan" else _steps(inner, own, programs) if name == "while" else 1
+            assumed |= _loads(inner, own, times * steps, found, programs) or name == "while"
     return assumed
+
+
+def _access(equation, refs):
+    """Returns (the reference that is loaded or stored, or None if it is not in ``refs``; the description of the value)."""
+    ref = next((var for var in equation.invars if not hasattr(var, "val") and var in refs), None)
+    # a store returns the old value; its operands are the indices and the new value
+    return ref, (equation.outvars or equation.invars[1:])[0].aval
+
+
+def _steps(loop, refs, programs):
+    """Returns the average steps of a loop over blocks [tokens, features] if all programs visit the largest array once.
+
+    It is 0 for a loop that loads no such blocks: it writes what the other loops do not visit.
+    """
+    found = [_access(equation, refs) for equation in loop.eqns if equation.primitive.name in LOADS]
+    arrays = [(ref.aval, value.shape[-2]) for ref, value in found if ref is not None and len(value.shape) > 1]
+    if not arrays:
+        return 0
+    largest, size = max(arrays, key=lambda pair: math.prod(pair[0].shape))
+    return largest.shape[-2] / size / programs

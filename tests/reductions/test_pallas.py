@@ -1,6 +1,7 @@
 """Kernels of Pallas, interpreted: ``implementation="pallas"`` against whole products and the oracle."""
 
 import functools
+import re
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ from kernel_agreement import LIMITS, assert_agreement, with_gradients
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import chosen_implementation
-from attnpool_flax.reductions import pallas_softmax, pallas_tpu, pallas_triton, softmax
+from attnpool_flax.reductions import pallas_packed, pallas_softmax, pallas_tpu, pallas_triton, softmax
 
 HIGHEST = jax.lax.Precision.HIGHEST
 every_dtype = pytest.mark.parametrize("dtype", LIMITS)
@@ -266,6 +267,29 @@ def test_programs_for_a_tpu_take_check_vma(monkeypatch, axis_name):
     with jax.sharding.use_abstract_mesh(mesh):
         text = step.trace(*shapes).lower(lowering_platforms=("tpu",)).as_text()
     assert text.count("@tpu_custom_call") == 2
+
+
+def _dense(x, ids, queries, limits, cotangent):
+    return pallas_tpu.backward(
+        x[None], ids[None, None], queries, None, None, limits, None, limits, cotangent, precision=None
+    )
+
+
+def _packed(x, ids, queries, limits, cotangent):
+    rows = queries, None, None, limits, None, limits, cotangent
+    return pallas_packed.backward(x, ids, ids >= 0, *rows, count=1, precision=None)
+
+
+@pytest.mark.parametrize("kernel", [_dense, _packed])
+def test_with_x64_a_kernel_for_a_tpu_has_no_wide_arrays_and_indices(kernel):
+    shapes = ((300, 5), "float32"), ((300,), "int32"), ((1, 2, 5), "float32")
+    shapes += ((1, 2), "float32"), ((1, 2, 5), "float32")
+    with jax.enable_x64(True):
+        program = jax.make_jaxpr(kernel)(*(jax.ShapeDtypeStruct(*shape) for shape in shapes)).jaxpr
+    (call,) = (equation.params for equation in program.eqns if equation.primitive.name == "pallas_call")
+    assert not re.findall(r"[fi]64\[\d.*", str(call["jaxpr"]))
+    maps = [block.index_map_jaxpr for block in call["grid_mapping"].block_mappings]
+    assert {index.dtype.name for own in maps for index in own.out_avals} == {"int32"}
 
 
 # --------------------------------------------------------------------------------------------------------------

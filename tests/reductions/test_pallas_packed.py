@@ -1,7 +1,6 @@
 """Kernels of Pallas for packed tokens, interpreted: ``implementation="pallas"`` against whole products and the oracle."""
 
 import functools
-import re
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,8 @@ from attnpool_flax.reductions import (
     pallas_packed,
     pallas_segments,
     pallas_softmax,
-    pallas_tpu,
+    pallas_triton,
+    pallas_triton_packed,
 )
 from attnpool_flax.reductions.segment_sums import segments_of
 
@@ -37,6 +37,29 @@ def small_chunks(interpreted, monkeypatch):
     """Kernels run on a CPU, with chunks of 128 tokens and groups of as few segments as possible."""
     monkeypatch.setattr(pallas_chunks, "TOKENS", 128)
     monkeypatch.setattr(pallas_chunks, "ROWS", 8)
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """The kernels for GPUs run on a CPU, with several blocks in a part and several parts of a segment."""
+
+    def of_gpu(name, x, queries, count, precision):
+        del x, queries
+        return functools.partial(getattr(pallas_triton_packed, name), count=count, precision=precision, interpret=True)
+
+    monkeypatch.setattr(pallas_segments, "_on_platforms", of_gpu)
+    monkeypatch.setattr(pallas_triton, "ELEMENTS", 32)
+    monkeypatch.setattr(pallas_triton.heads, "TOKENS", 4)
+
+
+@pytest.fixture
+def on_platform(request):
+    """The kernels for the platform that is the parameter run on a CPU."""
+    if request.param == "gpu":
+        request.getfixturevalue("on_gpu")
+
+
+every_platform = pytest.mark.parametrize("on_platform", ["tpu", "gpu"], indirect=True)
 
 
 def drawn(dtype="float32", length=301, heads=1, own=False, extra=True):
@@ -105,6 +128,38 @@ def assert_right(arrays):
     assert_agreement(found, expected, arrays[0].dtype.name, real=real_of(arrays), empty=[EMPTY, MASKED])
 
 
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize(
+    "dtype, length, heads, own, extra",
+    [
+        ("bfloat16", 301, 1, False, True),
+        pytest.param("float32", 301, 3, False, False, marks=thorough),
+        *(
+            pytest.param(dtype, length, heads, own, True, marks=thorough)
+            for dtype in LIMITS
+            for length in (1, 257)
+            for heads in (1, 2, 16)
+            for own in (False, True)
+        ),
+    ],
+)
+def test_the_kernels_for_gpus_agree_with_whole_products(dtype, length, heads, own, extra):
+    assert_right(drawn(dtype, length, heads, own, extra))
+
+
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize(
+    "heads, real",
+    [(2, True), *(pytest.param(*own, marks=thorough) for own in ((1, True), (1, False), (2, False)))],
+)
+def test_segments_of_any_length_agree_with_whole_products_on_a_gpu(heads, real):
+    lengths = [1, 0, 131, 1, 0, 2, 3, 5, 7, 16, 13]
+    ids = np.repeat(np.arange(COUNT), lengths).astype(np.int32)
+    x, _, _, _, queries, _, _ = drawn(length=len(ids), heads=heads, extra=False)
+    x = jnp.nan_to_num(x, posinf=1, neginf=-1) if real else jnp.full_like(x, jnp.nan)
+    assert_right((x, ids, np.full(len(ids), real), None, queries, None, None))
+
+
 @thorough
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_group_that_ends_with_a_chunk_is_counted_once(heads):
@@ -144,11 +199,13 @@ def test_padding_changes_no_bit(fill):
 
 
 @thorough
+@every_platform
+@pytest.mark.usefixtures("on_platform")
 @pytest.mark.parametrize("poison", [np.nan, -np.inf, np.inf])
-@pytest.mark.parametrize("own", [False, True])
-def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
-    arrays = drawn(own=own, extra=False)
-    place = int(np.flatnonzero(real_of(arrays) & (arrays[1] > LONG))[0])
+@pytest.mark.parametrize("own, after, heads", [(False, LONG, 1), (True, LONG, 2), (True, COUNT - 2, 1)])
+def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own, after, heads):
+    arrays = drawn(own=own, extra=False, heads=heads)
+    place = int(np.flatnonzero(real_of(arrays) & (arrays[1] > after))[0])
     query = arrays[4][arrays[1][place] if own else 0, 0]
     bad = arrays[0].at[place, 1].set(poison * np.sign(query[1]))  # a score of -inf hides no token
     found = [compared(pallas_segments.kernel, (x, *arrays[1:])) for x in (arrays[0], bad)]
@@ -158,6 +215,7 @@ def test_a_token_that_is_not_finite_stays_in_its_segment(poison, own):
     for got, want in zip(state, clean, strict=True):
         np.testing.assert_array_equal(got[other], want[other])
     np.testing.assert_array_equal(gradients["x"][tokens], clean_gradients["x"][tokens])
+    assert not gradients["x"][~real_of(arrays)].any()
     if own:
         np.testing.assert_array_equal(gradients["queries"][other], clean_gradients["queries"][other])
 
@@ -203,9 +261,14 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name, options", [pytest.param(*call, id=call[0]) for call in CALLS.items()])
-def test_functions_agree_with_the_oracle_and_their_gradients_with_whole_products(name, options):
-    x, ids, mask = packed_tokens()
+@pytest.mark.parametrize(
+    "on_platform, name",
+    [("tpu", name) for name in CALLS] + [pytest.param("gpu", name, marks=thorough) for name in CALLS],
+    indirect=["on_platform"],
+)
+@pytest.mark.usefixtures("on_platform")
+def test_functions_agree_with_the_oracle_and_their_gradients_with_whole_products(name):
+    (x, ids, mask), options = packed_tokens(), CALLS[name]
     pool = functools.partial(getattr(attnpool_flax, f"segment_{name}"), indices_are_sorted=True)
 
     def loss(x, implementation):
@@ -218,6 +281,8 @@ def test_functions_agree_with_the_oracle_and_their_gradients_with_whole_products
     assert_near(got[0][1], expected, LIMITS["float32"])
 
 
+@pytest.mark.parametrize("on_platform", ["tpu", pytest.param("gpu", marks=thorough)], indirect=True)
+@pytest.mark.usefixtures("on_platform")
 def test_asking_for_the_weights_changes_no_bit_of_the_result():
     x, ids, mask = packed_tokens()
     options = {"query": jnp.ones(WIDTH), "implementation": "pallas", "indices_are_sorted": True}
@@ -238,6 +303,8 @@ def test_any_number_of_tokens_and_segments(length, count):
 
 
 @thorough
+@every_platform
+@pytest.mark.usefixtures("on_platform")
 @pytest.mark.parametrize("own_ids", [False, True])
 def test_vmap_agrees_with_a_loop(own_ids):
     x, ids, mask = packed_tokens()
@@ -272,29 +339,6 @@ def test_programs_for_a_tpu_take_check_vma(monkeypatch):
     assert text.count("@tpu_custom_call") == 2
 
 
-def _dense(x, ids, queries, limits, cotangent):
-    return pallas_tpu.backward(
-        x[None], ids[None, None], queries, None, None, limits, None, limits, cotangent, precision=None
-    )
-
-
-def _packed(x, ids, queries, limits, cotangent):
-    rows = queries, None, None, limits, None, limits, cotangent
-    return pallas_packed.backward(x, ids, ids >= 0, *rows, count=1, precision=None)
-
-
-@pytest.mark.parametrize("kernel", [_dense, _packed])
-def test_with_x64_a_kernel_for_a_tpu_has_no_wide_arrays_and_indices(kernel):
-    shapes = ((300, WIDTH), "float32"), ((300,), "int32"), ((1, 2, WIDTH), "float32")
-    shapes += ((1, 2), "float32"), ((1, 2, WIDTH), "float32")
-    with jax.enable_x64(True):
-        program = jax.make_jaxpr(kernel)(*(jax.ShapeDtypeStruct(*shape) for shape in shapes)).jaxpr
-    (call,) = (equation.params for equation in program.eqns if equation.primitive.name == "pallas_call")
-    assert not re.findall(r"[fi]64\[\d.*", str(call["jaxpr"]))
-    maps = [block.index_map_jaxpr for block in call["grid_mapping"].block_mappings]
-    assert {index.dtype.name for own in maps for index in own.out_avals} == {"int32"}
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Refusals
 
@@ -327,21 +371,20 @@ def test_what_no_kernel_takes_is_refused_by_name(monkeypatch):
 
 def test_it_is_chosen_only_on_request():
     call = functools.partial(chosen_implementation, "segment_attention_pooling", X, IDS, 2, query=jnp.ones(WIDTH))
-    assert call(implementation="pallas", indices_are_sorted=True) == "pallas"
+    for platform in (None, "tpu", "cuda"):
+        assert call(implementation="pallas", indices_are_sorted=True, platform=platform) == "pallas"
     assert call(indices_are_sorted=True) != "pallas"
     with pytest.raises(ValueError, match="in the order of their segments"):
         call(implementation="pallas")
 
 
-def test_other_platforms_than_tpus_are_refused_at_lowering(monkeypatch):
+def test_a_cpu_and_float16_on_a_tpu_are_refused_at_lowering(monkeypatch):
     def lowered(x, platform):
         return jax.jit(pool).trace(x).lower(lowering_platforms=(platform,))
 
     monkeypatch.delenv(pallas_softmax.INTERPRET)
     with pytest.raises(ValueError, match=f"only interpreted, with {pallas_softmax.INTERPRET}=1; pass None"):
         lowered(X, "cpu")
-    with pytest.raises(ValueError, match="has no kernel for packed tokens on a GPU; pass None"):
-        lowered(X, "cuda")
     with pytest.raises(ValueError, match="no float16 on a TPU; pass bfloat16, or pass None"):
         lowered(X.astype("float16"), "tpu")
     assert "tpu_custom_call" in lowered(X, "tpu").as_text()

@@ -292,6 +292,22 @@ def numbered(passes):
     return lambda x, mask, places: run(places, x, mask)
 
 
+def of_segments(passes):
+    """A kernel of a GPU that sums x [1, 1024, 256] over the tokens of 8 segments, and loads each block of 16 tokens so often."""
+
+    def kernel(end_ref, x_ref, out_ref):
+        row = pallas.program_id(0)
+
+        def block(step, total):
+            for _ in range(passes):
+                total += x_ref[0, pallas.ds(step * 16, 16), :].sum(0)
+            return total
+
+        out_ref[row, :] = jax.lax.fori_loop(0, end_ref[row] // 16, block, jax.numpy.zeros(256))
+
+    return pallas.pallas_call(kernel, grid=(8,), out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
+
+
 def loaded(passes):
     """A kernel of a GPU that sums x over its tokens, block by block, and loads each block so often."""
 
@@ -322,6 +338,10 @@ def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatc
     rows = jax.ShapeDtypeStruct((1024, 256), "float32")
     found = kernels.moved(jax.make_jaxpr(numbered(passes))(rows, mask, places), True)
     assert found == (passes * 1024 * 256 * (4 + 4) + row, True)  # booleans are passed as int32
+
+    x_of_segments, ends = jax.ShapeDtypeStruct((1, 1024, 256), "float32"), jax.ShapeDtypeStruct((8,), "int32")
+    found = kernels.moved(jax.make_jaxpr(of_segments(passes))(ends, x_of_segments), False)
+    assert found == (passes * 1024 * 256 * 4 + row + 8 * 4, True)
 
     near = [[(x.shape, False), ((8, 8, 256), True)]]
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == (passes * size, False)
