@@ -1,5 +1,6 @@
 """Readouts: latent attention, Set2Set, VLAD and the gated sum. Twin of :mod:`attnpool_ref.readouts`."""
 
+import functools
 import math
 from typing import Any
 
@@ -15,6 +16,7 @@ from attnpool_flax.numerics.activations import geglu
 from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import query_blocks
+from attnpool_flax.reductions.product_average import Products
 from attnpool_flax.reductions.query_blocks import over_queries
 
 ROWS = 256
@@ -145,17 +147,26 @@ def asked_of_latents(
     keys, values = (to_heads(known, kernel, None, precision) for kernel in (key_kernel, value_kernel))
     _, keys, values = unify_varying(x, keys * query_kernel.shape[-1] ** -0.5, values)
 
-    def of_tokens(x):
+    def averaged(scores, _, values):
+        return einsum("...hlr,hrc->...hlc", softmax(scores, None), values, precision)
+
+    def asked(queries):
+        return averaged(einsum("...hlc,hrc->...hlr", queries, keys, precision), None, values)
+
+    def asked_on_tpus(queries):
+        own = jnp.expand_dims(keys, tuple(range(x.ndim - 2)))
+        return Products(lambda queries: (queries, own, None), precision).average(averaged, (queries,), None, values)
+
+    def of_tokens(x, asked=asked):
         queries = to_heads(normalized(x, norm_scale, norm_bias, epsilon), query_kernel, None, precision)
-        weights = softmax(einsum("...hlc,hrc->...hlr", queries, keys, precision), None)
-        attended = einsum("...hlr,hrc->...hlc", weights, values, precision)
-        x = x + from_heads(attended, out_kernel, None, precision)
+        x = x + from_heads(asked(queries), out_kernel, None, precision)
         hidden = geglu(mapped(normalized(x, mlp_norm_scale, mlp_norm_bias, epsilon), mlp_kernel, mlp_bias, precision))
         return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
 
     held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
     keys_of_one = math.prod(x.shape[:-2]) * min(held, query_blocks.LARGEST // ROWS)
-    return over_queries(of_tokens, (x,), keys=keys_of_one)
+    on_tpus = functools.partial(of_tokens, asked=asked_on_tpus)
+    return over_queries(of_tokens, (x,), keys=keys_of_one, on_tpus=on_tpus)
 
 
 @compiled(tokens=("x",), as_they_come=("x",))

@@ -8,6 +8,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.numerics.one_pass import einsum, exact_tokens
 from attnpool_flax.reductions.product_average import Products
 from attnpool_flax.reductions.query_blocks import ForQueries
 from attnpool_flax.reductions.sums import weighted
@@ -47,7 +48,7 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
     return moved if mask is None else jnp.where(mask, moved, 0)
 
 
-@compiled
+@compiled(one_pass=True)
 def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias, *, precision=None):
     """Twin of :func:`attnpool_ref.relation_vector`.
 
@@ -60,7 +61,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias, *, precision=Non
 
 
 def _linear(x, kernel, precision):
-    return jnp.einsum("...f,fh->...h", x, kernel, precision=precision)
+    return einsum("...f,fh->...h", x, kernel, precision)
 
 
 def _biased(x, kernel, bias, precision):
@@ -68,7 +69,7 @@ def _biased(x, kernel, bias, precision):
     return x + jnp.broadcast_to(bias, x.shape)
 
 
-@compiled
+@compiled(one_pass=True)
 def relation_triplet_loss(
     x,
     similar,
@@ -95,7 +96,7 @@ def relation_triplet_loss(
         _linear(itself - to_similar, out_kernel, precision),
         _linear(itself - to_dissimilar, out_kernel, precision),
         margin,
-        precision,
+        exact_tokens(precision),
     )
 
 
@@ -130,7 +131,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True, kernel=ForQueries("labels", "labels"))
+@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("labels", "labels"))
 def label_attention(
     labels,
     mask=None,

@@ -343,27 +343,38 @@ def _rows_from(start, rows, array):
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
 def _written_jvp(function, rows, axis, primals, tangents):
-    """Computes the tangent of :func:`written_in_blocks` by adding up that of each block.
+    """Computes the tangent of :func:`written_in_blocks` by adding up that of each block; on GPUs, that of all at once.
 
     In reverse mode, the transpose of such an addition slices the cotangent of the results by index, without a copy.
     """
     result = written_in_blocks(function, rows, axis, *primals)
-    own, shared = primals
-    d_own, dshared = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)
+    tangents = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)
+    by_blocks = functools.partial(_tangents_added, function, rows, axis, result)
+    at_once = remat(functools.partial(_tangents_at_once, function, axis))
+    return result, lax.platform_dependent(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)
+
+
+def _tangents_at_once(function, axis, primals, tangents):
+    """Returns the tangents of the results of :func:`placed`; tangents that are None are 0."""
+    leaves, shape = jax.tree.flatten(primals)
+    dleaves = shape.flatten_up_to(tangents)
+    moving = [i for i, leaf in enumerate(dleaves) if leaf is not None]
+
+    def of_moving(*some):
+        given = dict(zip(moving, some, strict=True))
+        every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
+        return placed(function, axis, *jax.tree.unflatten(shape, every))
+
+    return jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])[1]
+
+
+def _tangents_added(function, rows, axis, result, primals, tangents):
+    (own, shared), (d_own, dshared) = primals, tangents
     count = jax.tree.leaves(own)[0].shape[0]
     whole = count // rows * rows
 
     def add(total, start, block, dblock):
-        leaves, shape = jax.tree.flatten((block, shared))
-        dleaves = shape.flatten_up_to((dblock, dshared))
-        moving = [i for i, leaf in enumerate(dleaves) if leaf is not None]
-
-        def of_moving(*some):
-            given = dict(zip(moving, some, strict=True))
-            every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
-            return placed(function, axis, *jax.tree.unflatten(shape, every))
-
-        _, tangent = jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])
+        tangent = _tangents_at_once(function, axis, (block, shared), (dblock, dshared))
         return jax.tree.map(lambda total, tangent: _scatter_add(total, tangent, start, axis), total, tangent)
 
     def block_step(total, place):
@@ -376,7 +387,7 @@ def _written_jvp(function, rows, axis, primals, tangents):
     total, _ = lax.scan(remat(block_step), zero, (jnp.arange(0, whole, rows), dblocks))
     if whole < count:
         total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, d_own)))
-    return result, total
+    return total
 
 
 def _scatter_add(total, block, start, axis):

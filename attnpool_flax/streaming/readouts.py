@@ -23,7 +23,7 @@ class LatentAttentionState(MeanState):
     """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of attended tokens."""
 
 
-@compiled
+@compiled(one_pass=True)
 def latent_attention_state(
     x,
     mask=None,

@@ -104,6 +104,7 @@ class Goal:
 
 
 DENSE, SORTED, UNSORTED = (calls.DENSE,), (calls.SORTED,), (calls.UNSORTED,)
+STATE, MESH = (calls.STATE,), (calls.MESH,)
 KERNEL = (calls.KERNEL,)
 CLEANED = "padding is replaced by 0 in copies of the tokens, and a mask of pairs is read to find it; plain JAX lets NaN through"
 BLOCKS_OF_MASKS = "the kernel needs the mask of pairs in blocks, whose numbers have 4 bytes, once more for the gradient"
@@ -120,10 +121,32 @@ EXPANDED = "numbers of each segment are expanded to float32 arrays as large as t
 MLP = "the hidden layer and its gradients are written"
 RESIDUALS = "digits cancel in sums of tokens: residuals to the nearest centers are written and read in float32"
 FUSED_RESIDUALS = "digits cancel in sums of tokens: each gradient is one more sum of residuals, which reads the tokens"
+SELECTED = "the sums of tokens need a copy with padding replaced: XLA fuses no selection into a product on a GPU"
+REDUCED = (
+    SELECTED
+    + "; numerators [B, H, d], in float32 as large on each device as on one, are joined for an all-reduce and split"
+)
+SCATTERED = "sums [B, H, d] of the heads are filled with 0, added to by a scatter, divided and read, in float32"
+SCORES_OF_LABELS = (
+    "scores [M, M] are written in float32, 2 to 4 times the labels, and so are weights and their gradients"
+)
+LENGTHS = "each layer writes and reads lengths [k, k], 8 times as large as the labels, and parts of sums over k"
+ALL_PAIRS = (
+    "the cotangents [B, C, d] of all pairs are written and read twice, and tokens are copied with padding replaced"
+)
+MATCHED = (
+    "unit vectors are written in float32 for a product; a scatter adds up the float32 gradient of the matched tokens"
+)
+THREE_LAYERS = "hidden layers of three pairs, their differences and their gradients are written"
+EXPANDED_SUMS = (
+    "unsorted tokens are copied under weights; a step expands the gradient of each segment's sum to float32 tokens"
+)
 GOALS = (
     Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
     Goal(HEADS, (2.2, 5.9), layouts=DENSE, devices=devices.TPUS, cycles=(3.5e6, 12.5e6)),
-    Goal(HEADS, (4.6, 9.0), layouts=DENSE, devices=(devices.H200,)),
+    Goal(HEADS, (4.6, 9.0), layouts=(*DENSE, *STATE), devices=(devices.H200,), reason=SELECTED),
+    Goal(HEADS, (4.5, 5.5), FLOOR, MESH, devices=(devices.H200,), reason=REDUCED),
+    Goal(PACKED[1:], (2.3, 6.6), layouts=SORTED, devices=(devices.H200,), reason=SCATTERED),
     Goal(PACKED, (2.3, 6.5), layouts=SORTED),
     Goal(PACKED, (3.3, 8.0), layouts=UNSORTED),
     Goal((), (1.05, 3.1), ways=KERNEL, devices=devices.TPUS),
@@ -140,6 +163,7 @@ GOALS = (
     Goal(("vlad_pooling",), (7.4, 16.4), FLOOR, devices=devices.TPUS, cycles=(9e6, 18e6), reason=RESIDUALS),
     Goal(("vlad_pooling",), (9.7, 25.0), FLOOR, devices=(devices.H200,), reason=FUSED_RESIDUALS),
     Goal(("segment_vlad_pooling",), (21.1, 45.9), FLOOR, reason=RESIDUALS),
+    Goal(("latent_attention_pooling",), (1.1, 1.45), OF_PLAIN, DENSE, devices=devices.TPUS, reason=HIDDEN),
     Goal(BY_PLAIN, (1.1, 1.1), OF_PLAIN, layouts=DENSE),
     # The target is (2.2, 3.4): 1.5 times 175 and 522 MB in float32, plus 134 and 400 MB for the projection of keys at the table's
     # sizes. Compiled: float32 2.7 and 3.6, bfloat16 3.3 and 4.8.
@@ -175,6 +199,15 @@ GOALS = (
     Goal(("segment_attentive_statistics_pooling",), (39.0, 60.0), FLOOR, reason=EXPANDED),
     Goal(("residual_feed_forward",), (10.6, 44.0), FLOOR, reason=MLP),
     Goal(("segment_latent_attention_pooling",), (23.0, 48.5), FLOOR, reason=MLP),
+    Goal(("latent_attention_pooling",), (22.0, 48.0), FLOOR, STATE, reason=MLP),
+    Goal(("latent_attention_pooling",), (8.5, 25.0), FLOOR, MESH, reason=MLP),
+    Goal(("label_attention",), (8.5, 23.0), FLOOR, devices=(devices.H200,), reason=SCORES_OF_LABELS),
+    Goal(("label_attention",), (4.0, 5.9), FLOOR, devices=devices.TPUS, reason=SCORES_OF_LABELS),
+    Goal(("graph_decomposition",), (20.0, 61.5), FLOOR, devices=(devices.H200,), reason=LENGTHS),
+    Goal(("cross_attention_pooling_all_pairs",), (4.0, 7.7), FLOOR, devices=(devices.H200,), reason=ALL_PAIRS),
+    Goal(("semantic_match",), (4.9, 9.5), FLOOR, devices=(devices.H200,), reason=MATCHED),
+    Goal(("relation_triplet_loss",), (4.0, 6.0), FLOOR, reason=THREE_LAYERS),
+    Goal(("segment_cross_attention_pooling",), (4.1, 8.4), FLOOR, devices=devices.TPUS, reason=EXPANDED_SUMS),
     Goal(("power_mean_pooling",), (5.2, 6.0), FLOOR, devices=(devices.H200,), reason=LOGARITHMS),
     Goal(("statistics_pooling", "std_pooling"), (5.3, 4.0), FLOOR, devices=(devices.H200,), reason=MOMENTS),
     Goal(STEPS, (13.2, 20.2), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),

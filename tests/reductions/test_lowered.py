@@ -48,7 +48,6 @@ WIDE = {
     "location_attention": CAST,
     "cross_attention_pooling_all_pairs": MANY,
     "field_attention_pooling": CAST,
-    "label_attention": CAST,
 }
 """Rows whose steps make wide copies today, and why."""
 
