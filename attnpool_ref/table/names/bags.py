@@ -110,8 +110,7 @@ SPEECH = (
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, bias=b, out_kernel=V) for y, W, b, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "`heads` has (y, W, b, V) of each head: its part of the channels of x, and its parameters. `MHASTP` also clamps the "
-        "variance at 1e-7.",
+        "`heads` has a part y of x's channels and (W, b, V) for each head. `MHASTP` also clamps the variance at 1e-7.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),
