@@ -45,8 +45,7 @@ SETS = (
         ("PNA", "principal neighbourhood aggregation", "MultiAggregation"),
         "concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)",
         "Corso et al. 2020",
-        "PNA's degree scalers (factors that depend on the number of neighbors) are left out: multiply the result by each of "
-        "them, and concatenate the products.",
+        "PNA concatenates the result times each of its degree scalers (factors from the number of neighbors), left out here.",
     ),
     Entry(
         ("PyG SoftmaxAggregation", "DeeperGCN", "GENConv"),
