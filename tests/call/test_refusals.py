@@ -205,7 +205,7 @@ def test_every_precision_that_jax_takes_is_taken(precision):
     ids=["AttentionPool", "WeightedPool", "MultiHeadAttention"],
 )
 def test_a_module_refuses_a_seed_in_place_of_rngs(make, rngs):
-    with pytest.raises(TypeError, match=r"^\w+: `rngs` is a \w+, needs an nnx.Rngs, such as `nnx.Rngs\(0\)`$"):
+    with pytest.raises(TypeError, match=r"^\w+: `rngs` is an? \w+, needs an nnx.Rngs, such as `nnx.Rngs\(0\)`$"):
         make(rngs)
     assert make(nnx.Rngs(0)) is not None
 

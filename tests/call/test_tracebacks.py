@@ -171,7 +171,7 @@ def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
     ("save", "message"),
     [
         (lambda: attnpool_flax.save({}, {}, "siglip"), "save: `module` is a dict, needs an NNX module"),
-        (lambda: LINEN_SAVE(POOL, PARAMS, {}, "siglip"), "save: `module` is a AttentionPool, needs a Linen module"),
+        (lambda: LINEN_SAVE(POOL, PARAMS, {}, "siglip"), "save: `module` is an AttentionPool, needs a Linen module"),
         (lambda: attnpool_ref.formats.write({}, "siglip"), "`head` is a dict, needs a Head, as `read` gives it"),
         (
             lambda: attnpool_flax.load(HEADS, "torch_mha", num_heads=1, param_dtype="x"),

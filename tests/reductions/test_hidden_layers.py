@@ -52,7 +52,7 @@ def size(request):
 
 
 @pytest.mark.usefixtures("size")
-@pytest.mark.parametrize("platform", [GPU, TPU])
+@pytest.mark.parametrize("platform", [*thorough([GPU]), TPU])
 @pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])
 @pytest.mark.parametrize("layout", ["dense", *thorough(["packed"])])
 @pytest.mark.parametrize("name", CALLS)
