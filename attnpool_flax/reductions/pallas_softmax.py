@@ -125,11 +125,11 @@ def kernel_precision(precision):
 
 def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
-    codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
+    codes = _codes(mask, has_query, x)
     queries = jnp.asarray(queries, jnp.float32)
     forward = _on_platforms("forward", x, queries, precision)
-    state = OnlineSoftmax(*forward(x, codes, queries, rows(multiplier), rows(bias)))
-    scores = _on_platforms("scores", x, queries, precision)(x, codes, queries, rows(bias))
+    state = OnlineSoftmax(*forward(x, codes, queries, _rows_of(multiplier), _rows_of(bias)))
+    scores = _on_platforms("scores", x, queries, precision)(x, codes, queries, _rows_of(bias))
     return jnp.swapaxes(scores, 1, 2), state
 
 
@@ -152,9 +152,9 @@ def _softmax_bwd(precision, residuals, cotangents: Any):
     ddenominator, dnumerator = (
         jnp.zeros(array.shape, jnp.float32) if isinstance(array, SymbolicZero) else array for array in dsums
     )
-    codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
+    codes = _codes(mask, has_query, x)
     backward = _on_platforms("backward", x, queries, precision)
-    arrays = x, codes, queries, rows(multiplier), rows(bias), max_score, dscores, ddenominator, dnumerator
+    arrays = x, codes, queries, _rows_of(multiplier), _rows_of(bias), max_score, dscores, ddenominator, dnumerator
     dx, dqueries, dbias, dmultiplier = backward(*arrays)
     dbias, dmultiplier = (None if array is None else jnp.swapaxes(array, 1, 2) for array in (dbias, dmultiplier))
     return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
@@ -176,7 +176,7 @@ def _codes(mask, has_query, x):
     return codes.astype(jnp.int32)[:, None]
 
 
-def _rows_of(numbers, x):
+def _rows_of(numbers):
     """Returns numbers [B, L, h] in the kernels' layout, float32 [B, h, L]; None for None."""
     return None if numbers is None else jnp.swapaxes(numbers, 1, 2).astype(jnp.float32)
 

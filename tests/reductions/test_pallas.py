@@ -108,10 +108,7 @@ def on_tpu(interpret):
     """The kernel by the functions for TPUs, interpreted in a given way."""
 
     def kernel(x, mask, has_query, queries, multiplier, bias, precision):
-        def rows(array):
-            return pallas_softmax._rows_of(array, x)
-
-        codes = pallas_softmax._codes(mask, has_query, x)
+        codes, rows = pallas_softmax._codes(mask, has_query, x), pallas_softmax._rows_of
         options = {"precision": precision, "interpret": interpret}
         state = softmax.OnlineSoftmax(*pallas_tpu.forward(x, codes, queries, rows(multiplier), rows(bias), **options))
         return jnp.swapaxes(pallas_tpu.scores(x, codes, queries, rows(bias), **options), 1, 2), state
@@ -128,7 +125,7 @@ def test_memory_that_nobody_wrote_is_not_used(monkeypatch, heads):
     (scores, state), want = on_tpu(interpret)(*arrays, HIGHEST), on_tpu(True)(*arrays, HIGHEST)
     for got, own in zip((scores, *state), (want[0], *want[1]), strict=True):
         np.testing.assert_allclose(got, own, 1e-6, 1e-6)
-    codes, rows = pallas_softmax._codes(arrays[1], None, arrays[0]), lambda array: pallas_softmax._rows_of(array, None)
+    codes, rows = pallas_softmax._codes(arrays[1], None, arrays[0]), pallas_softmax._rows_of
     cotangents = jnp.swapaxes(jnp.ones_like(scores), 1, 2), jnp.ones_like(state.denominator), state.numerator
     given = arrays[0], codes, arrays[3], rows(arrays[4]), rows(arrays[5]), state.max_score, *cotangents
     both = [pallas_tpu.backward(*given, precision=HIGHEST, interpret=own) for own in (interpret, True)]

@@ -101,20 +101,20 @@ def compared(kernel, arrays, widened=None):
     return with_gradients(of, given, shapes, widened)
 
 
-@pytest.mark.parametrize(
-    "dtype, length, heads, own, extra",
-    [
-        ("float32", 301, 1, False, True),
-        ("bfloat16", 301, 5, True, True),
-        ("float16", 301, 2, False, False),
-        *(
-            pytest.param(dtype, length, heads, own, True, marks=thorough)
-            for dtype in LIMITS
-            for length in (1, 257)
-            for heads in (1, 8, 16)
-            for own in (False, True)
-        ),
-    ],
+def forms(quick, numbers_of_heads):
+    """Parametrizes a test by these forms of a call, and by all dtypes, few and many tokens, in the thorough run."""
+    every = [
+        pytest.param(dtype, length, heads, own, True, marks=thorough)
+        for dtype in LIMITS
+        for length in (1, 257)
+        for heads in numbers_of_heads
+        for own in (False, True)
+    ]
+    return pytest.mark.parametrize("dtype, length, heads, own, extra", [*quick, *every])
+
+
+@forms(
+    [("float32", 301, 1, False, True), ("bfloat16", 301, 5, True, True), ("float16", 301, 2, False, False)], (1, 8, 16)
 )
 def test_every_form_agrees_with_whole_products_in_float64(dtype, length, heads, own, extra):
     assert_right(drawn(dtype, length, heads, own, extra))
@@ -129,20 +129,7 @@ def assert_right(arrays):
 
 
 @pytest.mark.usefixtures("on_gpu")
-@pytest.mark.parametrize(
-    "dtype, length, heads, own, extra",
-    [
-        ("bfloat16", 301, 1, False, True),
-        pytest.param("float32", 301, 3, False, False, marks=thorough),
-        *(
-            pytest.param(dtype, length, heads, own, True, marks=thorough)
-            for dtype in LIMITS
-            for length in (1, 257)
-            for heads in (1, 2, 16)
-            for own in (False, True)
-        ),
-    ],
-)
+@forms([("bfloat16", 301, 1, False, True), pytest.param("float32", 301, 3, False, False, marks=thorough)], (1, 2, 16))
 def test_the_kernels_for_gpus_agree_with_whole_products(dtype, length, heads, own, extra):
     assert_right(drawn(dtype, length, heads, own, extra))
 
