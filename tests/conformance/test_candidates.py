@@ -3,6 +3,8 @@
 import functools
 import types
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,8 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
+from attnpool_ref.conformance.candidates.adapters import Untraceable
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 
 FEW = {"shapes": ("no batch",), "long": False}
 
@@ -436,3 +440,25 @@ def test_all_data_may_have_the_same_batch_axes():
     row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
     assert row.status == "pass", row.failures
     assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data must have the same batch axes"}
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [lambda length: range(length), lambda length: length.item(), np.asarray],
+    ids=["integer", "concrete", "array"],
+)
+def test_the_gradient_of_a_function_that_jax_cannot_trace_is_said_to_be_untraceable(reads):
+    def function(given):
+        reads(given["lengths"][0])
+        return [given["x"]]
+
+    fixed = {"lengths": jnp.array([1])}
+    with pytest.raises(Untraceable, match="JAX cannot trace it"):
+        JaxArrays().gradient(function, {"x": jnp.ones(2)}, fixed, [np.ones(2)])
+
+
+def test_the_device_of_jax_arrays_is_that_of_new_arrays(monkeypatch):
+    other = types.SimpleNamespace(platform="tpu", device_kind="other")
+    monkeypatch.setattr(jax, "devices", lambda: [other])
+    assert JaxArrays().device().startswith("cpu ")
+    assert not JaxArrays().reduced_products()

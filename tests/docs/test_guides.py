@@ -11,11 +11,11 @@ from attnpool_ref.table import BY_NAME
 GUIDES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "guides").glob("*.md"))}
 BESIDE_A_LIBRARY = [name for name, text in GUIDES.items() if own_files(text)]
 """Guides that have their reader write files: they run in tests/peers, beside the library that they are about."""
+RUNNING = [name for name in GUIDES if name not in BESIDE_A_LIBRARY]
+FOR_BOTH = [name for name in RUNNING if "from attnpool_ref import" in GUIDES[name]]
 RUNS = [
-    (name, package)
-    for name, text in GUIDES.items()
-    for package in (("attnpool_ref", "attnpool_flax") if "from attnpool_ref import" in text else ("attnpool_flax",))
-    if name not in BESIDE_A_LIBRARY
+    *((name, "attnpool_ref" if name in FOR_BOTH else "attnpool_flax") for name in RUNNING),
+    *(pytest.param(name, "attnpool_flax", marks=pytest.mark.thorough) for name in FOR_BOTH),
 ]
 
 

@@ -150,7 +150,9 @@ def test_second_derivatives_are_those_of_whole_arrays(multiply):
 
 
 @every_form
-@pytest.mark.parametrize(("length", "count"), [(5, 1), (40, 40), (64, 3)])
+@pytest.mark.parametrize(
+    ("length", "count"), [(5, 1), *(pytest.param(*own, marks=pytest.mark.thorough) for own in ((40, 40), (64, 3)))]
+)
 def test_any_number_of_segments_and_tokens(length, count, multiply):
     x, (ids, mask, _, ordered), factors = tokens(True, 2, length=length, count=count)
     packing = ids, mask, jnp.ones(count, bool), ordered

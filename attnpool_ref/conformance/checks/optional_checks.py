@@ -128,7 +128,10 @@ def _is_optional(subject, case, situation, finding):
 
 
 def refuses(error):
-    """Returns whether the type and text of an error say that a dtype is not supported."""
+    """Returns whether an error's type or text may say that a dtype is not supported.
+
+    Libraries word it in many ways, so the pattern is generous: every TypeError counts.
+    """
     return bool(_REFUSAL.search(error))
 
 

@@ -187,8 +187,9 @@ def _(attnpool):
 
 @POWERS.wrong("P-20", was="0.5 2.5", now="1 2.5", place="`torch.nn.functional.avg_pool1d`, `flax.linen.avg_pool`")
 def _(attnpool):
-    """The average of a window at an end also counts the zeros with which the array is padded there. Both functions do
-    this by default.
+    """The average of a window at an end also counts the zeros with which the array is padded there: windows of 2 with
+    stride 2 and padding 1 here. Both functions do this by default if they are asked for padding; without padding they
+    are right.
     """
     x, windows = np.array([[1.0], [2.0], [3.0]]), np.array([[True, False, False], [False, True, True]])
     return (

@@ -27,7 +27,11 @@ TEXTS = Section(
     place="five of nine public classes `LatentAttentionPooling`",
 )
 def _(attnpool):
-    """Queries and keys are exchanged: the latents are the queries. In the original NV-Embed the tokens are queries."""
+    """Queries and keys are exchanged: the latents are the queries.
+
+    In the original NV-Embed the tokens are queries. Your class has the mistake if it attends with the latents as queries
+    and the tokens as keys. The nine classes were read, not run; their repositories are not named here.
+    """
     x, latents = 2 * np.sin(np.arange(12)).reshape(3, 4), np.sin(19 + np.arange(8)).reshape(2, 4)
     query_kernel, key_kernel, value_kernel = [np.sin(k + np.arange(16)).reshape(4, 1, 4) / 2 for k in (2, 3, 4)]
     out_kernel, mlp_out_kernel = (

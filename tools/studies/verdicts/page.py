@@ -31,7 +31,8 @@ these implementations, one file per library.
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
 fail, but only as a consequence of a broken guarantee; they are not counted. A section also leaves out each dtype in which
 a broken guarantee fails only as a consequence of another. *-* means that nothing was checked. The last column counts the
-dtypes in which all values are right, of those in which the implementation was judged.
+dtypes in which values and weights are right with and without a mask, for finite inputs with real tokens, of the dtypes
+in which the implementation was judged. Other guarantees, such as those on NaN in padding, may be broken in them.
 
 **Defined differently.** If a library documents another result than attnpool's, or none, this is not a defect. It is not
 counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query whose

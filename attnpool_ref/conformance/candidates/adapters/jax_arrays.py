@@ -16,10 +16,8 @@ class JaxArrays(NumpyArrays):
 
     def device(self):
         """Returns the name of the device on which the implementation runs."""
-        import jax
-
-        first = jax.devices()[0]
-        return f"{first.platform} ({first.device_kind})"
+        device = _default_device()
+        return f"{device.platform} ({device.device_kind})"
 
     def versions(self):
         """Returns the versions of the packages that affect numerical results."""
@@ -33,15 +31,11 @@ class JaxArrays(NumpyArrays):
 
     def reduced_products(self):
         """Returns whether products of narrow dtypes keep fewer bits than float32, as on GPUs and TPUs."""
-        import jax
-
-        return jax.devices()[0].platform != "cpu"
+        return _default_device().platform != "cpu"
 
     def exact_weights(self):
         """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
-        import jax
-
-        return jax.devices()[0].platform == "cpu"
+        return _default_device().platform == "cpu"
 
     def context(self, dtype):
         """Returns a context with x64 enabled for float64 only."""
@@ -94,7 +88,11 @@ class JaxArrays(NumpyArrays):
 
         try:
             gradients = _vjp(function)(arrays, fixed, cotangents)
-        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        except (
+            jax.errors.ConcretizationTypeError,
+            jax.errors.TracerArrayConversionError,
+            jax.errors.TracerIntegerConversionError,
+        ) as error:
             raise Untraceable(f"JAX cannot trace it: {type(error).__name__}") from error
         return {key: np.asarray(value) for key, value in gradients.items()}
 
@@ -126,11 +124,19 @@ class JaxArrays(NumpyArrays):
         return None
 
 
+def _default_device():
+    """Returns the device on which JAX puts new arrays; it is not ``jax.devices()[0]`` if ``jax_default_device`` is set."""
+    import jax.numpy as jnp
+
+    (device,) = jnp.zeros(()).devices()
+    return device
+
+
 def _quickly():
     """Returns compiler options for programs that run only a few times, on small arrays; None on accelerators."""
     import jax
 
-    if jax.devices()[0].platform != "cpu":
+    if _default_device().platform != "cpu":
         return None
     options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
     if jax.__version_info__ < (
