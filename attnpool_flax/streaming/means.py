@@ -282,7 +282,7 @@ class SoftmaxState(State):
 
 
 def _common_extreme(a, b):
-    """Returns (the common extreme of two states, half of sign(scale) times each state's difference from it, at most 0)."""
+    """Returns (the common extreme of two states, [half of sign(scale) (extreme - common) of each, at most 0])."""
     extremes = [times_sign(state.extreme, a.scale) for state in (a, b)]
     largest = jnp.maximum(*extremes)
     return times_sign(largest, a.scale), [depths(own / 2, half(largest), a.scale) for own in extremes]

@@ -368,9 +368,8 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
 
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens. Each feature is computed for itself; the state stores :math:`t` as the
-    :math:`x_l` that attains it. :func:`merge_states` raises a
-    ValueError for states with different scales, except for scales that are JAX arrays on a device or traced: these are
-    not compared, and the merged state has that of the first state.
+    :math:`x_l` that attains it. :func:`merge_states` raises an error for
+    states with different scales.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -31,6 +31,7 @@ def merge_states(a, b):
     Raises:
       TypeError: if an argument is not a state.
       ValueError: if the states differ in class, width, batch axes or options (such as ``p``, ``scale`` or ``ddof``).
+        ``attnpool_flax`` does not compare options whose values are on a device or traced, and takes those of ``a``.
 
     Source:
       Milakov and Gimelshein 2018, for the states of attention.

@@ -462,3 +462,8 @@ def test_the_device_of_jax_arrays_is_that_of_new_arrays(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda: [other])
     assert JaxArrays().device().startswith("cpu ")
     assert not JaxArrays().reduced_products()
+
+
+def test_the_device_of_jax_arrays_is_named_under_a_mesh_of_several():
+    with jax.set_mesh(jax.make_mesh((2,), ("a",), devices=jax.devices()[:2])):
+        assert JaxArrays().device().startswith("cpu ")

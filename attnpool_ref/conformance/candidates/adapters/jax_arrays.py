@@ -126,9 +126,9 @@ class JaxArrays(NumpyArrays):
 
 def _default_device():
     """Returns the device on which JAX puts new arrays; it is not ``jax.devices()[0]`` if ``jax_default_device`` is set."""
-    import jax.numpy as jnp
+    import jax
 
-    (device,) = jnp.zeros(()).devices()
+    (device,) = jax.device_put(np.zeros(())).devices()  # unlike an array of jax.numpy on one device under jax.set_mesh
     return device
 
 
