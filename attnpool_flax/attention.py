@@ -82,7 +82,11 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """Averages values [..., m, v]: [..., n, v]; with ``return_weights`` (None, weights [..., n, m]) instead."""
+        """Averages values [..., m, v]: [..., n, v]; with ``return_weights`` (None, weights [..., n, m]) instead.
+
+        The frame takes only the weights from that second result: functions that return it need ``weights_apart`` of
+        :func:`~attnpool_flax.call.compiled.compiled`.
+        """
 
         def pooled(*block):
             *parts, multiplier, mask = block
