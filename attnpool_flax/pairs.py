@@ -8,15 +8,16 @@ from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of, wide_gradients
+from attnpool_flax.numerics.one_pass import einsum, one_pass_of
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import Dense, all_reduced_softmax, all_reduced_sums, default_implementation, resolve
-from attnpool_flax.reductions.largest_products import in_blocks, of_all
+from attnpool_flax.reductions.largest_products import best_with, in_blocks, of_all
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.product_average import Products
 from attnpool_flax.reductions.query_blocks import ForQueries, over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.raw_keys import of_seen
 from attnpool_flax.reductions.softmax_average import softmax_average
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
@@ -224,22 +225,15 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(5., dtype=float32)
     """
-    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
-    best = over_queries(_best_of(y, y_mask, precision), (x,), keys=_keys(y, x))
-    return _summed_best(best[..., 0], y, x_mask, y_mask, mean)
 
+    def best(y, x, y_mask):
+        return over_queries(best_with(y, y_mask, precision), (x,), keys=_keys(y, x))[..., 0]
 
-def _best_of(y, y_mask, precision, scale=None):
-    """Returns a function from rows [..., n, d] to their largest scaled products with real tokens of y: [..., n, 1]."""
-    longest = jnp.max(norm(y), -2, initial=0)
-    real = None if y_mask is None else y_mask[..., None, :]
+    def best_of_tokens(x, y, y_mask):
+        return of_seen(best, y, y_mask, x, y_mask)
 
-    def best(rows):
-        scores = dot(rows if scale is None else scale * rows, y, wide_gradients(precision))
-        size = norm(rows)[..., 0] if scale is None else jnp.abs(scale) * norm(rows)[..., 0]
-        return largest_product(scores, real, size * longest, rows.shape[-1])[..., None]
-
-    return best
+    scores = of_seen(best_of_tokens, x, x_mask, y, y_mask)
+    return _summed_best(scores, y, x_mask, y_mask, mean)
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
@@ -267,7 +261,7 @@ def maxsim_score_all_pairs(
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
         rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may end inside of examples
-        best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
+        best = over_queries(best_with(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
@@ -294,7 +288,7 @@ def code_wise_attention(
     Array([1.5, 1.5], dtype=float32)
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
-    best = _best_of(query, query_mask, precision, scale)
+    best = best_with(query, query_mask, precision, scale)
     scores = over_queries(best, (context,), keys=_keys(query, context), implementation=implementation)
     weights = softmax(scores[..., 0], context_mask)
     pooled = _average(weights, context, precision)

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.one_pass import einsum, wide_gradients
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized
@@ -37,6 +37,21 @@ def of_all(x, y, x_mask, y_mask, precision):
         largest_product(scores, _expand(y_mask, -2), x_bound, x.shape[-1], -1),
         largest_product(scores, _expand(x_mask, -1), y_bound, x.shape[-1], -2),
     )
+
+
+def best_with(y, y_mask, precision, scale=None):
+    """Returns a function from rows [..., n, d] to their largest products with real tokens of y [..., m, d]: [..., n, 1].
+
+    Products that differ only by rounding share the gradient evenly. ``scale`` multiplies the rows; None is 1.
+    """
+    longest = jnp.max(norm(y), -2, initial=0)
+
+    def best(rows):
+        scores = _products(rows if scale is None else scale * rows, y, wide_gradients(precision))
+        size = norm(rows)[..., 0] if scale is None else jnp.abs(scale) * norm(rows)[..., 0]
+        return largest_product(scores, _expand(y_mask, -2), size * longest, rows.shape[-1])[..., None]
+
+    return best
 
 
 def in_blocks(x, y, x_mask, y_mask, precision):

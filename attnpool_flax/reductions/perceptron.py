@@ -55,7 +55,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
     def hidden(x, kernel, bias):
         return hidden_layer(x.astype(kernel.dtype), kernel, bias, one_pass)
 
-    layer = hidden(x, kernel, bias) if real is None else of_seen(hidden, x, real, kernel, bias)
+    layer = of_seen(hidden, x, real, kernel, bias)
     return jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
 
 

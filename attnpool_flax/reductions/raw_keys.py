@@ -67,23 +67,28 @@ batching.primitive_batchers[_ZEROED] = _mapped
 mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def of_seen(function, x, seen, *others):
-    """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False; the results there are arbitrary.
+    """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False.
 
     On GPUs the function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0
     times NaN would be NaN.
 
     Args:
-      function: from tokens [..., m, d] and other arrays to an array; each token has results of its own.
+      function: from tokens [..., m, d] and other arrays to an array. The values of unseen tokens reach only elements of
+        the result that the caller replaces.
       x: [..., m, d], in any floating dtype.
-      seen: bool [..., m].
-      *others: arrays, or None.
+      seen: bool [..., m], or None if all tokens are seen.
+      *others: arrays, or None. The function closes over no other traced array.
     """
+    return function(x, *others) if seen is None else _of_seen(function, x, seen, *others)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _of_seen(function, x, seen, *others):
     return function(_by_platform(_as_it_is, x, seen), *others)
 
 
-@functools.partial(of_seen.defjvp, symbolic_zeros=True)
+@functools.partial(_of_seen.defjvp, symbolic_zeros=True)
 def _of_seen_jvp(function, primals, tangents):
     (x, seen, *others), (dx, _, *dothers) = primals, tangents
     leaves, shape = jax.tree.flatten((x, *others))
