@@ -20,7 +20,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.reductions import pallas_triton_heads as heads
-from attnpool_flax.reductions.narrow_products import is_narrow, token_products
+from attnpool_flax.reductions.narrow_products import token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
 from attnpool_flax.reductions.pallas_triton_blocks import (
     Parts,
@@ -107,10 +107,12 @@ def _rows(sums, count, width):
 
 
 def scores(x, codes, queries, bias, *, precision=None, interpret=False):
-    """Computes the scores [B, h, L], -inf at padding, by XLA; for one query by one multiplication and sum."""
-    del interpret
-    precision = precision if is_narrow(x) else lax.Precision.HIGHEST
-    found = jnp.swapaxes(token_products(x, queries, precision, multiply=True), 1, 2)
+    """Computes the scores [B, h, L], -inf at padding, by XLA; for one query by one multiplication and sum.
+
+    ``precision`` is ignored, as in :func:`forward`.
+    """
+    del interpret, precision
+    found = jnp.swapaxes(token_products(x, queries, lax.Precision.HIGHEST, multiply=True), 1, 2)
     return _selected(found, codes, bias)
 
 

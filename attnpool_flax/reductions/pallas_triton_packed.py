@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from attnpool_flax.reductions import pallas_triton
-from attnpool_flax.reductions.narrow_products import is_narrow, token_products
+from attnpool_flax.reductions.narrow_products import token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, REAL
 from attnpool_flax.reductions.segment_sums import at
 
@@ -25,11 +25,10 @@ def forward(x, ids, real, queries, multiplier, bias, *, count, precision=None, i
 
 
 def scores(x, ids, real, queries, bias, *, count, precision=None, interpret=False):
-    """Computes the scores [h, N], arbitrary at padding, by XLA."""
-    del real, count, interpret
+    """Computes the scores [h, N], arbitrary at padding, by XLA; all products are float32, whatever the precision."""
+    del real, count, interpret, precision
     if queries.shape[0] == 1:
-        precision = precision if is_narrow(x) else jax.lax.Precision.HIGHEST
-        found = token_products(x[None], queries, precision, multiply=True)[0].T
+        found = token_products(x[None], queries, jax.lax.Precision.HIGHEST, multiply=True)[0].T
     else:
         rows = (at(queries[:, index], ids) for index in range(queries.shape[1]))
         found = jnp.stack([jnp.sum(x.astype(jnp.float32) * own, 1) for own in rows])

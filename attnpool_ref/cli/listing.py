@@ -18,7 +18,10 @@ TABULAR = 130  # columns; below, names and definitions would be cut into pieces
 
 
 def console(file=None):
-    """Returns a console as wide as the terminal; without a terminal, wide enough for the tables."""
+    """Returns a console as wide as the terminal; without a terminal, wide enough for the tables.
+
+    The environment variable ``COLUMNS`` sets another width, with or without a terminal.
+    """
     file = file or sys.stdout
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 

@@ -51,10 +51,16 @@ INSTANCES = (
         "With fewer than k real tokens, the result is their mean; torch.topk raises an error. Tied tokens share the gradient.",
     ),
     Entry(
-        ("WELDON", "CHOWDER", "min-max pooling"),
+        ("WELDON", "min-max pooling"),
         "top_k_pooling(x, mask, k=10) - top_k_pooling(-x, mask, k=10)",
-        "Durand, Thome, Cord 2016; Courtiol et al. 2018",
-        "The call adds the means of the 10 highest and of the 10 lowest, as WELDON does. CHOWDER concatenates the scores.",
+        "Durand, Thome, Cord 2016",
+        "`x` [..., L, C] are the class scores of the tiles. The call adds the means of the 10 highest and of the 10 lowest.",
+    ),
+    Entry(
+        ("CHOWDER",),
+        "concatenate([top_k_pooling(x, mask, k=1), -top_k_pooling(-x, mask, k=1)], -1)",
+        "Courtiol et al. 2018",
+        "`x` [..., L, 1] are the scores of the tiles. CHOWDER takes the R highest and R lowest; the call is for R = 1.",
     ),
     Entry(
         ("LSE pooling", "log-sum-exp pooling", "LsePlus"),

@@ -7,7 +7,7 @@ import re
 import attnpool_ref
 from attnpool_ref.conformance.report import promises
 from verdicts import judging
-from verdicts.judging import BROKE, DIFFERS, FOLLOWS, GROUPS, KEPT
+from verdicts.judging import BROKE, DIFFERS, FOLLOWS, GROUPS, KEPT, UNASKED
 
 INTRODUCTION = """
 <!-- Written by tools/studies/make_verdicts.py from tools/studies/verdicts/ (`make verdicts`), not by hand. -->
@@ -23,10 +23,12 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 {count} implementations, two at a time, in {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. Features that it does not offer are not checked. Two results must be equal up to the rounding of arithmetic in
-float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate results in
-bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
-these implementations, one file per library.
+dtypes. Features that it does not offer are not checked. The first dtype that a section names is checked in all calls;
+the others only in those with the fewest and with the most arguments, without gradients, other shapes, and the group
+*order and batch*. Two results must be equal up to the rounding of arithmetic in float32 or wider, also in bfloat16 (the
+option `--contract`; without it the check allows for intermediate results in bfloat16). [judging.md](judging.md) says
+how to judge your own functions, and `tools/studies/verdicts/` has the calls of these implementations, one file per
+library.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
 fail, but only as a consequence of a broken guarantee; they are not counted. A section also leaves out each dtype in which
@@ -152,7 +154,7 @@ def section(entry, verdict):
     follow = list(states.values()).count(FOLLOWS)
     parts = [
         f"### {entry.name}",
-        compared(entry.row, versions, kept, kept + len(broken), follow),
+        compared(entry, versions, kept, kept + len(broken), follow),
         groups(entry, verdict),
         f"What it does: {entry.offers}",
     ]
@@ -161,7 +163,7 @@ def section(entry, verdict):
         parts.append(f"{CAUSE} {'; '.join(causes)}.")
     if broken:
         parts.append(f"{BREAKS}\n\n" + "\n".join(_broken(verdict, name, states) for name in broken))
-    parts += [*_differences(entry, verdict, states), *_not_checked(verdict)]
+    parts += [*_differences(entry, verdict, states), *_not_checked(verdict), *_guarantees_not_checked(verdict, states)]
     rounds = any("bfloat16" in _dtypes(judging.own_failures(verdict, name)) for name in judging.VALUES)
     parts += [todo(entry.advice, rounds), _code(entry, verdict, states)]
     return "\n\n".join(parts)
@@ -179,13 +181,13 @@ IN_BFLOAT16 = (
 )
 
 
-def compared(row, versions, kept, checked, follow):
-    """Returns the first line of a section: the function of attnpool that defines the results, and the counts."""
+def compared(entry, versions, kept, checked, follow):
+    """Returns the first line of a section: the function of attnpool that defines the results, dtypes, and the counts."""
     broken = checked - kept
     counts = [f"{kept} guarantees hold", f"{broken or 'none'} {'is' if broken <= 1 else 'are'} broken"]
     counts += [f"{follow} more {'fails' if follow == 1 else 'fail'} as a consequence"] if follow else []
     said = f"{', '.join(counts[:-1])}{',' * (len(counts) > 2)} and {counts[-1]}"
-    return f"Compared with attnpool's `{row}`, with {versions}: {said}."
+    return f"Compared with attnpool's `{entry.row}` in {', '.join(entry.dtypes)}, with {versions}: {said}."
 
 
 def todo(advice, rounds):
@@ -266,6 +268,40 @@ def not_checked(reasons):
     text = "\n".join(lines)
     marks = " (`1...` are batch axes of size 1)" if "[1..." in text else ""
     return f"Not checked are the following calls, arguments and dtypes, each with the reason{marks}:\n\n{text}"
+
+
+def _guarantees_not_checked(verdict, states):
+    """Yields the list of the guarantees that no dtype checked: a bullet for each reason."""
+    reasons = {}
+    for name in (name for names in GROUPS.values() for name in names if states[name] == UNASKED):
+        found = [report.promises[name].why for report in verdict.reports.values()]
+        (why, *_) = [why for why in reversed(found) if "skipped" not in why] or found
+        reasons.setdefault(WHY_NOT_CHECKED.get(why) or _reason(why), []).append(name)
+    if reasons:
+        lines = "\n".join(f"* {', '.join(names)}: {why}." for why, names in reasons.items())
+        yield f"Not checked are the following guarantees, each with the reason:\n\n{lines}\n\n{OTHERS_HOLD}"
+
+
+WHY_NOT_CHECKED = {
+    why: said
+    for said, reasons in {
+        "none of the calls tests them": ("its check was not reached", "no case of this function applies"),
+        "they are checked only in float64, and gradients here only in the first dtype": (
+            "judged only in float64, if gradients are",
+        ),
+        "they are checked only in float64": ("judged only if float64 is",),
+        "sums of a million tokens were left out, because they take long": ("skipped with long=False, --quick",),
+        "the contract states no such gradient for this function": ("the contract states none for the row",),
+        "the function that is compared has no weights": ("the row has no weights",),
+        "they are about JAX arrays": tuple(
+            f"{arrays} arrays know neither jit nor vmap" for arrays in ("numpy", "torch", "keras")
+        ),
+    }.items()
+    for why in reasons
+}
+"""Reasons of the judge in words; others are as :func:`_reason` writes them."""
+
+OTHERS_HOLD = "All guarantees hold that this section names neither here nor as broken, as a consequence or as defined differently."
 
 
 def _reason(why):
