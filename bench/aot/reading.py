@@ -35,6 +35,9 @@ OF_XLA = "online-softmax"
 
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
+CALLS = ("call", "async-start", "call-start", "custom-call-start")
+"""Instructions that run another computation; on a TPU v6e the last two gather tokens on its SparseCores."""
+
 NARROW = ("bf16", "f16")
 
 
@@ -106,8 +109,9 @@ def _run(module, name, found, known, around):
         elif one.opcode == "conditional":
             parts = [_run(module, branch, found, known, around) for branch in called["branches"]]
             total, cycles = total + max(p[0] for p in parts), cycles + max(p[1] for p in parts)
-        elif one.opcode in ("call", "async-start"):
-            part = _run(module, called.get("to_apply", called.get("calls"))[0], found, known, around)
+        elif one.opcode in CALLS and called:  # "branches" are what `called_computations` names
+            callee = next(called[key] for key in ("to_apply", "calls", "branches") if key in called)
+            part = _run(module, callee[0], found, known, around)
             total, cycles = total + part[0], cycles + part[1] + one.cycles
         else:
             read, written = _moved(module, computation, one)
@@ -164,7 +168,7 @@ def _is_kernel(one):
 
 def _moved(module, computation, one):
     """Returns the bytes (read, written) of one instruction as a kernel."""
-    if one.opcode in FREE or one.opcode.endswith("-done"):
+    if one.opcode in FREE or one.opcode.endswith(("-done", "-update")):  # the start of the operation was counted
         return 0, 0
     if one.opcode == "custom-call" and (one.target in FREE_CALLS or _is_kernel(one)):
         return 0, 0

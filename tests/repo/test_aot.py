@@ -126,6 +126,37 @@ ENTRY %main (x: bf16[256,100], which: s32[]) -> f32[128] {
 """
 """Tiles of 100 features take 128, what lies in VMEM is free, an asynchronous all-gather, the dearer of two branches."""
 
+OFFLOADED = """HloModule jit_f, is_scheduled=true
+
+%rows (p: f32[512,128], ids: s32[16]) -> f32[16,128] {
+  %p = f32[512,128]{1,0} parameter(0)
+  %ids = s32[16]{0} parameter(1)
+  ROOT %gather = f32[16,128]{1,0} gather(%p, %ids), offset_dims={1}, slice_sizes={1,128}
+}
+
+%inner (p: f32[512,128], ids: s32[16]) -> f32[16,128] {
+  %p = f32[512,128]{1,0} parameter(0)
+  %ids = s32[16]{0} parameter(1)
+  ROOT %taken = f32[16,128]{1,0} fusion(%p, %ids), kind=kCustom, calls=%rows
+}, execution_thread="sparsecore"
+
+%outer (p: f32[512,128], ids: s32[16]) -> f32[16,128] {
+  %p = f32[512,128]{1,0} parameter(0)
+  %ids = s32[16]{0} parameter(1)
+  %start = ((f32[512,128]{1,0}, s32[16]{0}), f32[16,128]{1,0}, u32[]{:S(8)}) call-start(%p, %ids), to_apply=%inner
+  ROOT %done = f32[16,128]{1,0} call-done(%start)
+}, execution_thread="sparsecore"
+
+ENTRY %main (x: f32[512,128], ids: s32[16]) -> f32[16,128] {
+  %x = f32[512,128]{1,0} parameter(0)
+  %ids = s32[16]{0} parameter(1)
+  %start = ((), (), (s32[16384]{0})) custom-call-start(), custom_call_target="offload", called_computations={%outer}
+  %update = ((f32[512,128]{1,0}, s32[16]{0}), f32[16,128]{1,0}, (s32[16384]{0})) custom-call-update(%start, %x, %ids)
+  ROOT %done = f32[16,128]{1,0} custom-call-done(%update)
+}
+"""
+"""Rows that the SparseCores of a TPU v6e gather: the operands stand at the update of the call, not at its start."""
+
 NUMBER, ROW = 4, 4 * 1024
 TILED = 256 * 128 * 2
 EXPECTED = {
@@ -156,6 +187,7 @@ EXPECTED = {
             "gathered": 4 * TILED,
         },
     ),
+    "SparseCores": (OFFLOADED, {"bytes": 16 * NUMBER + 2 * 16 * 128 * NUMBER}),  # numbers and rows read, rows written
 }
 
 
@@ -185,6 +217,7 @@ MUTANTS = {
     "no array is a wide copy": (reading, "_is_wide", lambda array, tokens: False),
     "sorts are not seen": (reading, "_sorts", lambda one: False),
     "collectives are not seen": (reading, "COLLECTIVES", ()),
+    "an offloaded gather is a call of nothing": (reading, "CALLS", ("call", "async-start")),
     "operands are free": (reading, "_read", lambda operands, needs: 0),
 }
 
