@@ -137,7 +137,7 @@ OFFLOADED = """HloModule jit_f, is_scheduled=true
 %inner (p: f32[512,128], ids: s32[16]) -> f32[16,128] {
   %p = f32[512,128]{1,0} parameter(0)
   %ids = s32[16]{0} parameter(1)
-  ROOT %taken = f32[16,128]{1,0} fusion(%p, %ids), kind=kCustom, calls=%rows
+  ROOT %taken = f32[16,128]{1,0} fusion(%p, %ids), kind=kCustom, calls=%rows, backend_config={"estimated_cycles":"9223372036854775807"}
 }, execution_thread="sparsecore"
 
 %outer (p: f32[512,128], ids: s32[16]) -> f32[16,128] {
@@ -187,7 +187,10 @@ EXPECTED = {
             "gathered": 4 * TILED,
         },
     ),
-    "SparseCores": (OFFLOADED, {"bytes": 16 * NUMBER + 2 * 16 * 128 * NUMBER}),  # numbers and rows read, rows written
+    "SparseCores": (
+        OFFLOADED,
+        {"bytes": 16 * NUMBER + 2 * 16 * 128 * NUMBER, "cycles": 0},
+    ),  # numbers and rows read, rows written
 }
 
 
@@ -217,6 +220,7 @@ MUTANTS = {
     "no array is a wide copy": (reading, "_is_wide", lambda array, tokens: False),
     "sorts are not seen": (reading, "_sorts", lambda one: False),
     "collectives are not seen": (reading, "COLLECTIVES", ()),
+    "no estimate is an estimate": (hlo, "NO_ESTIMATE", 2**64),
     "an offloaded gather is a call of nothing": (reading, "CALLS", ("call", "async-start")),
     "operands are free": (reading, "_read", lambda operands, needs: 0),
 }
