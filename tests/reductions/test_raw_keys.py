@@ -22,12 +22,12 @@ SIDES = {"x": (2, 5), "y": (2, 7)}
 MASKED = [["x", "y"], *thorough([["x"], ["y"]])]
 
 
-def drawn(content):
+def drawn(content, dtype="float32"):
     """Two sides, and the masks of both, whose padding holds ``content``; the second example of each has no real token."""
     rng = np.random.default_rng(3)
     masks = {side: (rng.random(shape) < 0.6) & [[True], [False]] for side, shape in SIDES.items()}
-    tokens = {side: rng.normal(size=(*shape, D)).astype("float32") for side, shape in SIDES.items()}
-    padded = {side: np.where(masks[side][..., None], tokens[side], np.float32(content)) for side in SIDES}
+    tokens = {side: rng.normal(size=(*shape, D)).astype(jnp.dtype(dtype)) for side, shape in SIDES.items()}
+    padded = {side: np.where(masks[side][..., None], tokens[side], tokens[side].dtype.type(content)) for side in SIDES}
     return padded, masks
 
 
@@ -46,15 +46,17 @@ def derived(masks):
 
 
 @pytest.mark.parametrize("masked", MASKED, ids="".join)
-def test_nan_in_padding_reaches_nothing(masked):
-    (padded, masks), (clean, _) = drawn(np.nan), drawn(0)
+@pytest.mark.parametrize("dtype", ["float32", *thorough(["bfloat16"])])
+def test_nan_in_padding_reaches_nothing(masked, dtype):
+    (padded, masks), (clean, _) = drawn(np.nan, dtype), drawn(0, dtype)
     function = derived({side: masks[side] for side in masked})
     own = [padded[side] if side in masked else clean[side] for side in SIDES]
     with compiling_anew(FUNCTIONS["maxsim_score"]):
         found, expected = (on_device(GPU, function)(*arrays) for arrays in (own, list(clean.values())))
     chex.assert_trees_all_equal(found, expected)
     for ours, exact in zip(jax.tree.leaves(found), jax.tree.leaves(function(*clean.values())), strict=True):
-        chex.assert_trees_all_close(ours, exact, atol=rounded(exact, 4 * D), rtol=0)
+        ours, exact = (np.asarray(own, np.float32) for own in (ours, exact))
+        chex.assert_trees_all_close(ours, exact, atol=rounded(exact, 4 * D, dtype), rtol=0)
 
 
 def test_the_forward_pass_copies_no_tokens_on_gpus():

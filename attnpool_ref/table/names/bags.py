@@ -58,7 +58,7 @@ INSTANCES = (
     ),
     Entry(
         ("CHOWDER",),
-        "concatenate([top_k_pooling(x, mask, k=1), -top_k_pooling(-x, mask, k=1)], -1)",
+        "concatenate([max_pooling(x, mask), min_pooling(x, mask)], -1)",
         "Courtiol et al. 2018",
         "`x` [..., L, 1] are the scores of the tiles. CHOWDER takes the R highest and R lowest; the call is for R = 1.",
     ),

@@ -48,9 +48,9 @@ def _(attnpool):
 
 @TEXTS.wrong("P-5", was="9", now="1", place="`last_token_pool` on the cards of E5-mistral and GTE-Qwen")
 def _(attnpool):
-    """Only if the last position is real in all rows of the batch is it returned. Otherwise each row gives the position that is
-    its number of real tokens minus 1, as if all padding were on the right. Because of one fully masked row, that is
-    padding in the other row.
+    """It takes the last position of each row if that position is real in all rows of the batch. Otherwise it takes the position
+    that is the row's number of real tokens minus 1, as if all padding were on the right. Because of one fully masked row,
+    that is padding in the other row.
     """
     x, mask = np.array([[[9.0], [1.0]], [[9.0], [9.0]]]), np.array([[False, True], [False, False]])
     return (

@@ -282,22 +282,21 @@ def _guarantees_not_checked(verdict, states):
         yield f"Not checked are the following guarantees, each with the reason:\n\n{lines}\n\n{OTHERS_HOLD}"
 
 
+NO_CALL = "none of the calls tests them"
+OF_JAX = "they are about JAX arrays"
 WHY_NOT_CHECKED = {
-    why: said
-    for said, reasons in {
-        "none of the calls tests them": ("its check was not reached", "no case of this function applies"),
-        "they are checked only in float64, and gradients here only in the first dtype": (
-            "judged only in float64, if gradients are",
-        ),
-        "they are checked only in float64": ("judged only if float64 is",),
-        "sums of a million tokens were left out, because they take long": ("skipped with long=False, --quick",),
-        "the contract states no such gradient for this function": ("the contract states none for the row",),
-        "the function that is compared has no weights": ("the row has no weights",),
-        "they are about JAX arrays": tuple(
-            f"{arrays} arrays know neither jit nor vmap" for arrays in ("numpy", "torch", "keras")
-        ),
-    }.items()
-    for why in reasons
+    "its check was not reached": NO_CALL,
+    "no case of this function applies": NO_CALL,
+    "judged only in float64, if gradients are": (
+        "they are checked only in float64, and gradients here only in the first dtype"
+    ),
+    "judged only if float64 is": "they are checked only in float64",
+    "skipped with long=False, --quick": "sums of a million tokens were left out, because they take long",
+    "the contract states none for the row": "the contract states no such gradient for this function",
+    "the row has no weights": "the function that is compared has no weights",
+    "numpy arrays know neither jit nor vmap": OF_JAX,
+    "torch arrays know neither jit nor vmap": OF_JAX,
+    "keras arrays know neither jit nor vmap": OF_JAX,
 }
 """Reasons of the judge in words; others are as :func:`_reason` writes them."""
 
