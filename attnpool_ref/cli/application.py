@@ -86,7 +86,8 @@ def inspect(context, file):
     """Say which formats (see `attnpool formats`) fit the weights in FILE, and the prefix of their names in FILE.
 
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Of the weights only names and shapes
-    are read, and of a folder also its configuration.
+    are read; of a folder also its configuration, and of a sentence-transformers model (a folder with modules.json) also
+    the weights of the layers after the encoder.
 
     Exit status: 1 if no format fits, 2 if FILE cannot be read: it is missing, corrupt or of another kind.
     """

@@ -7,8 +7,9 @@
 ``check`` is for your own tests: if a guarantee is broken, it raises an AssertionError with the smallest failing case.
 ``judge(candidate, only=("mean_pooling",))`` returns the whole :class:`Report`, which ``attnpool check`` prints as a table and
 :mod:`attnpool_ref.conformance.formats` writes as JSON, JUnit XML and HTML. Both functions take the options of a
-:class:`Scope` as keywords, and keywords that say how the implementation is called (:class:`Candidate`), here a mask that
-is True at padding:
+:class:`Scope` as keywords (``check`` all but ``only``, ``strict`` and ``jobs``; it judges float32 and float64 by
+default, ``judge`` all four dtypes), and keywords that say how the implementation is called
+(:class:`Candidate`), here a mask that is True at padding:
 
 >>> def with_padding_mask(tokens, is_padding):
 ...     return attnpool_ref.mean_pooling(tokens, ~is_padding)

@@ -117,7 +117,7 @@ def test_what_lengths_cannot_say_is_not_asked():
 def test_batches_alone_are_not_asked_for_another_rank():
     row = row_of(RIGHT["batches alone"])
     (unasked,) = [unasked for unasked in row.unasked if "no batch" in unasked.what]
-    assert unasked.why == "all its data must have exactly one batch axis"
+    assert unasked.why == "it is called only with exactly one batch axis, and nothing broadcasts"
 
 
 def test_the_natural_signature_is_judged():

@@ -268,6 +268,21 @@ def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients(
 
 
 @left_as_found
+def test_of_two_numbers_only_the_one_that_is_no_tracer_is_left_out():
+    def pool(x, mask=None, *, ddof=0.0, epsilon=0.0):
+        return attnpool_flax.statistics_pooling(x, mask, ddof=ddof, epsilon=float(epsilon))
+
+    def stopped(x, mask=None, *, ddof=0.0, epsilon=0.0):
+        return pool(x, mask, ddof=jax.lax.stop_gradient(ddof), epsilon=epsilon)
+
+    options = FEWEST | {"dtypes": ("float64",), "long": False}
+    (row,) = conformance.judge(pool, only=("statistics_pooling",), **options).rows
+    assert not row.broken
+    assert [one.what for one in row.unasked if "the gradient" in one.what] == ["the gradient of `epsilon`"]
+    assert "the gradient of `ddof`" in broken_by(stopped, "statistics_pooling", **options)["gradient"]
+
+
+@left_as_found
 def test_a_program_for_every_value_of_a_number_is_rejected():
     program = jax.jit(
         lambda query, key, scale: attnpool_flax.scaled_dot_score(query, key, scale=scale), static_argnums=2

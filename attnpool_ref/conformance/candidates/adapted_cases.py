@@ -124,7 +124,7 @@ def check_rank(case, candidate, own=()):
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
         shared = case.batch and any(arguments[k].batched for k in data if k not in own)
         if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
-            raise NotApplicable("all its data must have exactly one batch axis")
+            raise NotApplicable("it is called only with exactly one batch axis, and nothing broadcasts")
         if shared:
             raise NotApplicable("all its data must have the same batch axes")
     if candidate.mask_form == "segments" and not case.batch:

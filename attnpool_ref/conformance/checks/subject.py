@@ -271,11 +271,21 @@ class Subject:
         try:
             return self._gradients(case, cotangents, return_weights, left_out)
         except Exception as error:
-            if set(left_out) == set(numbers):
+            possible = [k for k in numbers if k not in left_out]
+            if not possible:
                 raise
-            found = self._gradients(case, cotangents, return_weights, numbers)
-            self.skipped |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
-            return found
+            self._gradients(case, cotangents, return_weights, numbers)  # raises if no number is the cause
+            errors = {k: self._error_of_number(case, cotangents, return_weights, k, numbers) for k in possible}
+            causes = {k: own for k, own in errors.items() if own} or dict.fromkeys(possible, error)
+            self.skipped |= {k: f"{type(own).__name__} where `{k}` is traced" for k, own in causes.items()}
+        return self.gradients(case, cotangents, return_weights)
+
+    def _error_of_number(self, case, cotangents, return_weights, key, numbers):
+        """Returns the error of the call in which ``key`` is the only number that is differentiated, or None."""
+        try:
+            self._gradients(case, cotangents, return_weights, [k for k in numbers if k != key])
+        except Exception as error:
+            return error
 
     def _gradients(self, case, cotangents, return_weights, left_out):
         return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)

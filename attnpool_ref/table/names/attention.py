@@ -14,7 +14,8 @@ ATTENTION = (
         "multi_head_attention(q, k, v, ~padding[..., None, :], query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`padding` is torch's `key_padding_mask`, True at padding. Kernels are Flax's: [width, heads, width of a head].",
+        "`padding` is torch's `key_padding_mask`, True at padding. Kernels have Flax's shapes: Q, K and V [width, heads, width of a "
+        "head], O [heads, width of a head, width of the result].",
         "MultiHeadAttention",
     ),
     Entry(
