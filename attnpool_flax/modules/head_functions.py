@@ -1,4 +1,6 @@
-"""Functions of the published pooling heads, which have layers before and after attention pooling with learned queries.
+"""Functions of the published pooling heads: attention pooling with further layers before or after it.
+
+The queries are learned, except in :func:`attention_pool_2d`, where by default the query is the mean of the real tokens.
 
 Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
 row the attention output is 0, and the layers after the attention map this vector like any other. The docstrings of the

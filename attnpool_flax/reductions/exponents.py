@@ -151,8 +151,8 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 def logarithm(sums, scale, mean):
     """Computes ln(total / count) / scale of :class:`Exponents`, ln(total) / scale if not ``mean``; 0 if fully masked.
 
-    The whole gradient of the tokens flows through the slack, because total = count + scale slack. The derivative by the
-    slack is 1 / total.
+    The whole gradient of the tokens flows through the slack, because total = count + scale divisor slack, where divisor
+    is :func:`divisor_of` the count. The derivative by the slack is divisor / total.
     """
     whole, rest, slack = _parts(sums, scale)
     if not mean:

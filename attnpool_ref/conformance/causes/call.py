@@ -46,7 +46,8 @@ class Call:
     def normalization(self, softmax=True):
         """Returns the :class:`Normalization` of the call, or None if it does not normalize weights.
 
-        With ``softmax`` it is also None if the call normalizes weights other than by a softmax.
+        With ``softmax`` it is also None if the call normalizes weights other than by a softmax, or if it gives lengths
+        in place of a mask (arguments of the kind "lengths").
         """
         if not Normalization.is_of(self, softmax):
             return None

@@ -99,7 +99,7 @@ class Normalization:
 
     @staticmethod
     def is_of(call, softmax=True):
-        """Returns whether a call normalizes weights; with ``softmax``, whether it does so by a softmax."""
+        """Returns whether a call normalizes weights; with ``softmax``, whether by a softmax and without lengths."""
         options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
         plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")

@@ -19,8 +19,9 @@ def replacing(target):
     """Opens a new binary file that replaces the target at the end; a failure leaves the target unchanged.
 
     A target that is a link remains a link: the file that it points to is replaced, in its own folder. The new file has
-    the mode of the old one, and its owner and group where the system allows that. Without an old file the mode is
-    ``0o666 & ~umask``.
+    the owner, the group and the permissions of the old one, where the system can set them. If the group cannot be set,
+    the new file's group gets only the permissions that others have, too. Without an old file the mode is ``0o666 &
+    ~umask``.
 
     Args:
       target: a path.

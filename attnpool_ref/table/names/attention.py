@@ -172,7 +172,8 @@ NORMALIZERS = (
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",
-        'The mask is [..., L]. A length greater than L is an error. `side="left"` is for left padding.',
+        'The mask is [..., L]. A length greater than L is an error; in a JAX array it is clipped to L. `side="left"` is for '
+        "left padding.",
     ),
     Entry(
         ("sparsemax",),

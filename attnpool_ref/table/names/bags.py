@@ -73,7 +73,9 @@ INSTANCES = (
         ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
         "",
         "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
-        "This is a model of several layers, which attnpool does not have. Its last step is CLS pooling or PMA.",
+        "These are self-attention layers, or models of them, which attnpool does not have. To pool their tokens, TransMIL takes "
+        "the CLS token (`first_pooling`), and GraphMultisetTransformer ends in `PMA`. ISAB and the Set Transformer's encoder "
+        "return a vector for each token, and the Set Transformer's decoder pools these by `PMA`.",
     ),
 )
 

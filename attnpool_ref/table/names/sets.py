@@ -71,7 +71,8 @@ SETS = (
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),
         "quantile_pooling(x, mask, 0.5)",
         "Hyndman, Fan 1996; NumPy's quantile",
-        "For an even number of tokens the median is the mean of both middle values. PyG takes the lower one.",
+        "For an even number of tokens the median is the mean of both middle values. PyG's `MedianAggregation` takes the lower "
+        "one; its `QuantileAggregation` interpolates by default.",
     ),
     Entry(
         ("global attention", "GlobalAttention", "AttentionalAggregation", "gated readout"),

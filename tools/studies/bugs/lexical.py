@@ -25,8 +25,8 @@ def _(attnpool):
 
 @LEXICAL.wrong("S4-L2", was="0.9986", now="-0.9986")
 def _(attnpool):
-    """The match is not divided by the sum of the cosines. If that sum is negative, the match has the wrong sign, and so
-    has the linear decomposition.
+    """mcrisc's implementation does not divide the match by the sum of the cosines. If that sum is negative, the match has
+    the wrong sign, and the linear decomposition splits x by the negative of the right cosine.
     """
     x, y = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0], [-0.9, 0.1]])
     return (

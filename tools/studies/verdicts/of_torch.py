@@ -86,7 +86,7 @@ ENTRIES = (
         ("torch",),
         SELECT
         + " Let each query that sees no key attend to one key. After the call, set its result to the bias of `out_proj`, "
-        "or to 0 without such a bias.",
+        "or to 0 without such a bias, and its weights to 0.",
         nothing_real=NOTHING,
     ),
     Entry(
