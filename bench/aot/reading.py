@@ -35,6 +35,7 @@ OF_XLA = "online-softmax"
 
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
+STARTED_SLICES = ("slice-start", "dynamic-slice-start")
 CALLS = ("call", "async-start", "call-start", "custom-call-start")
 """Instructions that run another computation; on a TPU v6e the last two gather tokens on its SparseCores."""
 
@@ -180,9 +181,12 @@ def _moved(module, computation, one):
     if one.opcode in ("copy-start", "all-gather-start", "collective-permute-start"):
         result = one.arrays[0] if one.opcode == "copy-start" else one.arrays[1]
         return _read(operands, [operand.elements for operand in operands]), 0 if result.on_chip else result.size
-    if one.opcode == "slice-start":  # (operand, slice, context)
-        result = one.arrays[1]
-        return _read(operands, [result.elements]), 0 if result.on_chip else result.size
+    if one.opcode in STARTED_SLICES:
+        result = one.arrays[len(operands)]  # after the operands
+        return _read(operands[:1], [result.elements]), 0 if result.on_chip else result.size
+    if one.opcode == "dynamic-update-slice-start":
+        result, part = one.arrays[len(operands)], operands[1]
+        return _read([part], [part.elements]), 0 if result.on_chip else _on_device(part)
     return _read(operands, _operand_needs(one, operands, one.elements)), _update(one, operands)
 
 

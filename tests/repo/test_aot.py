@@ -261,6 +261,26 @@ def test_an_asynchronous_slice_reads_the_slice_and_a_kernel_says_where_its_array
     assert found.kernels == [[((8, 1024), True), ((8, 1024), False)]]
 
 
+STARTED = """HloModule jit_f, is_scheduled=true
+
+ENTRY %main (x: f32[64,1024], i: s32[]) -> f32[64,1024] {
+  %x = f32[64,1024]{1,0:T(8,128)} parameter(0)
+  %i = s32[] parameter(1)
+  %slice-start = ((f32[64,1024]{1,0:T(8,128)}, s32[], s32[]), f32[8,1024]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) dynamic-slice-start(%x, %i, %i), dynamic_slice_sizes={8,1024}
+  %slice-done = f32[8,1024]{1,0:T(8,128)S(1)} dynamic-slice-done(%slice-start)
+  %update-start = ((f32[64,1024]{1,0:T(8,128)}, f32[8,1024]{1,0:T(8,128)S(1)}, s32[], s32[]), f32[64,1024]{1,0:T(8,128)}, s32[]{:S(2)}) dynamic-update-slice-start(%x, %slice-done, %i, %i), output_to_operand_aliasing={{1}: (0, {})}
+  ROOT %update-done = f32[64,1024]{1,0:T(8,128)} dynamic-update-slice-done(%update-start)
+}
+"""
+
+
+def test_an_asynchronous_slice_and_an_asynchronous_update_move_only_their_part(monkeypatch):
+    assert reading.costs(STARTED).bytes == 8 * ROW + 8 * ROW
+    assert reading.costs(STARTED.replace("S(1)", "")).bytes == 2 * 8 * ROW + 2 * 8 * ROW
+    monkeypatch.setattr(reading, "STARTED_SLICES", ("slice-start",))
+    assert reading.costs(STARTED).bytes > 64 * ROW
+
+
 def test_a_kernel_that_xla_inserts_reads_its_operands_and_writes_its_result():
     found = reading.costs(SLICED.replace("%kernel", "%online-softmax.1"))
     assert found.bytes == 16 * ROW
