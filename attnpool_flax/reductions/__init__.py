@@ -7,7 +7,7 @@ object resolve the implementation and call a kernel. The names of kernels mean t
 * ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in forward and reverse mode.
 * ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
   cache (kernels whose names end with ``_tiles``). On accelerators it computes whole products of the tokens in their
-  own dtype, without a masked or widened copy of them (``_whole``).
+  own dtype, without a masked or widened copy of them (``_whole``); on TPUs those of packed tokens chunk by chunk.
 
 ===========================================  ==========================================================================
 layouts of tokens                            ``dense``, ``packed``, ``channels``
@@ -15,7 +15,7 @@ accumulators and their merge                 ``accumulators``, ``softmax`` (``On
                                              ``exponents``; of chunks ``state`` and ``state_base``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
-                                             ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs)
+                                             ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs); ``perceptron``
 sums of residuals                            ``residuals``, of packed tokens in ``packed_pairs``
 attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``, and
                                              ``raw_keys`` of hidden units; on TPUs ``product_average``
@@ -28,7 +28,7 @@ choice of the implementation                 ``dispatch``
 merge over a mesh                            ``collectives``
 ===========================================  ==========================================================================
 
-The partial results of tiles, of the devices of a mesh and of the chunks of a stream merge by the same methods.
+``OnlineSoftmax`` accumulators of tiles, of the devices of a mesh and of chunks of a stream merge by the same methods.
 """
 
 from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exp_scores

@@ -1,15 +1,16 @@
 """Accumulators without a softmax (a weighted sum, an end token), and the merge of two chunks.
 
 An accumulator is the partial result of a reduction over some of the tokens: a tile, the tokens of one device, or a
-chunk. Each class of accumulators has three methods, by which its partial results merge:
+chunk. :class:`WeightedSum`, :class:`EndToken`, ``OnlineSoftmax`` and ``ExtremeState`` have three methods, by which
+partial results merge:
 
 * ``common()`` returns the array whose maximum over all parts is needed first, or None;
 * ``rescaled(maximum)`` returns the arrays that are then summed over all parts, rescaled to that maximum;
 * ``added(maximum, sums)`` returns the accumulator of all parts.
 
-The maximum and the sum are computed in three ways. Tiles of an example reduce an axis
-(:mod:`attnpool_flax.reductions.softmax`), devices all-reduce (:mod:`attnpool_flax.reductions.collectives`), and two
-chunks add with compensation (:func:`merge_pair`). ``finalize()`` returns the pooled vector.
+Devices all-reduce the maximum and the sum (:mod:`attnpool_flax.reductions.collectives`). For ``OnlineSoftmax``, tiles
+of an example reduce an axis (:mod:`attnpool_flax.reductions.softmax`), and two chunks add with compensation
+(:func:`merge_pair`). ``finalize()`` of ``OnlineSoftmax`` and ``ExtremeState`` returns the pooled vector.
 """
 
 from typing import Any, NamedTuple

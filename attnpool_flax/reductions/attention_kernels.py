@@ -27,7 +27,7 @@ def surrounded(kernel, query, key, value, mask, dtype):
     Args:
       kernel: from arrays with one batch axis (query [B, h, n, d], key [B, h, m, d] and value [B, h, m, v] in ``dtype``,
         mask bool [B or 1, h or 1, n or 1, m] or None) to [B, h, n, v].
-      query: [..., h, n, d], scaled.
+      query: [..., h, n, d], scaled, unless ``kernel`` does it.
       key: [..., h, m, d].
       value: [..., h, m, v].
       mask: bool [..., h or 1, n or 1, m], or None.

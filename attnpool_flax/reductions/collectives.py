@@ -71,7 +71,7 @@ def _collective(operation, arrays, rank, names):
 def all_reduced_sums(mean, *tokens):
     """Returns (sums, or means if ``mean``; whether there are real tokens) of several Dense objects, in one collective.
 
-    Both are lists with an array for each object: [..., d], and bool [...], or None if every sequence has a real token.
+    Both are lists with an array for each object: [..., d], and bool [...], or None without a mask if L > 0.
     """
     if tokens[0].axis_name is None:
         return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]

@@ -46,8 +46,8 @@ class Side(NamedTuple):
 def fits(x, y):
     """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough to need one.
 
-    B must be the same, the other sizes no symbols and not 0. One example must not exceed ``tiling.TILE`` bytes, and all
-    examples of the larger side must exceed ``tiling.WHOLE`` bytes.
+    B must be the same, the other sizes no symbols and not 0. One example of a side must not exceed ``tiling.TILE``
+    bytes, and all examples of the larger side must exceed ``tiling.WHOLE`` bytes, unless B is a symbol.
     """
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False

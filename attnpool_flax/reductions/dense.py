@@ -29,7 +29,7 @@ class Dense(Tokens):
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens. States of chunks set ``recompute``: whole products then save x for the backward pass, no more."""
+        """Stores the tokens. Chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
@@ -44,7 +44,7 @@ class Dense(Tokens):
         Args:
           queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [..., h, L], multiplied with the weights before the average, or None.
-          has_query: bool [...], or None; False for an example without a query: its scores are 0, even for NaN tokens.
+          has_query: bool [...], or None; False for an example without a query: its products are 0, even for NaN tokens.
           bias: [..., h, L], added to the products, or None.
 
         Returns:
@@ -69,7 +69,7 @@ class Dense(Tokens):
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
         """Returns (scores [B, L, h], this device's ``OnlineSoftmax``, batch axes); arguments as in :meth:`softmax`.
 
-        Over a mesh the numerator has one more feature: the sum of the weights after the multiplier.
+        Over a mesh the numerator has one more feature: the sum of the unnormalized weights after the multiplier.
         """
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
         multiplier, bias = (
@@ -227,7 +227,7 @@ class Dense(Tokens):
         return self.sum(None, self.divisor) * ratio[..., None], count
 
     def _count(self):
-        """Counts the real tokens of this device: [...]; None if all are real."""
+        """Counts the real tokens of this device: [...]; None without a mask."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
     def _sums_of_residuals(self, centers, weights, dtype, precision):
@@ -340,7 +340,7 @@ class Dense(Tokens):
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
-        """Returns bool of x's shape without d: tokens real in any example that shares them; None if all are real."""
+        """Returns bool of x's shape without d: tokens real in any example that shares them; None without a mask."""
         if self.mask is None:
             return None
         pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
@@ -348,7 +348,7 @@ class Dense(Tokens):
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def has_real_token(self):
-        """Returns bool [...]: whether an example has a real token on this device; None if all have one."""
+        """Returns bool [...]: whether an example has a real token on this device; None without a mask if L > 0."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)

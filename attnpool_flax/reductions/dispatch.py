@@ -20,7 +20,8 @@ IMPLEMENTATIONS = ("einsum", "tiles")
 """The two implementations of each reduction that takes ``implementation``.
 
 "einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
-they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype.
+they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype (on TPUs those of
+packed tokens chunk by chunk).
 """
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -76,7 +77,7 @@ def default_implementation(*arrays):
 
     On CPUs "tiles" slices x by index, which gathers an x that is sharded over several devices. Therefore the default
     there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.
-    On accelerators "tiles" slices nothing.
+    On accelerators "tiles" slices no dense tokens.
     """
     manual = any(varying_axes(array) for array in arrays if array is not None)
     unsharded = jax.device_count() == 1 or manual
@@ -165,7 +166,7 @@ def on_cpu():
 
 
 def platform():
-    """Returns the platform that :func:`on_platform` sets, else JAX's default backend: "cpu", "tpu" or a GPU's name."""
+    """Returns the platform that :func:`on_platform` sets, such as "cuda", else JAX's backend: "cpu", "tpu" or "gpu"."""
     return _PLATFORM.get() or jax.default_backend()
 
 

@@ -164,7 +164,10 @@ def logarithm(sums, scale, mean):
 
 
 def _parts(sums, scale):
-    """Returns (total, or 1 for a fully masked row; total / count - 1; slack / count) of :class:`Exponents`."""
+    """Returns (total, or 1 for a fully masked row; total / count - 1; divisor slack / count) of :class:`Exponents`.
+
+    The divisor is that of :func:`logarithm`. At an infinite scale the second is -1.
+    """
     slack = sums.slack / _scaled_down(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack

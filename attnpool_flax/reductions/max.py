@@ -76,7 +76,7 @@ def with_gradient(x, mask, state, axis_name):
     """Returns the maxima [B, d] of all devices. Their gradient goes to those tokens of this device that equal them.
 
     Args:
-      x: [B or 1, L, d], this device's tokens.
+      x: [B or 1, L, d], this device's tokens; for a minimum those of -x (:func:`signed`).
       mask: bool [B, L], or None.
       state: the merged :class:`ExtremeState` of all devices.
       axis_name: the mesh axes.

@@ -93,7 +93,8 @@ def mean_and_deviation(moments, ddof, epsilon):
 
     Args:
       moments: the :class:`Moments`.
-      ddof: delta degrees of freedom: a number, or one for each example, [..., 1].
+      ddof: delta degrees of freedom: a number, or one for each example, [..., 1]. If it leaves no degree of freedom,
+        the variance is 0.
       epsilon: the least variance; where it replaces a smaller variance, no gradient goes to the tokens.
     """
     nonzero = moments.total != 0

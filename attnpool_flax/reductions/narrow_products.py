@@ -66,10 +66,11 @@ def token_products(x, factors, precision, multiply=False):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
 def raw_products(x, real, factors, precision, multiply):
-    """Computes :func:`token_products` of packed tokens [1, N, d], without a copy in which padding is replaced.
+    """Computes :func:`token_products` without a copy of the tokens in which padding is replaced.
 
     Products at padding are arbitrary, and the caller masks them. The derivatives replace the tokens by 0 at padding,
-    where ``real`` [N] is False, so NaN there reaches no gradient.
+    where ``real`` [B, L], or [N] for packed tokens [1, N, d], is False, so NaN there reaches no gradient. If ``real``
+    is None, all tokens are real.
     """
     del real
     return token_products(x, factors, precision, multiply)
@@ -79,7 +80,8 @@ def raw_products(x, real, factors, precision, multiply):
 def _raw_products_jvp(precision, multiply, primals, tangents):
     x, real, factors = primals
     dx, _, dfactors = tangents
-    x, dx = (jnp.where(real[:, None], tokens, 0) for tokens in (x, dx))
+    if real is not None:
+        x, dx = (jnp.where(real[..., None], tokens, 0) for tokens in (x, dx))
     terms = ((dx, factors), (x, dfactors))
     dproducts = sum(token_products(tokens, rows, precision, multiply) for tokens, rows in terms)
     return raw_products(*primals, precision, multiply), dproducts

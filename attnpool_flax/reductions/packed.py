@@ -22,9 +22,9 @@ from attnpool_flax.reductions.tokens import Tokens
 class Packed(Tokens):
     """Packed tokens [N, d] in the caller's dtype: their segments, their mask, and the requested implementation.
 
-    The methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with S segments as the examples. Values of
-    segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N] for h queries. ``ordered`` says
-    that the segment ids never decrease.
+    Each method does what the method of :class:`~attnpool_flax.reductions.dense.Dense` with this name does, with S
+    segments as the examples. Values of segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N]
+    for h queries. ``ordered`` says that the segment ids never decrease.
     """
 
     axis_name = None
@@ -96,7 +96,8 @@ class Packed(Tokens):
         Args:
           queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [h, N], multiplied with the weights before the average, or None.
-          has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens.
+          has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens,
+            which on TPUs and with "pallas" have NaN.
           bias: [h, N], added to the products, or None.
 
         Returns:

@@ -1,11 +1,12 @@
 """Online softmax of packed tokens on TPUs: one read of the tokens forward, one read and one write backward.
 
 N are the tokens, h queries, d features, count segments. A chunk is a block of consecutive tokens, sorted by segment. A
-group is a range of consecutive segments. A step of the loop takes a pair: a chunk, and a group that has tokens in it. J
-chunks and G groups have at most J + G - 1 pairs, whatever the sizes of the segments are. The matrix unit multiplies all
-tokens of the chunk with the rows of all segments of the group, one row for each segment and query. Of a token's
-products only those with its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the
-order of their segments.
+group is a range of consecutive segments. A step of the loop takes a pair: a chunk, and a group that may have tokens in
+it. J chunks and G groups have at most J + G - 1 pairs, whatever the sizes of the segments are, or J + 2 G - 2 if the
+last chunk overlaps the one before. The matrix unit multiplies all tokens of the chunk with the rows of all segments of
+the group, one row for each segment and query, or with the queries that all segments share. Of a token's products only
+those with its own segment are selected. Unsorted tokens are gathered by row, one chunk at a time, in the order of their
+segments.
 """
 
 from typing import Any, NamedTuple
@@ -21,16 +22,19 @@ from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 from attnpool_flax.reductions.sums import computing
 
 ROWS = 256
-"""Rows of a group: the number of its segments times the number of queries is at most this."""
+"""Rows of a group: its segments times the queries are at most this, where one segment has not more."""
 
 GROUP = 128
 """The largest number of segments of a group."""
 
 FEWEST, MOST = 512, 2**24
-"""The smallest number of tokens of a chunk, and its largest number of bytes."""
+"""A chunk has at most MOST bytes and, if that allows it and there are so many, more than FEWEST / 2 tokens."""
 
 REPEATED = 8
-"""The number of chunks in an average group: about 1 / REPEATED of the tokens are read twice, where groups meet."""
+"""The fewest chunks in an average group of many tokens.
+
+At most about 1 / REPEATED of the tokens are read twice then, where groups meet.
+"""
 
 
 class Chunks(NamedTuple):

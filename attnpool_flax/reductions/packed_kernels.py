@@ -1,7 +1,8 @@
 """Sums and maxima of packed tokens by segment: by whole arrays, or one tile in the CPU's cache at a time.
 
-By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x
-exist only for one tile at a time. N are the tokens, h heads, d features, count segments, size the tokens of a tile.
+By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x,
+except ``dx``, exist only for one tile at a time. N are the tokens, h heads, d features, count segments, size the tokens
+of a tile.
 ``segments`` is always a :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 """
 

@@ -15,7 +15,10 @@ from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.sums import LONGEST
 
 FEWEST, MOST = 8, 128
-"""The smallest and the largest number of tokens of a chunk; between them it is the average number of a segment."""
+"""The smallest and the largest number of tokens of a chunk.
+
+Between them it is the largest power of two up to the average number of tokens of a segment.
+"""
 
 
 class Pairs(NamedTuple):

@@ -15,7 +15,7 @@ from attnpool_flax.reductions.segment_sums import Segments, at, segments_of
 from attnpool_flax.reductions.sums import LONGEST
 
 LEAST = 128
-"""The smallest number of tokens of a slot; the largest is LONGEST, up to which a plain sum does not drift."""
+"""The smallest :attr:`Slots.size`; the largest is LONGEST, up to which a plain sum does not drift."""
 
 
 class Slots(NamedTuple):

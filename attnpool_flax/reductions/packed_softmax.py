@@ -1,8 +1,8 @@
 """Online softmax of packed tokens: :mod:`attnpool_flax.reductions.softmax` with segments in place of examples.
 
 Scores and unnormalized weights have one number for each token and query, and exist as whole arrays. The maximum and the
-denominator are segment reductions of them. On CPUs x is read twice, for the scores and for the numerator, one tile at a
-time. N are the tokens, h queries, d features, count segments.
+denominator are segment reductions of them. On CPUs x is read twice: for the scores, by tiles or in one product
+(:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d features, count segments.
 """
 
 import functools
@@ -101,7 +101,8 @@ def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling,
 def _scores_by_tiles(x, segments, queries, tiling, precision):
     """Returns the products [N, h] of tokens and queries by tiles, arbitrary at padding.
 
-    Padding needs no mask here, because the product of a token reaches no other token.
+    Under shared queries, tokens in the queries' dtype are one product without tiles. It needs no mask, because the
+    product of a token reaches no other token.
     """
     if queries.shape[0] != 1:
         return products_by_tiles(x, segments, queries, tiling=tiling)
@@ -220,7 +221,7 @@ def _bwd_tiles(
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Accelerators: no copy of narrow tokens, and no scatter of tokens
+# Accelerators: no copy of narrow tokens, and no scatter of sorted tokens
 
 
 def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
@@ -271,5 +272,8 @@ def _bwd_whole(
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
 def tiled(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain` by the platform's kernel; its gradient rule reads x once more and writes ``dx`` once."""
+    """Computes :func:`plain` by the platform's kernel, with its own gradient rule.
+
+    On CPUs and TPUs the rule reads x once more, on GPUs twice. It writes ``dx`` once.
+    """
     return _softmax(x, segments, has_query, queries, multiplier, bias, precision)

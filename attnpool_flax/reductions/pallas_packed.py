@@ -1,9 +1,9 @@
 """Pallas kernels of the softmax of sorted packed tokens for TPUs: each reads x once; the backward one writes dx once.
 
-A step of the grid takes a chunk of tokens and a group of segments (:mod:`attnpool_flax.reductions.pallas_chunks`). All tokens
-of the chunk are multiplied with all rows of the group; scores of tokens of other segments are -inf. One more row is 0: its
-product with a token that is not finite is NaN. Such a token makes its segment NaN, and is replaced before tokens of several
-segments are summed.
+A step of the grid takes a chunk of tokens and a group of segments (:mod:`attnpool_flax.reductions.pallas_chunks`). All
+tokens of the chunk are multiplied with all rows of the group, or with the queries that all segments share; scores of
+tokens of other segments are -inf. One more row is 0: its product with a token that is not finite is NaN. Such a token
+makes its segment NaN, and is replaced before tokens of several segments are summed.
 
 N are the tokens, S segments, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
 of arrays: each is the part of an array that a step of the grid reads or writes.
@@ -45,7 +45,7 @@ def forward(x, ids, real, queries, multiplier, bias, *, count, precision, interp
       multiplier: float32 [h, N] of the unnormalized weights in the numerator, or None.
       bias: float32 [h, N], added to the scores, or None.
       count: S.
-      precision: of products of float32 tokens.
+      precision: of products of tokens that are not bfloat16.
       interpret: as in ``pl.pallas_call``: True runs the kernel on a CPU, slowly.
 
     Returns:

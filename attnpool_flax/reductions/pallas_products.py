@@ -1,6 +1,7 @@
 """Operations of the Pallas kernels for TPUs on one block of tokens: products, sums under weights, padding as 0.
 
-bfloat16 tokens meet float32 factors as two narrow rows (:mod:`attnpool_flax.reductions.narrow_products`).
+For products with bfloat16 tokens, float32 factors become two narrow rows
+(:mod:`attnpool_flax.reductions.narrow_products`).
 """
 
 from typing import Any

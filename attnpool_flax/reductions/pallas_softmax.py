@@ -3,12 +3,13 @@
 XLA reads the tokens twice, for the scores and for the sums. A kernel reads them once. In a training step it reads them
 once more, with one write of ``dx``. It has not been timed in this project, so it is never the default.
 
-* On TPUs the tokens are float32 or bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`). On NVIDIA GPUs they may be
+* On TPUs the tokens are float32, with at most 8192 features, or bfloat16, with at most 16384
+  (:mod:`attnpool_flax.reductions.pallas_tpu`). On NVIDIA GPUs they may be
   float16 as well, with at most 4096 features under one query and 1152 under several
   (:mod:`attnpool_flax.reductions.pallas_triton`). On other platforms
   lowering raises an error, except that on a CPU the kernel for TPUs runs interpreted, slowly, if the environment
   variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
-* There are at most 16 queries in all; they share one read of the tokens.
+* There are at most 16 queries of an example, heads included; they share one read of the tokens.
 * Only first derivatives in reverse mode: kernels have no second derivatives.
 * Weights cost one more read of the tokens, if the caller uses them.
 * ``vmap`` adds an axis to the grid. Under ``shard_map`` each device runs the kernel over its own tokens; interpreted,
@@ -40,7 +41,7 @@ from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
 from attnpool_flax.reductions.tiling import flatten_batch
 
 QUERIES = 16
-"""The largest number of queries of an example."""
+"""The largest number of queries of an example, heads included."""
 
 GPU_FEATURES = 4096
 """The largest number of features on a GPU under one query: more do not fit into the registers."""
@@ -79,7 +80,7 @@ def kernel(x, mask, has_query, queries, multiplier, bias, precision):
 def check(x, queries, precision):
     """Raises an error for tokens, queries [B or 1, h, d] or a precision that no kernel supports.
 
-    Limits that only GPUs have are checked when a program is lowered.
+    Limits of GPUs, and float16 on TPUs, are checked when a program is lowered.
 
     Raises:
       KernelRefusal: with the reason and what to write instead.
@@ -108,7 +109,7 @@ def is_named(precision):
 
 _NAMES = {"default": lax.Precision.DEFAULT, "fastest": lax.Precision.DEFAULT, "bfloat16": lax.Precision.DEFAULT}
 _NAMES |= dict.fromkeys(("high", "highest", "float32", "tensorfloat32", "bfloat16_3x"), lax.Precision.HIGHEST)
-"""Precisions by name. Kernels have only two: one pass of the matrix unit, or full float32."""
+"""Precisions by name. Kernels for TPUs have only two: one pass of the matrix unit, or full float32, as GPUs always."""
 
 
 def kernel_precision(precision):

@@ -43,7 +43,7 @@ MEMORY = 32 * 2**20
 """Bytes of on-chip memory for a kernel, a quarter of that of a TPU v5e or v6e; the rest holds other results."""
 
 PADDING, REAL, WITHOUT_QUERY = 0, 1, 2
-"""Codes of tokens; the score of a real token without a query is 0."""
+"""Codes of tokens; the score of a real token without a query is 0, plus the bias."""
 
 
 class Blocks(NamedTuple):
@@ -120,7 +120,7 @@ def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
       queries: float32 [B or 1, h, d].
       multiplier: float32 [B, h, L] of the unnormalized weights in the numerator, or None.
       bias: float32 [B, h, L], added to the scores, or None.
-      precision: of products of float32 tokens.
+      precision: of products of tokens that are not bfloat16.
       interpret: as in ``pl.pallas_call``: True runs the kernel on a CPU, slowly.
 
     Returns:

@@ -6,8 +6,8 @@ This file has the calls, and the kernels with one query; those with several quer
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
 Packed tokens are one example for which the grid is (segments, parts); offsets say where a segment begins and ends.
-Padding is not loaded. Sizes of Triton's arrays are powers of two, so the features are split into at most two pieces of
-such sizes; the second piece is masked.
+Padding is not loaded. Sizes of Triton's arrays are powers of two, so under one query the features are split into at
+most two pieces of such sizes; the second piece is masked if it is larger than the rest.
 
 B is the number of examples, L of tokens, P of parts of an example, h of queries, d of features.
 """
@@ -37,7 +37,7 @@ ELEMENTS = 4096
 """Target number of elements in a block of tokens: 32 for each thread of 4 warps."""
 
 STEPS = 128
-"""The largest number of blocks of a part: over more, the rounding errors of float32 sums grow."""
+"""The largest number of blocks of a part, on average for segments: over more, rounding errors of float32 sums grow."""
 
 MULTIPROCESSORS = 132
 """The number of multiprocessors of a large GPU. Each runs one program with several queries at once."""

@@ -44,7 +44,7 @@ class Program(NamedTuple):
       part: the index of the part.
       example: the index in arrays of tokens: of the example, or 0, because segments follow each other.
       first: the place of the part's first token.
-      rest: the number of tokens from the first to the last of the example or segment.
+      rest: the number of tokens from ``first`` to the end of the example or segment; not positive if the part is empty.
       steps: the number of blocks.
     """
 

@@ -1,8 +1,8 @@
 """Softmax of sorted packed tokens on NVIDIA GPUs: the Pallas kernels for dense tokens, with segments in place of examples.
 
-The grid is (segments, parts), and the parts of a segment have equally many blocks. Their number depends on N / S: a
-segment that is many times longer than the average is summed by as few programs as the others, which takes longer, and
-its rounding errors grow with the number of blocks.
+The grid is (segments, parts), and the parts of a segment have equally many blocks. All segments have as many parts,
+whatever their lengths: a segment that is many times longer than the average is summed by as few programs as the others,
+which takes longer, and its rounding errors grow with the number of blocks.
 
 N are the tokens, S segments, h queries, d features.
 """

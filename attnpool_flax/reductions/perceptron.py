@@ -1,9 +1,9 @@
-"""Scores of tokens by a perceptron with one hidden layer, one tile of tokens at a time.
+"""Scores of tokens by a perceptron with one hidden layer, on CPUs one tile of tokens at a time.
 
 Dense tokens are flattened, and packed tokens are flat: a tile has consecutive tokens, whatever sequence they belong to.
-Each token is read once, and once more for the gradient. No other array of the size of x exists, except its gradient.
-The hidden layer of all N tokens before its activation, [N, h], or [N, 2h] with a gate, is saved for the backward pass
-or recomputed.
+By tiles, each token is read once, and once more for the gradient. No other array of the size of x exists, except its
+gradient. The hidden layer of all N tokens before its activation, [N, h], or [N, 2h] with a gate, is saved for the
+backward pass or recomputed.
 """
 
 import functools

@@ -41,7 +41,7 @@ ON_CHIP = 2**24
 """The number of float32 elements of a block that XLA leaves in a TPU's on-chip memory: 64 MiB of 128 MiB on v5e and v6e."""
 
 FEW = 64
-"""The number of queries of a block if a size is a symbol of ``jax.export``."""
+"""The number of queries of a block if their number of elements, ``keys``, is a symbol of ``jax.export``."""
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
@@ -56,7 +56,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
       masks: boolean arrays [..., n or 1, m], or None, without gradient.
       keys: the number of elements that the function holds for one query, over all examples.
       implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
-        one.
+        one. Without this loop, or if n is a symbol, all platforms use ``function``.
       on_gpus: a function for GPUs that computes the same in another way; None is ``function``.
       on_tpus: a function for TPUs, whose gradient must be that of ``function``; None is ``function``.
     """
@@ -191,7 +191,7 @@ class ForQueries:
         return "tiles" if exceeds_a_block(values[self.queries].shape[-2], held, elements_on(platform())) else "einsum"
 
     def scores(self, values, call):
-        """Returns the number of scores of all examples, or 0 if the requested implementation computes all at once."""
+        """Returns the number of scores of all examples, or 0 if "einsum" is requested, which computes all at once."""
         if values["implementation"] == "einsum":
             return 0
         return math.prod(call.batch) * values[self.queries].shape[-2] * self._keys(values, call)
@@ -279,10 +279,10 @@ def even_rows(most, count):
 
 
 def over_sequences(tiled, function, axis, own, shared):
-    """Computes ``function(own, shared)`` of all sequences, in blocks of sequences if ``tiled``.
+    """Computes ``function(own, shared)`` of all sequences, on CPUs in blocks of sequences if ``tiled``.
 
     Args:
-      tiled: whether to use blocks.
+      tiled: whether to use blocks, if there is more than one and no size is a symbol.
       function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
       axis: the axis of the sequences in the results.
       own: arrays [n, ...] of the sequences: tokens [n, L, d], mask [n, L] or None, scores [n, m, L] if given.

@@ -6,7 +6,8 @@ where the residuals are small. With the center c_a(l) nearest to each token,
     sum_l w_lk (x_l - c_k) = sum_l w_lk (x_l - c_a(l)) + sum_j (sum_{l: a(l) = j} w_lk) (c_j - c_k)
 
 has terms on the right that are at most twice as large as those on the left, and both sums over tokens are matrix
-products. The derivatives are those of the left side: all c_a(l) and c_j are constants, and only c_k has a gradient.
+products. The derivatives are those of the left side: all c_a(l) and c_j are constants; of the centers only c_k has a
+gradient.
 """
 
 import functools
@@ -108,7 +109,7 @@ def _by_products(weighted_sums, x, real, centers, weights, precision, gather):
 
 
 def nearest(x, centers, precision):
-    """Returns int32 [..., L], the center nearest to each token.
+    """Returns integers [..., L]: the index of the center nearest to each token.
 
     Rounding may choose another one that is almost as near. No digits are lost by that, unless the residuals are smaller
     than the square root of the rounding error, relative to the centers.

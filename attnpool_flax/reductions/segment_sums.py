@@ -1,8 +1,8 @@
 """Segments of packed tokens, and sums over segments that do not drift in float32.
 
-Rounding errors of a long sum in float32 add up. The N tokens of a segment are therefore summed in slots of about PART
-tokens each, and the sums of slots in further slots, until one sum of at most PART terms remains. There are at most
-N / PART slots, plus one for each segment.
+Rounding errors of a long sum in float32 add up. The tokens of a segment are therefore summed in slots of about PART
+tokens each, and the sums of slots in further slots, until one sum of at most PART terms remains. The N tokens of all
+segments have at most N / PART slots, plus one for each segment.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class Segments:
       ids: [N], int32, the segment of each token; numbers out of range, which are padding, clipped to 0 or count - 1.
       real: [N], bool: True for tokens whose id is in range and that are not masked.
       chain: index arrays for nested sums. The first, [N], has the slot of each token, the next the slot of each slot,
-        and the last the segment of each slot.
+        and the last the segment of each slot. For at most PART tokens it has only ``ids``.
       count: the number of segments, at least 1.
       sizes: the number of sums of each array of the chain; the last is ``count``.
       ordered: whether the caller says that the ids never decrease; this makes segment sums faster and is not checked.

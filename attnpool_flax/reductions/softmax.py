@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.reductions.narrow_products import factor_precision, token_products, token_sums
+from attnpool_flax.reductions.narrow_products import factor_precision, raw_products, token_sums
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
 from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
@@ -131,7 +131,7 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     Args:
       x: [..., L, d] tokens, in any floating dtype. The batch axes have B elements in all, or 1.
       mask: bool [B, L], or None.
-      has_query: bool [B or 1], or None: all scores of an example without a query are 0, whatever the tokens hold.
+      has_query: bool [B or 1], or None: all products of an example without a query are 0, whatever the tokens hold.
       queries: [B or 1, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [B, L, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [B, L, h], added to the scores, or None.
@@ -181,7 +181,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
 
     Padding is masked in the scores and in the weighted sum, because a masked copy of the tokens would cost memory.
     """
-    scores = _zero_without_query(token_products(x, queries, precision, multiply), has_query)
+    scores = _zero_without_query(raw_products(x, mask, queries, precision, multiply), has_query)
 
     def weighted_sums(weights):
         return token_sums(weights, x, mask, precision, multiply)
@@ -192,7 +192,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
 def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
     """Computes :func:`_bwd_tiles` on accelerators, by whole products of the tokens in their own dtype."""
     *_, dnumerator = arrays
-    dapplied = token_products(x, dnumerator, precision, multiply)
+    dapplied = raw_products(x, mask, dnumerator, precision, multiply)
 
     def weighted_sums(weights):
         return token_sums(weights, x, mask, precision, multiply)

@@ -11,7 +11,7 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.narrow_products import factor_precision, is_narrow, products, token_products, token_sums
+from attnpool_flax.reductions.narrow_products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
@@ -249,7 +249,7 @@ def _dweights_plain(x, mask, dsum, *, precision):
 
 def _dweights_whole(x, mask, dsum, *, precision, multiply):
     """Computes :func:`_dweights_plain` on accelerators from the tokens in their own dtype."""
-    dweights = token_products(x, dsum, precision, multiply)
+    dweights = raw_products(x, mask, dsum, precision, multiply)
     return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
 
 

@@ -72,7 +72,7 @@ class Tiling(NamedTuple):
         return self.examples.start(step // self.tokens.steps), self.tokens.start(step % self.tokens.steps)
 
     def slice(self, array, step):
-        """Slices the tile [rows, read, ...] of an array [B or 1, L, ...] in its own dtype."""
+        """Slices the tile [rows or 1, read, ...] of an array [B or 1, L, ...] in its own dtype."""
         array, step = inside_loop(array, step)
         row, first = self.start(step)
         rows = min(self.rows, array.shape[0]) if known(array.shape[0]) else self.rows
@@ -102,6 +102,7 @@ class Tiling(NamedTuple):
         keep = self.keep(mask, step)
         if mask is not None or self.length % self.size:
             tokens = jnp.where(keep[..., None], tokens, 0)
+        tokens = jnp.broadcast_to(tokens, (self.rows, *tokens.shape[1:]))  # examples may share them
         return tokens.astype(dtype), keep
 
     def keep(self, mask, step):
@@ -132,8 +133,8 @@ class Tiling(NamedTuple):
     def shortest_prefix(self, compute, mask, step, fills=()):
         """Calls ``compute(tiling)`` for the shortest of a few prefixes of a tile that holds all its real tokens.
 
-        Padding at the end of a tile then costs nothing. A batch of one example takes the whole tile: it may be mapped
-        by ``vmap``, under which all branches would run.
+        Padding at the end of a tile then costs nothing. Tiles of several examples are taken whole, and so are those of
+        a batch of one example: it may be mapped by ``vmap``, under which all branches would run.
 
         Args:
           compute: from a tiling to (arrays [rows, read, ...], a tree of other arrays).

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnpool_flax.reductions import narrow_products, softmax
+from attnpool_flax.reductions import narrow_products, softmax, sums
 
 B, L, D = 3, 7, 5
 DTYPES = ("bfloat16", "float16", "float32")
@@ -103,6 +103,29 @@ def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators)
 
     for poison in (np.nan, np.inf, -np.inf, 6e4):
         chex.assert_trees_all_equal(filled(poison), filled(0), strict=True)
+
+
+@pytest.mark.parametrize("multiply", [False, True])
+def test_nan_in_padding_reaches_no_second_derivative(multiply, on_accelerators, monkeypatch):
+    monkeypatch.setattr(sums, "by_platform", softmax.by_platform)
+    random = np.random.default_rng(7)
+    x, mask = random.normal(size=(B, L, D)).astype(np.float32), np.arange(L) < np.array([[L - 2], [0], [3]])
+    queries, weights = random.normal(size=(1, 1, D)), random.uniform(size=(B, L, 1))
+
+    def loss(x, queries, weights):
+        sum_ = sums.tiled_sum(x, mask, weights, 1.0, jax.lax.Precision.HIGHEST)
+        return jnp.sum(jnp.sin(pooled(x, mask, queries, None, None))) + jnp.sum(jnp.sin(sum_))
+
+    def along(*arrays):
+        return sum(jnp.sum(jnp.square(slope)) for slope in jax.grad(loss, (0, 1, 2))(*arrays))
+
+    second = jax.jit(jax.grad(along, (0, 1, 2)))
+
+    def filled(fill):
+        return second(jnp.where(mask[..., None], x, fill), jnp.float32(queries), jnp.float32(weights))
+
+    chex.assert_tree_all_finite(filled(0))
+    chex.assert_trees_all_equal(filled(np.nan), filled(0), strict=True)
 
 
 @every_count
