@@ -11,7 +11,7 @@ CHOSEN = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser):
-    """Returns adds ``--attnpool`` and its setting."""
+    """Adds ``--attnpool`` and its setting."""
     group = parser.getgroup("attnpool", "judging attention poolings")
     group.addoption(
         "--attnpool",
@@ -40,7 +40,7 @@ def pytest_collection(session):
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m choose among them
 def pytest_collection_modifyitems(session, config, items):
-    """Returns adds one test for each guarantee and row of the implementations."""
+    """Adds one test for each guarantee and function of the implementations; with ids as arguments, only their tests."""
     asked, chosen = config.getoption("attnpool"), config.stash[CHOSEN]
     if asked is None and not chosen:
         return

@@ -34,6 +34,8 @@ def additive_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.additive_attention_pooling`: one matrix product computes hidden layer and gate.
 
+    With ``axis_name`` the normalizer must be "softmax" or "sigmoid".
+
     >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
     >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))
     Array([2., 0.], dtype=float32)

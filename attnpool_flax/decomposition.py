@@ -12,7 +12,7 @@ from attnpool_flax.reductions.sums import weighted
 
 @compiled
 def orthogonal_decomposition(x, reference, *, precision=None):
-    """Twin of :func:`attnpool_ref.orthogonal_decomposition`; the gradient at a zero reference is 0.
+    """Twin of :func:`attnpool_ref.orthogonal_decomposition`; a zero reference has gradient 0.
 
     >>> orthogonal_decomposition(jnp.array([3.0, 4.0]), jnp.array([2.0, 0.0]))
     (Array([3., 0.], dtype=float32), Array([0., 4.], dtype=float32))

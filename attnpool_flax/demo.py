@@ -21,7 +21,7 @@ from attnpool_ref.data import minilm_pairs
 
 PADDED_TO = (32, 64, 512)
 PICTURE_PADDED_TO = 64
-PICTURED = (0, 16, 62)  # pairs of which the wrong softmax puts from 1/3 to 4/5 of the weight on padding
+PICTURED = (0, 16, 62)  # pairs whose questions have from 1/3 to 4/5 of the wrong softmax's weight on padding
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Drift:
-    """Errors of the pooled questions after all texts are padded to one length.
+    """Errors of the pooled vectors after all texts are padded to one length.
 
     Attributes:
       length: the number of positions to which every text is padded.
-      notebook: the distance of the vectors of :func:`notebook_cross_pooling` from those of ``attnpool_ref``, divided by
-        the norm of the latter; the median over the pairs of question and answer.
-      lost: the weight that :func:`notebook_cross_pooling` puts on padding, the median over the same pairs.
-      moved: the largest absolute change that the padding makes in the results of ``attnpool_ref`` and
-        ``attnpool_flax``.
+      notebook: the distance of the questions' vectors of :func:`notebook_cross_pooling` from those of ``attnpool_ref``,
+        divided by the norm of the latter; the median over the questions.
+      lost: the part of a question's weights that :func:`notebook_cross_pooling` puts on padding; the median.
+      moved: the largest absolute change that the padding makes in the results, of questions and answers, of
+        ``attnpool_ref`` and of ``attnpool_flax``.
     """
 
     length: int

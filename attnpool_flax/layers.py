@@ -16,7 +16,7 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     """Twin of :func:`attnpool_ref.layer_norm`.
 
-    Each vector is first divided by a power of two, so that its squares neither overflow nor underflow.
+    Each vector is first divided by a power of two, so that no square overflows, or underflows with an effect.
 
     >>> layer_norm(jnp.array([1.0, 3.0]), epsilon=0.0), layer_norm(jnp.array([2.0, 2.0]), bias=jnp.array([0.5, 1.0]))
     (Array([-1.,  1.], dtype=float32), Array([0.5, 1. ], dtype=float32))

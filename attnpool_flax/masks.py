@@ -59,13 +59,13 @@ def pad(sequences, *, length=None, side="right"):
       side: "right" or "left": the side of the padding, whose values are 0.
 
     Returns:
-      JAX arrays (x [B, L, d], mask bool [B, L], True at real tokens). x has the widest floating dtype of the sequences;
-      if all hold integers, JAX's default floating dtype.
+      JAX arrays (x [B, L, d], mask bool [B, L], True at real tokens). x has the promoted dtype of floating sequences
+      (float32 for float64 without x64); if all hold integers, JAX's default floating dtype.
 
     Raises:
-      ValueError: the list is empty, an element does not have two axes, two elements differ in width, one is longer than
-        ``length``, or the side is unknown.
-      TypeError: ``sequences`` is not a list, or an element is not an array of numbers.
+      ValueError: the list is empty, an element does not have two axes or has the width 0, two elements differ in width,
+        one is longer than ``length``, ``length`` is not an integer of at least 0, or the side is unknown.
+      TypeError: ``sequences`` is text or not iterable, or an element is not an array of numbers.
 
     >>> x, mask = pad([np.array([[1.0], [2.0]]), np.array([[3.0]])])
     >>> mask

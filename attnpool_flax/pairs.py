@@ -45,7 +45,7 @@ def cross_attention_pooling(
 
     With the reductions "sum" and "mean" it takes O((L + T) d) operations and no array [L, T], because the other side's
     tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t). "max" computes all products, in blocks
-    unless "einsum" is requested.
+    unless "einsum" is requested; with ``axis_name`` it is an error.
 
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
@@ -140,10 +140,11 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: scores [B, C, L, T] never exist as one array.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: scores [B, C, L, T] never exceed one block.
 
     x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and
-    the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block.
+    the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block, all at
+    once only if they fit one block.
 
     >>> x, y = jnp.array([[[2.0, 0.0], [2.0, 4.0]]]), jnp.array([[[1.0, 0.0]], [[0.0, 90.0]]])
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs(x, y)
@@ -220,7 +221,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
 @compiled(one_pass=True)
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
-    """Twin of :func:`attnpool_ref.maxsim_score`: computed in blocks of the tokens of x, without an array [L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score`: in blocks of x; products [L, T] exist at once only if they fit one.
 
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(5., dtype=float32)
@@ -249,7 +250,9 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
-    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: in blocks of documents y, without an array [B, C, L, T].
+    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: in blocks of documents y.
+
+    Products [B, C, L, T] exist at once only if they fit one block.
 
     >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
     Array([[3., 3.]], dtype=float32)

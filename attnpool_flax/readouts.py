@@ -237,17 +237,17 @@ def vlad_pooling(
     axis_name=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.vlad_pooling`: without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_pooling`: an array [..., L, K, d] exists only if it fits one block.
 
     The residuals x - center are summed, because the sum of tokens minus the sum of centers would lose digits: on CPUs by
-    blocks of clusters, on TPUs by matrix products of the residuals to the nearest centers.
+    blocks of clusters, on GPUs in one reduction, on TPUs by matrix products of the residuals to the nearest centers.
 
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
 
     Packed:
-      It is computed without an array [N, K, d], by matrix products on GPUs, too.
+      An array [N, K, d] exists only if it fits one block. GPUs and TPUs sum the residuals by matrix products.
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
     >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])

@@ -35,8 +35,8 @@ def additive_attention_pooling(
     A hop :math:`i` is one set of weights :math:`w_i` over the tokens; :math:`K_i` is column :math:`i` of
     ``out_kernel``. :math:`\phi` is the activation and :math:`\sigma` the sigmoid; without ``gate_kernel`` the factor
     :math:`\sigma(\cdot)` is 1. :math:`v_l` is row :math:`l` of ``value``, or token :math:`l` without ``value``. In a
-    softmax the constant :math:`c_i` cancels. Without a gate, and with the default activation and normalizer, the result
-    equals that of :func:`additive_attention` with a query of 0.
+    softmax the constant :math:`c_i` cancels. With one hop, no gate, and the default activation and normalizer, the
+    result equals that of :func:`additive_attention` for one query of 0.
 
     Args:
       x: [..., L, d] tokens.

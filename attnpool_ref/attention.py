@@ -269,7 +269,7 @@ def multi_head_attention(
       query: [..., n, d] queries, :math:`Q`.
       key: [..., m, e] keys, :math:`K`.
       value: [..., m, v] values, :math:`V`.
-      mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H): True where the
+      mask: bool, broadcastable to [..., n, m], or, if it has one axis more than that, to [..., H, n, m]: True where the
         query sees the key; None if each query sees every key.
       lengths: number of keys each query sees, counted from the left: int [..., n], [...] or (). Give this or ``mask``.
       query_kernel: [d, H, c], :math:`W_q`.

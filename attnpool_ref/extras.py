@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",), "test": ("hypothesis",)}
-"""The packages that each extra needs, by the extra's name in ``pip install 'attnpool[NAME]'``."""
+"""The packages that :func:`missing` looks for, by the extra's name in ``pip install 'attnpool[NAME]'``."""
 
 
 def missing(*extras):

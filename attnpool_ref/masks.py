@@ -25,7 +25,8 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
       bool [..., max_length]: True at real tokens.
 
     Raises:
-      ValueError: if a length is negative, larger than ``max_length`` or not an integer, or if the side is unknown.
+      ValueError: if a length is not an integer, or is negative or larger than ``max_length`` (``attnpool_flax`` clips
+        lengths in JAX arrays), or if the side is unknown.
 
     Source:
       ``sequence_mask`` in Zhang et al. (d2l), chapter Attention Mechanisms.
@@ -61,7 +62,8 @@ def spans_to_mask(spans, max_length, span_mask=None):
       bool [..., S, max_length].
 
     Raises:
-      ValueError: if an end of a real span is negative, larger than ``max_length`` - 1 or not an integer.
+      ValueError: if the spans are not integers, or if an end of a real span is negative or larger than
+        ``max_length`` - 1 (``attnpool_flax`` ignores positions out of range in JAX arrays).
 
     Source:
       Gardner et al. 2018 (AllenNLP), ``batched_span_select``, whose ends are inclusive.
@@ -106,7 +108,7 @@ def pad(sequences, *, length=None, side="right"):
     """Pads sequences to one length, and returns them with their mask.
 
     Args:
-      sequences: a list of B arrays [L_i, d]: sequence i has L_i tokens of width d.
+      sequences: a list of B arrays [L_i, d]: sequence i has L_i tokens of width d, or none.
       length: the common length L, an integer; None is the length of the longest sequence.
       side: "right" or "left": the side of the padding, whose values are 0.
 
@@ -115,9 +117,9 @@ def pad(sequences, *, length=None, side="right"):
       sequences; if all hold integers, float64, or in JAX its default floating dtype.
 
     Raises:
-      ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, if one is
-        longer than ``length``, or if the side is unknown.
-      TypeError: if ``sequences`` is not a list, or if an element is not an array of numbers.
+      ValueError: if the list is empty, if an element does not have two axes, if the widths differ or are 0, if an
+        element is longer than ``length``, or if the side is unknown.
+      TypeError: if ``sequences`` is text or not iterable, or if an element is not an array of numbers.
 
     >>> pad([[[1.0], [2.0]], [[3.0]]])
     (array([[[1.],

@@ -268,8 +268,8 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     token :math:`l` is real, 0 if it is padding; :math:`l : k_l` are the :math:`N` real tokens.
 
     Without ``mean`` the factor :math:`1/N` is left out. With a large scale :math:`r` the result approaches the maximum,
-    and at scale 0 it is the mean; without ``mean`` a scale of 0 is an error (infinity from a JAX array, if there are
-    several tokens), because there is no finite limit. The derivative with respect to the scale is unspecified at scale 0.
+    and at scale 0 it is the mean. Without ``mean`` a scale of 0 is an error (``attnpool_flax`` returns infinity from a
+    JAX array, if there are several tokens). The derivative with respect to the scale is unspecified at scale 0.
 
     Args:
       x: [..., L, d] tokens.

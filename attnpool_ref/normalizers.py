@@ -29,7 +29,8 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
       Weights of the shape of ``scores``.
 
     Raises:
-      ValueError: if mask and lengths are both given, if shapes disagree, or if the mask has a float dtype.
+      ValueError: if mask and lengths are both given, if shapes disagree, if the mask has a float dtype, or if there is
+        no such axis.
 
     Source:
       Zhang et al. (d2l), ``masked_softmax``, without its fill of -1e6.

@@ -241,8 +241,9 @@ def code_wise_attention(
               o = \sum_i w_i d_i
 
     :math:`d_i` are the tokens of ``context``, and :math:`g_j` the labels, which are the argument ``query``. Maximum and
-    softmax run over real labels and tokens only. Without a real label, weights and result are 0. The scale multiplies
-    the products before the maximum, which matters for a negative scale. Labels that tie share the gradient evenly.
+    softmax run over real labels and tokens only. Without real labels or tokens, weights and result are 0. The scale
+    multiplies the products before the maximum, which matters for a negative scale. Labels that tie share the gradient
+    evenly.
 
     Args:
       query: [..., k, d] k labels of width d, :math:`g`; often the same [k, d] for all examples.
@@ -309,8 +310,8 @@ def mask_attention(
       return_weights: also return the weights.
 
     Returns:
-      [..., n, d], 0 at padded tokens of the context; with ``return_weights`` a tuple of this and the
-      weights [..., n, k].
+      [..., n, d], 0 at padded tokens of the context, and everywhere if no query token is real; with
+      ``return_weights`` a tuple of this and the weights [..., n, k].
 
     Raises:
       ValueError: if shapes disagree, or if a mask has a float dtype.

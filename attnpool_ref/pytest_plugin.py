@@ -43,7 +43,7 @@ class CandidateNode(pytest.Collector):
             yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
 
     def _claims(self):
-        """Returns the claims about the implementation, which a child process imports and judges."""
+        """Returns the claims about the implementation; a child process judges it, with ``--jobs 0`` this process."""
         missing = extras.missing("cli")
         if missing:
             raise ValueError(missing.removeprefix("attnpool: "))
@@ -115,7 +115,7 @@ def _question(candidate, *, files, jobs, quick, **words):
     The pool is None with ``--jobs 0``.
 
     Raises:
-      ValueError: a report file or another number of jobs is given, for which pytest has its own options.
+      ValueError: a report file, or a number of jobs other than 0, is given: pytest has its own options for these.
     """
     from attnpool_ref.cli import check
 

@@ -23,7 +23,7 @@ def dot_score(query, key):
       ValueError: if widths or batch axes disagree.
 
     Source:
-      Luong et al. 2015, equation 8, "dot".
+      Luong et al. 2015, section 3.1, "dot".
 
     >>> dot_score([[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]])
     array([[11., 17.]])
@@ -77,7 +77,7 @@ def bilinear_score(query, key, kernel):
       ValueError: if widths or batch axes disagree.
 
     Source:
-      Luong et al. 2015, equation 8, "general".
+      Luong et al. 2015, section 3.1, "general".
 
     >>> bilinear_score([[1.0, 2.0]], [[3.0]], [[1.0], [10.0]])
     array([[63.]])
@@ -133,7 +133,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
       ValueError: if two arguments disagree on the size of an axis.
 
     Source:
-      Bahdanau et al. 2015, section A.1.2. That paper has no bias, and neither has the layer of Zhang et al. (d2l).
+      Bahdanau et al. 2015, section A.1.2. Its formula has no bias, and neither has the layer of Zhang et al. (d2l).
 
     >>> additive_score([[0.0, 0.0]], [[1.0, 1.0]], np.eye(2), np.eye(2), [1.0, 1.0]).round(6)
     array([[1.523188]])
@@ -166,7 +166,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
       ValueError: if two arguments disagree on the size of an axis.
 
     Source:
-      Luong et al. 2015, equation 8, "concat".
+      Luong et al. 2015, section 3.1, "concat".
 
     >>> concat_score([[1.0]], [[2.0], [-1.0]], [[1.0], [1.0]], [2.0]).round(6)
     array([[1.99011, 0.     ]])

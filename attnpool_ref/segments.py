@@ -73,7 +73,7 @@ def segment_cross_attention_pooling(
 
     Raises:
       ValueError: if shapes disagree, if a mask has a float dtype, if a segment number is not an integer or is out of
-        range, or if the reduction is unknown.
+        range (in JAX arrays ``attnpool_flax`` takes such a token for padding), or if the reduction is unknown.
 
     Source:
       Notebook 000 (docs/notebooks), for SimKGC; only real tokens count, as the notebook says. Each segment is a
@@ -109,8 +109,8 @@ def pack(sequences, *, length=None, num_segments=None):
 
     A jitted program is recompiled for new shapes; fixed ``length`` and ``num_segments`` prevent this. If ``length`` is
     larger than the number of tokens, zero vectors with the segment number ``num_segments`` are appended. That number is
-    out of range: in JAX arrays the segment functions take it for padding; in NumPy arrays it is an error, except inside
-    of ``jit``.
+    out of range: it is an error in NumPy arrays, but the segment functions of ``attnpool_flax`` take it for padding in
+    JAX arrays, such as the arguments of a jitted function.
 
     Args:
       sequences: a list of arrays [L_i, d]: sequence i has L_i tokens of width d, or none, which makes an empty segment.
@@ -122,9 +122,9 @@ def pack(sequences, *, length=None, num_segments=None):
       all hold integers, float64, or in JAX its default floating dtype.
 
     Raises:
-      ValueError: if the list is empty, if an element does not have two axes, if two elements differ in width, or if
-        there are more tokens than ``length`` or more sequences than ``num_segments``.
-      TypeError: if ``sequences`` is not a list, or if an element is not an array of numbers.
+      ValueError: if the list is empty, if an element does not have two axes, if the widths differ or are 0, or if there
+        are more tokens than ``length`` or more sequences than ``num_segments``.
+      TypeError: if ``sequences`` is text or not iterable, or if an element is not an array of numbers.
 
     >>> pack([[[1.0], [2.0]], [[3.0]]])
     (array([[1.],
@@ -156,7 +156,7 @@ def unpack(x, segment_ids, num_segments):
       A list of arrays [L_i, d], one for each segment, in the dtype of x.
 
     Raises:
-      ValueError: if shapes disagree, or if a segment number is out of range.
+      ValueError: if shapes disagree, or if a segment number is not an integer or is out of range.
       TypeError: if an argument is not an array of numbers.
 
     >>> unpack([[1.0], [2.0], [3.0]], [0, 1, 0], 2)

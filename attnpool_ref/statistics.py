@@ -150,8 +150,8 @@ def attentive_statistics_pooling(
       [..., L, d] for each feature. Both are 0 in a fully masked row.
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if ``norm_scale`` is given with another activation
-        than "tanh", or if ``norm_bias`` is given without ``norm_scale``.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the activation is unknown, if ``norm_scale`` is
+        given with another activation than "tanh", or if ``norm_bias`` is given without ``norm_scale``.
 
     Source:
       Okabe et al. 2018, section 2.3; Desplanques et al. 2020, section 3.1, for a weight per feature and the context.

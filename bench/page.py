@@ -15,32 +15,37 @@ HEAD = """# Performance
 This page compares the speed of the functions of `attnpool_flax` with that of other libraries. `make bench` measures it and
 writes the page from `bench/results.json`. The page has ratios of times, because times differ between machines and, on one machine,
 between hours. All implementations of a case run in one process, in rounds of random order, and the CPU's caches are
-overwritten between two calls. Before the timing, all results are compared with the oracle (the definition in
-`attnpool_ref`), and the gradients of the others with those of attnpool.
+overwritten before each measurement: a call, or repeated calls if one takes less than 2 ms (20 ms for eager calls).
+Before the timing, the results of at most two examples of each batch are compared with the oracle (the definition in
+`attnpool_ref`), with shorter sequences if its arrays would be too large, and the gradients of the others with those of
+attnpool.
 
 * **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
 * **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid
   except by skipping padding, timed in the same rounds. The floors are:
-  * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
-  * **the products alone**: for functions with a product for every pair of tokens, the matrix products, in blocks;
-  * **writing the results**: for functions whose results are much larger than x.
-* A number is the median over the rounds. The lowest and the highest round are in parentheses. A dash means that nothing was measured.
+  * **one read**: a sum of each array of tokens, such as x; in a step **a read and a write** of arrays like them;
+  * **the products alone**: for functions that need the product of every pair of tokens, the matrix products, in blocks
+    (in a step only if every product has a gradient; of a maximum over products, only the largest has);
+  * **writing the results**: for functions whose results are much larger than x, forward only.
+* A ratio is the median over the rounds. The lowest and the highest round are in parentheses. A dash means that nothing was measured.
 * **forward** computes the result, **step** the result and the gradients of all floating arrays.
 
 These libraries and formulas are compared, all with the same parameters:
 
-* **plain**: the usual formula in JAX, with the full matrix of scores. For `attention_pooling` it computes a key for each
-  token.
+* **plain**: the usual formula in JAX, with the full matrix of scores (for MaxSim, of one document after another). For
+  `attention_pooling` it computes a key for each token.
 * **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. The default, which is
   compared with all of these, was "tiles" here: one block of tokens after another.
-* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the formula of a
-  [notebook](notebooks/README.md) with corrected masks; for MaxSim `torch.einsum` in blocks of 64 documents.
+* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the usual formula, for
+  `cross_attention_pooling` and `additive_attention` that of a [notebook](notebooks/README.md) with corrected masks; for
+  MaxSim `torch.einsum` in blocks of 64 documents.
 * **Flax Linen**, **Flax NNX**, **Keras**, **Equinox**: their layers of multi-head attention. For `mask_attention` and
   `additive_attention`, Keras' layers `Attention` and `AdditiveAttention`.
 * **PyG**: `AttentionalAggregation` of PyTorch Geometric. **jax.nn**: `jax.nn.dot_product_attention`.
 
-Sizes have these letters: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
-candidates, N packed tokens.
+Sizes have these letters: B examples, L and T tokens, d features, n queries, m keys, H heads, h hidden units, C
+candidates, N packed tokens; in functions of a query and a context, k tokens of the query and n of the context. Sequences
+with a mask have between half of these tokens and all of them, unless a title says otherwise.
 """
 
 UNMEASURED = "Not measured yet. `make bench` writes its figures here.\n"
@@ -194,8 +199,8 @@ def memory(found):
     """Returns the section of temporaries and compile times of all compiled programs."""
     text = (
         "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
-        "to compile it. The memory is given as a multiple of an array that the cell names, such as x or the scores [n, k]. PyTorch is\n"
-        "missing, because XLA does not compile it.\n\n"
+        "to trace and compile it. The memory is given as a multiple of what the cell names, such as x, the scores [n, k] of all\n"
+        "examples, or the outputs. PyTorch and PyG are missing, because XLA does not compile them.\n\n"
     )
     return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
 
@@ -256,8 +261,10 @@ def lines(found):
         speed = ratio(ways["attnpool_ref"]["seconds"], ours)[0]
         rows.append([race["function"], read, f"{speed:.1f}×" if speed < 10 else f"{speed:.0f}×"])
     text = (
-        f"{where(found)}, each function of `attnpool_flax` was compiled and timed on small arrays (a few MB, with padding), forward only. One read\n"
-        "is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the oracle is faster.\n\n"
+        f"{where(found)}, each function of `attnpool_flax` that [variants.md](variants.md) defines, except chunk states, was\n"
+        "compiled and timed on small arrays (a few MB, with padding), forward only, with its required arguments and masks. One\n"
+        "read is a compiled sum of all floating inputs; a dash means that there are none. Below 1× in the last column, the\n"
+        "oracle is faster.\n\n"
     )
     head = ["function", "times as long as one read", "times faster than the oracle"]
     return "## Every function\n\n" + text + table(head, rows)

@@ -1,10 +1,10 @@
 """Speaker recognition from signals of different lengths, by the mean, by statistics, and by attentive statistics.
 
 A signal has 40 to 200 frames of eight channels. The signals are artificial: parts in which a speaker speaks, and parts
-of noise that is as loud. While a speaker speaks, each channel has a standard deviation that depends on the speaker,
-around a mean of 0. So the mean of the frames has no information, but their deviation has (Snyder et al. 2018). It has
-more if frames of noise have little weight (Okabe, Koshinaka and Shinoda 2018). One channel tells speech from noise, but
-no label does.
+of noise that is as loud. While a speaker speaks, each of seven channels has a standard deviation that depends on the
+speaker, around a mean of 0. So the mean of the frames has no information, but their deviation has (Snyder et al. 2018).
+It has more if frames of noise have little weight (Okabe, Koshinaka and Shinoda 2018). The eighth channel tells speech
+from noise, but no label does.
 
 Run it: ``python examples/learn_signals.py`` (two minutes on two cores), or with ``--small`` for a quick run.
 """

@@ -1,6 +1,6 @@
 """Pooling of ragged token embeddings in Parquet to one vector per document, on a local cluster of processes.
 
-Each partition is read as one packed row of tokens with segment ids, so there is no padding. A partition whose result
+Each partition is read as one packed row of tokens with segment ids, padded only at its end. A partition whose result
 exists is not computed again, so you can stop the program and start it again. If a worker dies, another one computes its
 partition (``--kill`` shows this).
 

@@ -1,4 +1,4 @@
-"""Pooling of ten million tokens from a file in bounded memory, and the gradient of a query by a loop over chunks.
+"""Pooling of ten million tokens from a file in bounded memory, and the memory of a query's gradient over chunks.
 
 The file is a ``numpy.memmap`` of float16 (7.2 GiB); if it does not exist, it is made of real token embeddings.
 Attention pooling over the whole file computes the state of each chunk, merges the states and finalizes the result. The
@@ -28,7 +28,7 @@ IN_MEMORY = 2**17
 
 
 def main(arguments=None):
-    """Pools a file, compares a part of it with the oracle (`attnpool_ref`), and computes the gradient of a query."""
+    """Pools a file, compares a part with the oracle (`attnpool_ref`), and measures the memory of a query's gradient."""
     options = parser().parse_args(arguments)
     path = Path(options.file or Path(tempfile.mkdtemp(prefix="tokens")) / "tokens.float16")
     tokens = opened(path, options.tokens)

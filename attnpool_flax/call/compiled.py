@@ -58,7 +58,7 @@ def compiled(
         They hold masks, ``axis_name`` and ``implementation``, which the body does not get.
       as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
         and of masks whose axes of size 1 stay.
-      weights_apart: whether a second program computes the weights; else one always computes both (decision 0006).
+      weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
       kernel: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.
     """
@@ -120,7 +120,7 @@ FUNCTIONS = {}
 
 @contract.with_short_traceback
 def chosen_implementation(name, *args, platform=None, **kwargs):
-    """Returns the implementation that a call would use, without computing anything.
+    """Returns the implementation that a call outside of forward mode would use, without computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".
@@ -129,7 +129,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles"; "pallas", "cudnn" and "splash" only if the call asks for them.
+      "einsum" or "tiles"; "pallas", "cudnn" and "splash" only if the call asks for them, on any platform.
 
     Raises:
       ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
@@ -141,8 +141,8 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
     """
     function = FUNCTIONS[table.get(name).name]
     if "implementation" not in function.static:
-        known = ", ".join(key for key, other in FUNCTIONS.items() if "implementation" in other.static)
-        raise ValueError(f"{name}: does not walk over tokens; these do: {known}")
+        known = ", ".join(key for key in table.BY_NAME if "implementation" in FUNCTIONS[key].static)
+        raise ValueError(f"{name}: takes no `implementation`; these functions do: {known}")
     values = contract.bind(function.row, function.signature, args, kwargs)
     for key in function.row.arguments:
         if not isinstance(values[key], jax.ShapeDtypeStruct):

@@ -1,8 +1,9 @@
 """The modules of :mod:`attnpool_flax.modules` for Flax Linen: same names, same parameters, same layouts.
 
-Widths of the data are read by ``init``, as usual in Linen; the other arguments of the constructors are those of NNX,
-without ``rngs``, and modules with dropout also have ``deterministic``. Each class is derived from the NNX class of the
-same name (:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived`` lists the sizes that are read.
+``init`` reads sizes of the data, as usual in Linen, except ``num_slots`` of AttentionPool2d and optional ones such as
+``num_features``. The other arguments of the constructors are those of NNX, without ``rngs``, and modules with dropout
+also have ``deterministic``. Each class is derived from the NNX class of the same name
+(:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived`` lists the sizes that are read.
 """
 
 import sys
@@ -44,7 +45,7 @@ GatedSumPool = derived(modules.GatedSumPool, ("in_features",))
 
 
 def _projected_sides(module):
-    """Returns the names of the widths that are read from the data: both, if both sides are projected, else none.
+    """Returns the names of the widths that are read from the data: both, if ``qk_features`` is given alone, else none.
 
     To project only one side, the caller gives the width of this side.
     """

@@ -1,8 +1,8 @@
 """Derivation of a Linen class from the NNX class of the same name.
 
-The constructor's arguments become fields, except the sizes that ``init`` reads from the data. The code of the call is
-that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier`` and ``_mesh_axes``, and
-:class:`PoolingModule` has these three for Linen. Docstrings are those of the NNX class, with an example for Linen.
+The constructor's arguments become fields, except ``rngs`` and the sizes that ``init`` reads from the data. The code of
+the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier``, ``_mesh_axes`` and
+``_pooling``, which the Linen class has, too. Docstrings are those of the NNX class, with an example for Linen.
 """
 
 import ast
@@ -22,7 +22,7 @@ from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name,
 from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shape, read_sizes
 
 NOTES = {
-    "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call.',
+    "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call, not in both.',
 }
 """Descriptions of fields that no NNX constructor has."""
 
@@ -92,7 +92,7 @@ class PoolingModule(nn.Module):
 
     @nn.nowrap
     def _mesh_axes(self: Any):
-        """Returns the mesh axes over which sequences are split; None in ``init``, outside of ``jax.shard_map``."""
+        """Returns the mesh axes that split sequences; None in ``init``, which runs outside of ``jax.shard_map``."""
         return None if self.is_initializing() else self.axis_name
 
 
@@ -222,7 +222,7 @@ def _example(kind, omitted, text):
 
 
 def _constructed(kind, call, omitted):
-    """Returns the code of a constructor's call, without the arguments that the Linen class does not have."""
+    """Returns the code of a constructor's call without the arguments in ``omitted``."""
     names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
     by_position = {name: value for name, value in zip(names, call.args, strict=False)}
     given = by_position | {keyword.arg: keyword.value for keyword in call.keywords}

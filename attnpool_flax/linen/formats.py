@@ -31,20 +31,21 @@ def load(
     Args:
       source: a file, a folder, a mapping of arrays or a module, as in :func:`attnpool_flax.load`.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the head's keys, such as "vision_model.head."; None finds it. Other keys are ignored.
+      prefix: the beginning of the head's keys, up to a "." or "/", such as "vision_model.head."; None finds it. Other
+        keys are ignored.
       num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
       epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
-      The module, and its variables: "params"; "batch_stats" if it has statistics; and "extras" if the file has arrays
-      that are not parameters, as NumPy arrays that :func:`save` writes back.
+      The module, and its variables: "params" if it has parameters; "batch_stats" if it has statistics; and "extras" if
+      the file has arrays that are not parameters, as NumPy arrays that :func:`save` writes back.
 
     Raises:
       ValueError: the format is unknown, or the source or an argument does not fit it, as in :func:`attnpool_flax.load`.
       FileNotFoundError: there is no such file or folder.
-      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
+      TypeError: ``source`` is of another kind, ``format`` is not text, or ``param_dtype`` is not a dtype.
     """
     from attnpool_flax import linen
 
@@ -86,11 +87,11 @@ def save(
         the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
         whose parts after the encoder are replaced.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format, such as "head."; not for "sentence_transformers".
+      prefix: the beginning of the keys, with "." or "/" at its end, such as "head."; not for "sentence_transformers".
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; ``variables`` has
-        no "params"; or the path or a dtype is refused, as in :func:`attnpool_flax.save`.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; ``variables``
+        are not empty and have no "params"; or the path or a dtype is refused, as in :func:`attnpool_flax.save`.
       TypeError: ``module`` is not a Linen module, or ``target`` is neither a path nor a dict.
       FileNotFoundError: the folder of the path does not exist.
     """

@@ -1,6 +1,6 @@
-"""Flax NNX modules: parameters and configuration, without arithmetic.
+"""Flax NNX modules: parameters and configuration; the arithmetic is in functions.
 
-Each module calls one function of this package with its parameters; :mod:`attnpool_flax.modules.specs` lists them. The
+Each module calls one function of this package with its parameters; :mod:`attnpool_flax.modules.specs` lists both. The
 same modules for Linen are in :mod:`attnpool_flax.linen`.
 """
 

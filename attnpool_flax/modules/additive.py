@@ -70,7 +70,8 @@ class AdditiveAttentionPool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average, or packed [N, v]; None averages the tokens.
           return_weights: also return the weights.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:

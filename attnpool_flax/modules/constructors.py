@@ -26,8 +26,8 @@ def refuse_in_own_name(kind: type, *methods: str):
 def keyword_only(kind: type):
     """Makes a constructor whose sizes are keyword-only raise a clear TypeError if they are passed by position.
 
-    The message has the call to write instead. Two sizes that no data can tell apart, such as ``num_heads`` and
-    ``num_queries``, would otherwise be swapped silently.
+    The message has the call to write instead, unless there are more values than required sizes. Two sizes that no data
+    can tell apart, such as ``num_heads`` and ``num_queries``, would otherwise be swapped silently.
     """
     init = vars(kind)["__init__"]
     parameters = [each for each in inspect.signature(init).parameters.values() if each.name not in ("self", "parent")]
@@ -52,5 +52,5 @@ def _shown(name, value):
 
 
 def name_of(module: object) -> str:
-    """Returns a module's name in SPECS: the class of this package that it is, or of which its class is a subclass."""
+    """Returns the name of a module's class, or of the class of this package of which it is a subclass."""
     return getattr(type(module), "_pooling", type(module).__name__)

@@ -54,8 +54,8 @@ class PoolingModule(nnx.Module):
     """Base of the NNX modules. Its fields are the arguments of the constructor; an ``InitVar`` is not stored.
 
     A call passes data, options and the values of the parameters to one function. Besides the fields, the code of a call
-    uses only ``_values``, ``_multiplier`` and ``_mesh_axes``. The Linen classes have these three as well, so that both
-    kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
+    uses only ``_values``, ``_multiplier``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
+    that both kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
 
     _pooling: str
@@ -126,7 +126,10 @@ class PoolingModule(nnx.Module):
         return passed
 
     def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier, 0 or 1 / (1 - rate) for each weight, by :class:`flax.nnx.Dropout`; or None."""
+        """Draws the dropout multiplier, 0 or 1 / (1 - rate) for each weight, by :class:`flax.nnx.Dropout`.
+
+        Returns None if the module has no dropout, or if dropout is off.
+        """
         dropout = self.dropout
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
             return None

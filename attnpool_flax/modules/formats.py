@@ -76,7 +76,8 @@ def load(
         a model's folder with a ``config.json`` or, for "sentence_transformers", a ``modules.json``; or a mapping,
         nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or Equinox module.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the head's keys, such as "vision_model.head."; None finds it. Other keys are ignored.
+      prefix: the beginning of the head's keys, up to a "." or "/", such as "vision_model.head."; None finds it. Other
+        keys are ignored.
       num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
       epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
@@ -88,10 +89,11 @@ def load(
 
     Raises:
       ValueError: the format is unknown, the file is corrupt or has several heads or none, tensors are missing,
-        unexpected or of another shape, an option such as ``num_heads`` is missing, ``param_dtype`` is not a floating
-        dtype, or parameters would be float64 and ``jax_enable_x64`` is off.
+        unexpected or of another shape, an option such as ``num_heads`` is missing or the format does not have it
+        ("sentence_transformers" has none, and no ``prefix``), ``param_dtype`` is not a floating dtype, or parameters
+        would be float64 and ``jax_enable_x64`` is off.
       FileNotFoundError: there is no such file or folder.
-      TypeError: ``source`` is of another kind, or ``param_dtype`` is not a dtype.
+      TypeError: ``source`` is of another kind, ``format`` is not text, or ``param_dtype`` is not a dtype.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")
@@ -126,7 +128,7 @@ def save(
         the arrays by ``update``. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's,
         whose parts after the encoder are replaced.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
-      prefix: the beginning of the keys, before those of the format, such as "head."; not for "sentence_transformers".
+      prefix: the beginning of the keys, with "." or "/" at its end, such as "head."; not for "sentence_transformers".
 
     Raises:
       ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or the path has
@@ -186,7 +188,7 @@ def dtype_of(arrays):
 
 
 def on_device(parameters, param_dtype, format):
-    """Converts a dict of parameters to JAX arrays, None to None; raises :func:`load`'s errors of ``param_dtype``."""
+    """Converts a dict of parameters to JAX arrays, None to None; raises :func:`load`'s errors of dtypes."""
     try:
         dtype = None if param_dtype is None else jnp.dtype(param_dtype)
     except TypeError:

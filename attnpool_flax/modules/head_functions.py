@@ -237,9 +237,9 @@ def attentive_probe(
 ):
     """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
 
-    Neither has an output projection. V-JEPA adds the attention output to the query, followed by a residual MLP. AIM
-    normalizes the tokens by the batch statistics ``mean`` and ``variance``, and averages the attention output over the
-    queries. The result is [..., n, d] for V-JEPA and [..., d] for AIM.
+    Neither has an output projection. V-JEPA applies layer normalization to the tokens, and adds the attention output to
+    the query, followed by a residual MLP. AIM normalizes the tokens by the batch statistics ``mean`` and ``variance``,
+    and averages the attention output over the queries. The result is [..., n, d] for V-JEPA and [..., d] for AIM.
     """
     x = Dense(x, mask, implementation, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)

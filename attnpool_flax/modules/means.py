@@ -51,7 +51,8 @@ class PowerMeanPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -113,7 +114,8 @@ class LogSumExpPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -172,7 +174,8 @@ class SoftmaxPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
           return_weights: also return the weights.
 

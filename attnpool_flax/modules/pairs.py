@@ -25,7 +25,8 @@ class CrossAttentionPool(PoolingModule):
       y_features: e, the width of y; give it to project y, or None.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
         None without a projection.
-      reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
+        exclude "max".
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
@@ -85,7 +86,7 @@ class CrossAttentionPool(PoolingModule):
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
           x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs ``y_segment_ids`` and
-            ``num_segments``.
+            ``num_segments``, and excludes lengths and the module's ``axis_name``.
           y_segment_ids: int [M], the segment id of each token, for packed y [M, e].
           num_segments: the number of segments, an integer: the size of the batch axis of the results.
 

@@ -113,13 +113,19 @@ def _is_wanted(parameter, wanted):
 
 
 def _check_biases(module, given):
-    """Raises a ValueError if ``use_bias`` names biases that the module does not have."""
+    """Raises a ValueError unless ``use_bias`` is True, False or a tuple of names of the module's biases."""
     use_bias = given.get("use_bias", True)
     if isinstance(use_bias, (bool, np.bool_)):
         return
-    biases = [p.name for p in SPECS[module].parameters if "use_bias" in p.when and _has(p, given)]
-    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(biases):
-        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs True, False or a tuple of {', '.join(biases)}")
+    biases = [p for p in SPECS[module].parameters if "use_bias" in p.when]
+    names = [p.name for p in biases if _has(p, given)]
+    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(names):
+        needs = f"True, False or a tuple of {', '.join(names)}"
+        if not names:
+            options = sorted({condition.partition("=")[0] for p in biases for condition in p.when if "=" in condition})
+            shown = " and ".join(f"`{option}` {given[option]!r}" for option in options)
+            needs = f"True or False, as the module has no biases with {shown}"
+        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs {needs}")
 
 
 def _size(module, parameter, axis, given):
@@ -142,7 +148,7 @@ def _given(argument, given):
 
 
 def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments, with None replaced where the value follows from others, as that of ``out_features``."""
+    """Returns the arguments and derived sizes such as ``head_features``; replaces None where the spec has a default."""
     spec, given = SPECS[module], dict(given)
     for argument, default in spec.defaults.items():
         if given.get(argument) is None:
@@ -183,12 +189,14 @@ def check_options(module: str, given: Mapping[str, Any]):
       given: the constructor's arguments by name, or those of them that are known.
 
     Raises:
-      ValueError: an option that the module's function does not take, a value that is not a number, a dtype that is not
-        floating, or a rate outside of 0 to 1.
+      ValueError: an option that the module's function does not take, or does not take with the module's parameters; a
+        value that is not a number, a dtype that is not floating, a rate outside of 0 to 1, or a number that is 0 where
+        the function does not allow it.
     """
     row = table.get(SPECS[module].function)
     for key in row.options.keys() & given.keys():
         contract.checked_static(module, key, given[key], row.options[key], row.refused)
+    contract.check_combinations(module, row, {**given, **_present(module, given)})
     for key in sorted(row.arguments.keys() & given.keys()):
         if row.arguments[key].numeric and given[key] is not None:
             _check_number(module, key, given[key])
@@ -199,8 +207,19 @@ def check_options(module: str, given: Mapping[str, Any]):
         contract.check_not_zero(module, row, given)
 
 
+def _present(module, given):
+    """Returns the module's parameters as keys, without those that depend on arguments that ``given`` lacks."""
+    present = {}
+    for parameter in SPECS[module].parameters:
+        if all(condition.partition("=")[0] in given for condition in parameter.when) and _has(parameter, given):
+            options = [given[name] for name in parameter.when if "=" not in name]
+            if all(_is_wanted(parameter, option) for option in options):
+                present[parameter.name] = True
+    return present
+
+
 def _check_number(module, key, value):
-    """Raises a ValueError if a value is neither a real number nor an array of real numbers."""
+    """Raises a ValueError for a value that is no real number or array of them; JAX arrays and variables pass."""
     if isinstance(value, (nnx.Variable, jax.Array)):  # a parameter of that name, or a traced number
         return
     if isinstance(value, (bool, np.bool_)) or contract.kind_of(np.asarray(value).dtype) not in ("f", "i", "u"):

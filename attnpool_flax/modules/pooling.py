@@ -80,7 +80,8 @@ class AttentionPool(PoolingModule):
       epsilon: the epsilon of the layer normalization.
       scale: a number in place of 1/sqrt(c); without kernels c = d.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
-        as in :func:`attnpool_flax.attention_pooling`.
+        as in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or
+        "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
@@ -138,7 +139,8 @@ class AttentionPool(PoolingModule):
             ``train()`` by default.
           rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -186,7 +188,7 @@ class MultiHeadAttentionPool(PoolingModule):
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
-        as in :func:`attnpool_flax.attend`.
+        as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
@@ -248,7 +250,8 @@ class MultiHeadAttentionPool(PoolingModule):
             ``train()`` by default.
           rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
           return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:

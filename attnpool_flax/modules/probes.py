@@ -106,8 +106,9 @@ class AttentiveProbe(PoolingModule):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
-      variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
-        by batch statistics, and averages the attention output over the queries.
+      variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed
+        by a residual MLP. "aim" normalizes the tokens by batch statistics, and averages the attention output over the
+        queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
       use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
         have none.

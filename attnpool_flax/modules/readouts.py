@@ -73,7 +73,8 @@ class LatentAttentionPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -142,7 +143,8 @@ class Set2SetPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -218,7 +220,8 @@ class VLADPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return each token's weights of the K clusters.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:
@@ -288,7 +291,8 @@ class GatedSumPool(PoolingModule):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``.
+          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
+            excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
 
         Returns:

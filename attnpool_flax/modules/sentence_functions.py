@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.call.precision import resolve_precision
 from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
@@ -37,17 +37,18 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
         ``include_prompt`` is False leaves them out.
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
       parameters: arrays by name; each name ends with the stage's number from 0, such as "kernel_2".
-      precision: the precision of matrix products.
+      precision: the precision of matrix products, or None.
 
     Returns:
       [..., o], where o is the width after the last stage.
 
     Raises:
       ValueError: an argument has a wrong shape, dtype or value, or its width is not that of a stage's parameters.
+      TypeError: an argument is not an array of numbers.
     """
     x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
     prompt_length = _checked_prompt(prompt_length)
-    precision = lax.Precision.HIGHEST if precision is None else precision  # the default of this package
+    precision = resolve_precision(_ROW.name, precision, computing(x.dtype))  # products are of float32 or wider
     shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
     if lengths is not None:
         mask = lengths_to_mask(lengths, shape[-1])
@@ -59,7 +60,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
             x = _mean_of_layers(x, ranks, stage, own["layer_weights"], precision)
         elif stage.kind == "pooling":
             pooled = ranks >= (0 if stage.include_prompt else prompt_length)  # the rank of padding is -1
-            x = jnp.concatenate([_POOLINGS[mode](x, pooled, ranks) for mode in stage.modes], -1)
+            x = jnp.concatenate([_POOLINGS[mode](x, pooled, ranks, precision) for mode in stage.modes], -1)
         elif stage.kind == "dense":
             x = _dense(x, stage, precision, **own)
         elif stage.kind == "layer_norm":
@@ -112,7 +113,8 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
     x = x[stage.start :]
     if x.shape[0] != layer_weights.shape[0]:
         raise ValueError(
-            f"SentencePool: `x` has {x.shape[0]} layers from {stage.start} on, and there are {layer_weights.shape[0]} weights"
+            f"SentencePool: `x` has {x.shape[0]} layers from {stage.start} on, and there are "
+            f"{layer_weights.shape[0]} weights"
         )
     clean = jnp.where((ranks >= 0)[None, ..., None], x, 0)  # padding must not reach the gradient of the weights
     clean, layer_weights, dtype = _widened(clean, layer_weights)
@@ -120,24 +122,24 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
     return mean.astype(dtype)
 
 
-def _mean_by_root(x, mask, ranks):
+def _mean_by_root(x, mask, ranks, precision):
     """Divides the sum by the root of the count, as mean times root, because a sum may overflow in a narrow dtype."""
     count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
     return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
 
-def _mean_by_rank(x, mask, ranks):
+def _mean_by_rank(x, mask, ranks, precision):
     wide = computing(x.dtype)  # bfloat16 cannot count beyond 256
-    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), mask).astype(x.dtype)
+    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), mask, precision=precision).astype(x.dtype)
 
 
 _POOLINGS = {
-    "cls": lambda x, mask, ranks: first_pooling(x, mask),
-    "max": lambda x, mask, ranks: max_pooling(x, mask),
-    "mean": lambda x, mask, ranks: mean_pooling(x, mask),
+    "cls": lambda x, mask, ranks, precision: first_pooling(x, mask),
+    "max": lambda x, mask, ranks, precision: max_pooling(x, mask),
+    "mean": lambda x, mask, ranks, precision: mean_pooling(x, mask),
     "mean_sqrt_len_tokens": _mean_by_root,
     "weightedmean": _mean_by_rank,
-    "lasttoken": lambda x, mask, ranks: last_pooling(x, mask),
+    "lasttoken": lambda x, mask, ranks, precision: last_pooling(x, mask),
 }
 
 

@@ -1,4 +1,4 @@
-"""Checked sizes: integers of at least 1 that fit an axis, and the width of a head."""
+"""Checked sizes: integers of at least 1 (some of at least 0) that fit an axis, and the width of a head."""
 
 import operator
 from typing import Any

@@ -1,7 +1,7 @@
 """Specs of the modules: the parameters of each, in one table, from which both NNX and Linen modules create them.
 
-Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). A checkpoint of an NNX module loads
-into the Linen module of the same name, and the other way round.
+Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). An NNX module and the Linen module
+of the same name have the same parameters; Linen has batch statistics in a collection of their own.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,8 @@ class Parameter:
         :data:`UNDRAWN`; or an initializer.
       over: the axes that are contracted with data: the initializer's fan-in. All other axes are the fan-out, which is 1
         for a vector. Empty if the initializer is called with the shape unchanged.
-      when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` requires a value.
+      when: the constructor arguments, or names in ``Spec.defaults``, without which the module has no such parameter;
+        ``variant=pyg`` requires a value.
       instead: (a constructor argument, the axes of the parameter if that argument is true), or None.
       frozen: whether the parameter is a batch statistic, which no optimizer changes.
     """
@@ -63,8 +64,8 @@ class Spec:
       function: the function that takes the parameters as arguments.
       sizes: for each symbol in ``axes``, the constructor argument or the module's attribute that has its size.
       parameters: in the order in which they are created.
-      defaults: for each constructor argument that may be None, the argument whose value replaces it, or a function of
-        all arguments; they are applied in order. Other names become attributes of the module. A module with
+      defaults: for each constructor argument whose None is replaced, the argument whose value replaces it, or a
+        function of all arguments; they are applied in order. Other names become attributes of the module. A module with
         ``num_heads`` also has ``head_features``, the width of a head: ``qkv_features`` (or ``in_features``) divided by
         ``num_heads``.
     """
@@ -382,4 +383,4 @@ SPECS = {
         {"qk_features": "in_features", "out_features": "in_features"},
     ),
 }
-"""The specs by the names of the modules, in the order of their functions in :mod:`attnpool_ref.table`."""
+"""The specs by the names of the modules, in the order of :mod:`attnpool_ref.table`, with the heads in between."""

@@ -22,7 +22,7 @@ def alpha_entmax(scores, alpha, axis):
 
     With d = score - max_score and p = alpha - 1 the weights are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0.
     Each row with n > 0 scores above -inf has one c in [0, log n] for which they sum to 1; bisection finds it, because
-    the sum decreases in c. Rows of -inf have weights 0. Rows are NaN if a score is NaN or inf, or alpha is not finite.
+    the sum decreases in c. Rows of -inf have weights 0. Others are NaN if a score is NaN or inf, or alpha not finite.
     ``alpha``, an array of shape () that is at least 1, has a derivative as well.
     """
     power = alpha - 1

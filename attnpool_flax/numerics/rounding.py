@@ -42,7 +42,10 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Computes Euclidean norms along the last axis, which stays with size 1. No square under- or overflows; gradient 0 at 0."""
+    """Computes Euclidean norms [..., 1] along the last axis; gradient 0 at 0.
+
+    No square overflows, nor does the largest underflow.
+    """
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)

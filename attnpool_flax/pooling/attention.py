@@ -46,7 +46,8 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: O(L d) operations; the key kernel is folded into the query.
 
-    With any normalizer but the softmax, the computation is not blockwise ("einsum").
+    With any normalizer but the softmax, only the mean that replaces a missing query may be computed blockwise. With
+    ``axis_name`` the normalizer must be "softmax" or "sigmoid".
 
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
@@ -72,7 +73,7 @@ def attend_with_query(
 
     Args:
       tokens: :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`.
-      query: [..., d], or its width before ``query_kernel``; None is the mean of the tokens.
+      query: [..., d], or without ``query_kernel`` [..., c]; None is the mean of the tokens.
       query_kernel: [d, c], or None.
       key_kernel: [d, c], or None.
       norm: (scale, bias, epsilon) of the query's layer normalization, or None.

@@ -197,8 +197,8 @@ def multi_head_attention_pooling(
     tokens are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is
     multiplied by the sum of the weights. If there are so many queries that projecting the tokens takes fewer
     operations, the tokens are projected, except with ``implementation="pallas"`` and with ``axis_name``, which supports
-    the normalizers "softmax" and "sigmoid". With any normalizer but the softmax, the computation is not blockwise
-    ("einsum").
+    the normalizers "softmax" and "sigmoid". If the tokens are projected, and with any normalizer but the softmax, the
+    computation is not blockwise ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(

@@ -12,7 +12,10 @@ from attnpool_flax.segments.packing import pack, unpack
 from attnpool_ref import table
 
 WITHOUT = {"weighted_pooling": ("precision",)}
-"""Arguments of dense functions that packed ones lack. Weighted sums of segments are no matrix products."""
+"""Arguments of dense functions, besides lengths and ``axis_name``, that packed ones lack.
+
+Weighted sums of segments are no matrix products.
+"""
 
 for _row in table.VARIANTS:
     if "segments" in _row.layouts:

@@ -289,7 +289,7 @@ def _common_extreme(a, b):
 
 
 def _merge_exponents(states, gaps, scale):
-    """Merges (total, total_rest, slack, rest) of two states; ``gaps`` are their extremes minus the common one."""
+    """Merges (total, total_rest, slack, rest) of two states, rescaled by exp(``gaps`` times ``scale``)."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, gaps, counts, strict=True):

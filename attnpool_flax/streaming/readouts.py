@@ -128,7 +128,7 @@ class VladState(State):
 
 @compiled(as_they_come=("x",))
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
-    """Twin of :func:`attnpool_ref.vlad_state`: residuals are summed without an array [..., L, K, d].
+    """Twin of :func:`attnpool_ref.vlad_state`: an array [..., L, K, d] exists only if it fits one block.
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}
     >>> one, other = (vlad_state(jnp.array([[token]]), **parameters) for token in (1.0, 4.0))

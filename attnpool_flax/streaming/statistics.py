@@ -35,7 +35,7 @@ _MOMENTS = (
 class StdState(State):
     """State of :func:`~attnpool_flax.streaming.std_state`: moments, [..., d], or [..., 1] if the channels share them.
 
-    ``unit``, ``scale``, ``center`` and ``mass`` are constants in the gradient, because they cancel. The other sums are
+    ``unit``, ``scale``, ``center`` and ``mass`` are constants in the gradient, because they cancel. All sums are
     of weights divided by ``unit`` and distances divided by ``scale``, so that squares neither under- nor overflow.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import inspect
 import os
 import re
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance.candidates import Candidate, naming
+from attnpool_ref.conformance.candidates import Candidate, naming, signature_of
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -75,28 +74,38 @@ def find_candidate(candidate, row=None):
     return function, (row,)
 
 
-def forced(namespace, implementation, rows=()):
-    """Returns a namespace of functions whose argument ``implementation`` is set, and the names of these functions.
+def forced(target, implementation, rows=()):
+    """Returns ``target`` with the argument ``implementation`` set, and the names of the functions that take it.
 
-    The namespace also has ``merge_states`` and ``finalize_state``, unchanged.
+    A module becomes a namespace of the functions that take the argument, with ``merge_states`` and ``finalize_state``
+    unchanged.
 
     Args:
-      namespace: the module with the functions; those without the argument are left out.
+      target: a module, or one function.
       implementation: the value of the argument.
-      rows: the names of the functions; if empty, all that the module has.
+      rows: the name of the attnpool function that the one function implements; empty for a module.
 
     Raises:
       Refused: no function takes this argument.
     """
+    if rows:
+        if not _takes_implementation(target):
+            raise Refused("the function does not take `implementation`")
+        return functools.partial(target, implementation=implementation), rows
     functions = {}
-    for name in rows or table.BY_NAME:
-        function = getattr(namespace, name, None)
-        if function is not None and "implementation" in inspect.signature(function).parameters:
+    for name in table.BY_NAME:
+        function = getattr(target, name, None)
+        if function is not None and _takes_implementation(function):
             functions[name] = functools.partial(function, implementation=implementation)
     if not functions:
         raise Refused("no function of the candidate takes `implementation`")
-    states = {name: getattr(namespace, name, None) for name in ("merge_states", "finalize_state")}
+    states = {name: getattr(target, name, None) for name in ("merge_states", "finalize_state")}
     return types.SimpleNamespace(**functions, **states), tuple(functions)
+
+
+def _takes_implementation(function):
+    signature = signature_of(function)
+    return signature is not None and "implementation" in signature.parameters
 
 
 def _import_file(name):

@@ -55,8 +55,8 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
     judged in this process. The exit status is that of the verdict (0, 1 or 3), or 130 after Ctrl-C.
 
     Raises:
-      Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported, or
-        a name is unknown.
+      Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported,
+        a name is unknown, or a package is missing.
     """
     files = {kind: name for kind, name in (files or {}).items() if name}
     for name in files.values():
@@ -113,7 +113,7 @@ def _jobs(properties):
 
 @contextlib.contextmanager
 def _compiled_quickly():
-    """Context in which JAX compiles without most optimizations: compilation takes most of the time."""
+    """Context in which JAX, if it is imported already, compiles without most optimizations, which takes less time."""
     config = sys.modules["jax"].config if "jax" in sys.modules else None
     if config is None:
         yield

@@ -16,7 +16,7 @@ default, ``judge`` all four dtypes), and keywords that say how the implementatio
 >>> conformance.check(with_padding_mask, "mean_pooling", padding_true=True)
 
 ===============  ====================================================================
-scope, option    the options of the judge, each declared once
+scope, option    what is judged: the options of a ``Scope``; how options are declared
 cases            arguments of test calls, drawn from the shapes in :mod:`attnpool_ref.table`
 candidates       implementations under test: calling conventions, array families
 checks           all checks, listed in its ``__init__``, and the tolerances

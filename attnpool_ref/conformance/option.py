@@ -1,8 +1,8 @@
 """Declaration of the options of the judge: default, help, name on the command line and validation, in one place.
 
 An option is a field of :class:`~attnpool_ref.conformance.Scope` (what is judged) or of
-:class:`~attnpool_ref.conformance.Candidate` (how the implementation is called), made by :func:`option`. The signatures
-of ``judge`` and ``check`` and the options of ``attnpool check`` are made from these fields.
+:class:`~attnpool_ref.conformance.Candidate` (how the implementation is called), made by :func:`option`. The options
+of ``attnpool check`` are made from the fields of both, the signatures of ``judge`` and ``check`` from those of Scope.
 """
 
 import functools
@@ -27,7 +27,7 @@ class Option:
       kind: the form of the value on the command line: "flag", "text", "number", "count" (an integer of at least 0),
         "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
         attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), positive integers ("sizes") or
-        Python literals ("literals").
+        Python literals, or else texts ("literals").
       choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
@@ -52,7 +52,7 @@ def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the
       default: the option's default; if it is a type, such as ``dict``, each instance gets a new object of this type.
       says: the option's help in Python; empty if the docstring of the dataclass describes the field.
       check: validates the value and returns it in the form that the field holds.
-      **on_the_command_line: the other fields of :class:`Option`.
+      **on_the_command_line: the fields of :class:`Option` but ``says``.
     """
     metadata = {"option": Option(says, **on_the_command_line), "check": check}
     return (
@@ -68,7 +68,7 @@ def options_of(kind):
 
 
 def validate(instance):
-    """Replaces each field of a frozen dataclass that has a ``check`` (see :func:`option`) by the value that this returns.
+    """Replaces each field of a dataclass that has a ``check`` (see :func:`option`) by the value that this returns.
 
     Errors of a ``check`` are passed on.
     """

@@ -1,4 +1,4 @@
-"""Scope of a judgment: which functions, dtypes and checks are judged. Each option is declared here, once."""
+"""Scope of a judgment: which functions, dtypes and checks are judged. Each of these options is declared here, once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _waivers(waive):
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Scope of a judgment: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
+    """Scope of a judgment: options of :func:`judge`; most are options of :func:`check` and ``attnpool check``, too.
 
     ``help(attnpool_ref.conformance.judge)`` explains each option.
 
@@ -70,7 +70,7 @@ class Scope:
         flag="--dtype",
         kind="choices",
         choices=DTYPES,
-        help="Judge only this dtype; may be repeated; by default all four.",
+        help="Judge only this dtype; may be repeated; by default all four, with --quick float32 and bfloat16.",
         command_default=(),
     )
     strict: bool = option(
@@ -116,17 +116,20 @@ class Scope:
     )
     mixed: bool = option(
         False,
-        "for arguments of several dtypes, require the result dtype of attnpool's contract; otherwise an error, or a "
-        "result that is right up to the rounding of another dtype, is a note in the report.",
+        "for arguments of several dtypes, which are judged only if float64 is, require the result dtype of attnpool's "
+        "contract; otherwise an error, a result that is right up to the rounding of the narrowest dtype, or any result "
+        "for integers together with floats, is a note in the report.",
         flag="--mixed",
-        help="Require attnpool's dtype of the result if arguments have several dtypes.",
+        help="Require attnpool's dtype of the result if arguments have several dtypes; judged only if float64 is.",
     )
     broadcasting: bool = option(
         False,
-        "require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1; "
-        "otherwise a wrong result for them is a note in the report.",
+        "require right results for masks of integers, and for masks, biases and multipliers of a lower rank or with "
+        "axes of 1; otherwise an error or a wrong result for them is a note in the report. They are judged only if "
+        '``shapes`` has "broadcasting".',
         flag="--broadcasting",
-        help="Require right results for masks of integers, and for masks and biases of a lower rank or with axes of 1.",
+        help="Require right results for masks of integers, and for masks, biases and multipliers of a lower rank or "
+        "with axes of 1; --quick judges none of them.",
     )
     contract: bool = option(
         False,
@@ -149,8 +152,8 @@ class Scope:
     )
     examples: int = option(
         0,
-        "for each function, the number of further calls in which hypothesis searches for a wrong result, in the first "
-        "dtype.",
+        "for each function in which nothing else is wrong, the number of further calls in which hypothesis searches "
+        "for a wrong result, in the first dtype.",
         flag="--examples",
         kind="count",
         metavar="N",
@@ -158,7 +161,8 @@ class Scope:
     )
     time_limit: float = option(
         TIME_LIMIT,
-        "seconds for one call, including its compilation; a call that takes longer ends the judging of its function.",
+        "seconds for one call, including its compilation; a call that takes longer is a failure, and ends the judging "
+        "of its function.",
         flag="--time-limit",
         kind="number",
         help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its "
@@ -175,11 +179,11 @@ class Scope:
     )
     jobs: int = option(
         1,
-        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or "
-        "more, each child process judges one function at a time, and imports the implementation or receives a copy by "
-        "``pickle``; an implementation that cannot be pickled, such as a function of a notebook or a script, is judged "
-        "in this process. 0 judges in this thread, one function after another, without ``time_limit`` and without "
-        "capturing output, for debuggers.",
+        "the number of processes; the report is the same for 1 and more. 1 judges in threads of this process. With 2 "
+        "or more, each child process judges one function at a time, and imports the implementation or receives a copy "
+        "by ``pickle``; a single function, and an implementation that cannot be pickled, such as a function of a "
+        "notebook or a script, are judged in this process. 0 judges in this thread, one function after another, "
+        "without ``time_limit`` and without capturing output, for debuggers.",
         flag="--jobs",
         kind="count",
         metavar="N",

@@ -8,7 +8,7 @@ lengths, positions, indices and segment numbers in host (NumPy) arrays.
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
 from attnpool_ref.contract.options import LARGEST_SIZE, check_weights, checked_static
-from attnpool_ref.contract.resolve import Call, bind, resolve, signature_of
+from attnpool_ref.contract.resolve import Call, bind, check_combinations, resolve, signature_of
 from attnpool_ref.contract.shapes import (
     COUNTS,
     FEATURES,
@@ -30,6 +30,7 @@ __all__ = [
     "Call",
     "axes_text",
     "bind",
+    "check_combinations",
     "check_dtype",
     "check_not_zero",
     "check_values",

@@ -12,10 +12,10 @@ from attnpool_ref.contract import conversion_errors, docstrings
 def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
     """Turns the body of a definition into the public function.
 
-    The body gets float64 arrays with all batch axes, numbers as floats, and boolean masks of the full shape, also if
-    the caller gives lengths or neither; only ``masked_softmax`` converts its lengths itself. The result of the body is
-    cast to the result dtype that follows from the arguments (``docs/contract.md``). A state stays in float64 and has
-    this dtype as its field ``dtype``, to which ``finalize_state`` casts the result.
+    The body gets data (with all batch axes), parameters and numbers as float64 arrays, and boolean masks of the full
+    shape, also if the caller gives lengths or neither; only ``masked_softmax`` converts its lengths itself. The result
+    of the body is cast to the result dtype that follows from the arguments (``docs/contract.md``). A state stays in
+    float64 and has this dtype as its field ``dtype``, to which ``finalize_state`` casts the result.
 
     Args:
       function: the body, which has the name of its row in the table.

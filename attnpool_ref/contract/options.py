@@ -11,7 +11,7 @@ from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
-"""The largest size of an axis, because positions are 32-bit integers."""
+"""The largest size that an option may give an axis, because JAX's default integers have 32 bits."""
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
@@ -22,8 +22,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
       key: the argument's name.
       value: the argument.
       allowed: a tuple of names, or an :class:`OrFunction` (names, or any hashable function); "flag" for True or False;
-        or for integers "size" (0 to :data:`LARGEST_SIZE`, or a symbol of ``jax.export``), "count" (at least 0),
-        "positive" (at least 1), or any other text for every integer.
+        or for integers "size" (0 to :data:`LARGEST_SIZE`, or, unless ``key`` is in ``COUNTS``, a symbol of
+        ``jax.export``), "count" (at least 0), "positive" (at least 1), or any other text for every integer.
       refused: (argument, value, reason) for values that other functions allow; the message has the reason.
 
     Raises:

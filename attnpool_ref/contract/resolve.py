@@ -105,7 +105,7 @@ def resolve(row, values):
             if first.ndim == 0:
                 raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
             normalize_axis(name, values[key], first.ndim)
-    _check_combinations(row, values)
+    check_combinations(row.name, row, values)
     batch = batch_of(name, arguments, given)
     sizes = sizes_of(row, arguments, given, values, batch)
     targets, limits = {}, {}
@@ -161,18 +161,24 @@ def _agree(row, values):
     return True
 
 
-def _check_combinations(row, values):
+def check_combinations(name, row, values):
+    """Raises a ValueError for two arguments that exclude each other, or for one without an argument that it needs.
+
+    ``name`` is the function in the message. Rules about arguments that are not in ``values`` are skipped.
+    """
     for rule in row.relations:
         if isinstance(rule, Excludes):
             a, b = rule.first, rule.second
-            if values[a] is not None and values[b] is not None:
-                raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
-        elif isinstance(rule, Needs) and values[rule.argument] is not None and not rule.met(values):
+            if values.get(a) is not None and values.get(b) is not None:
+                raise ValueError(f"{name}: `{a}` and `{b}` are both given, needs at most one of them")
+        elif isinstance(rule, Needs) and values.get(rule.argument) is not None:
             a, b = rule.argument, rule.option
+            if b not in values or rule.met(values):
+                continue
             if rule.value:
-                raise ValueError(f"{row.name}: `{a}` is given with `{b}` {values[b]!r}, needs {rule.value!r}")
+                raise ValueError(f"{name}: `{a}` is given with `{b}` {values[b]!r}, needs {rule.value!r}")
             repair = f"; did you mean `{b}=True`?" if b in row.options else f", needs `{b}` as well"
-            raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
+            raise ValueError(f"{name}: `{a}` is given without `{b}`{repair}")
 
 
 def _result_dtype(arguments, given):

@@ -238,7 +238,7 @@ def check_counts(name, argument, value, batch, sizes):
     """Returns the shape to which lengths that replace a mask broadcast: the axes of the mask without the last one.
 
     Raises:
-      ValueError: if the lengths have another shape than (), the first of these axes or all of them.
+      ValueError: if the lengths have another shape than (), the batch axes or all of these axes.
     """
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)

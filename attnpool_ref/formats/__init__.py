@@ -48,16 +48,16 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
 
     Args:
       tensors: a path to a ``.safetensors`` or ``.npz`` file, to the ``.safetensors.index.json`` of several files, or to
-        a folder with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the tensors of the head
-        are read.
+        a folder of ``.safetensors`` files, whose ``config.json`` is read, too; or a mapping, nested or not, from names
+        to arrays. Only the tensors of the head are read.
       format: the name of a format, such as "siglip". For "sentence_transformers", ``tensors`` is a model's folder with
         a ``modules.json``, and the arguments below are errors.
       prefix: the beginning of the names of the head's tensors, up to a "." or "/", such as "vision_model.head."; None
         finds it. Other tensors are ignored.
       num_heads: the number of heads; None takes it from the configuration, the shapes or the format, and is an error if
         none of them has it.
-      epsilon: the epsilon of the layer normalizations; None takes that of the configuration, else the default of the
-        format.
+      epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
+        takes that of the configuration, else the default of the format, and is an error if neither has one.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None is as for ``epsilon``.
 
     Returns:
@@ -65,8 +65,8 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
 
     Raises:
       ValueError: if the format is unknown, if the file is corrupt, if it holds several heads or none, if tensors are
-        missing, unexpected or of another shape, if an option is missing, or if the head has a feature that attnpool
-        does not have.
+        missing, unexpected or of another shape, if an option is missing or the format does not have it, if ``prefix``
+        does not end with "." or "/", or if the head has a feature that attnpool does not have.
       FileNotFoundError: if there is no such file or folder.
       TypeError: if ``tensors`` is neither a path nor a mapping.
 
@@ -106,13 +106,14 @@ def write(head, format, *, prefix=""):
     Args:
       head: a :class:`Head`, as :func:`read` returns it.
       format: the name of a format of the head's module.
-      prefix: the beginning of the names.
+      prefix: the beginning of the names, up to a "." or "/"; "" for none.
 
     Returns:
       Arrays by name. For a head that was read from this format they are those of the file, bit for bit.
 
     Raises:
-      ValueError: if the format is unknown, belongs to another module, or cannot hold the head.
+      ValueError: if the format is unknown, is a folder ("sentence_transformers"), belongs to another module, or cannot
+        hold the head, or if ``prefix`` does not end with "." or "/".
       TypeError: if ``head`` is not a :class:`Head`.
 
     >>> import numpy as np
@@ -172,7 +173,8 @@ def fitting(tensors):
     Returns:
       A list: (format, prefix, None) for each head that fits, where ``format`` is a :class:`Format`. After them, best
       first, (format, prefix, reason) for formats that do not fit, but have more than 4/5 of their required names in
-      the file, or more than half if no format fits.
+      the file, or more than half if no format fits. For a folder with a ``modules.json`` the only format is
+      "sentence_transformers".
 
     Raises:
       ValueError: if the file is corrupt or of an unsupported kind.

@@ -89,7 +89,7 @@ class Match:
 
 
 def prefixes(row: Format, names: Names):
-    """Finds the prefixes under which a file has all required keys of some form.
+    """Finds the prefixes under which a file has all required keys of some form that is not ``bare``.
 
     Args:
       row: the format.

@@ -89,7 +89,8 @@ class Format:
       num_heads: GIVEN, the letter of its size in the shapes, or the default width of a head; None for a module without
         heads.
       width: the letter of the total width of all heads, if no shape contains their number.
-      epsilon: the epsilon of the layer normalizations: a number, GIVEN, or None for a format without any.
+      epsilon: the epsilon of the layer normalizations, or the minimum of a variance: a number, GIVEN, or None for a
+        format without any.
       activation: the activation of the MLP: a name, GIVEN, or None for a format without one.
       config: for ``num_heads``, ``epsilon`` and ``activation``, the key in a ``config.json``. If this mapping or the
         file lacks it, the format's default counts; for ``num_heads``, ``config_heads`` comes first.
@@ -137,7 +138,7 @@ class Format:
 
     @property
     def biases(self):
-        """Names of the parameters that a file may lack; ``use_bias`` of its module lists those that it has."""
+        """Names of the parameters that a file may lack; if it has only some, ``use_bias`` of the module lists these."""
         return tuple(
             dict.fromkeys(
                 name for form in self.forms for tensor in form.tensors if tensor.optional for name in tensor.parameters

@@ -1,7 +1,7 @@
 """Saving of a SentencePool as a folder of sentence-transformers: one folder for each part, and ``modules.json``.
 
 The types of parts, and the keys of their configurations, have their oldest names, which every version of the library
-and other programs read.
+and other programs read. The exception is a pooling with modes in an order that the old keys cannot say.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def save(head, target):
 
     Raises:
       ValueError: if the head is of another module, has stages that the library does not have or parameters that do not
-        fit them, or if the folder is of another kind.
+        fit them, or if the folder is of another kind, has a part that would be lost, or a link where a file is written.
       TypeError: if the target is not a path.
       FileNotFoundError: if the parent of the folder does not exist.
     """
@@ -205,7 +205,7 @@ def _kept(folder):
 
 
 def _check_paths(folder, kept, parts):
-    """Raises a ValueError for a target in the encoder's folder, or a symbolic link: hub caches share linked files."""
+    """Raises a ValueError for a part in the encoder's own folder, or for a link to replace: hub caches share files."""
     of_encoder = {(folder / part["path"]).resolve() for part in kept if part["path"]}
     for part in parts:
         if part.resolve() in of_encoder:

@@ -7,7 +7,7 @@ SIZE = 2**14
 
 
 def over_tokens(reduce, of_block, x, *others):
-    """Computes ``reduce(of_block(x, *others), -2)``; halves ``x`` until its parts have at most ``SIZE`` elements.
+    """Computes ``reduce(of_block(x, *others), -2)``; halves ``x`` down to ``SIZE`` elements or one token.
 
     Args:
       reduce: a reduction of an axis, such as np.sum, that gives the same when it is applied to the results of blocks.

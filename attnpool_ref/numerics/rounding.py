@@ -27,6 +27,6 @@ def within_rounding(terms):
 
 
 def power_of_two(x):
-    """Returns the largest power of two up to abs(x), by which division is exact; 1 if x is 0 or not finite."""
+    """Returns the largest power of two up to abs(x), but from 2**-1021 to 2**1021; 1 if x is 0 or not finite."""
     _, exponent = np.frexp(np.where(np.isfinite(x) & (x != 0), x, 1.0))
     return np.ldexp(1.0, np.clip(exponent - 1, -1021, 1021))

@@ -49,7 +49,7 @@ def attention_pooling(
       key_kernel: [d, c], :math:`W_k`, or None.
       normalize_query: apply layer normalization to the query, before its kernel.
       query_norm_scale: [d], :math:`\gamma`, 1 if None; as wide as the query, if that is not d.
-      query_norm_bias: [d], :math:`\beta`, 0 if None.
+      query_norm_bias: [d], :math:`\beta`, 0 if None; as wide as the query, if that is not d.
       epsilon: the epsilon of the layer normalization, a number.
       scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
       bias: broadcastable to [..., L], :math:`b`, or None; does not affect the result's dtype. It is never read at

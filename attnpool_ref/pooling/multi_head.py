@@ -36,11 +36,12 @@ def multi_head_attention_pooling(
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    The sum runs over H heads, whose queries and keys have width c. The result equals that of
-    :func:`multi_head_attention` with the same queries. Without ``query_kernel`` the queries are already projected,
-    [n, H, c]; without ``out_kernel`` the outputs of the heads are concatenated. ``key_bias`` adds one constant to all
-    scores of a head and query; normalizers in which it cancels ("softmax", "sparsemax", "entmax15", "hardmax") ignore
-    it. In a fully masked row the result is :math:`b_o`, or 0 without it.
+    The sum runs over H heads, whose queries and keys have width c. With both optional kernels, and without ``scale``,
+    ``bias`` and ``normalizer``, the result equals that of :func:`multi_head_attention` with the same queries. Without
+    ``query_kernel`` the queries are already projected, [n, H, c]; without ``out_kernel`` the outputs of the heads are
+    concatenated. ``key_bias`` adds one constant to all scores of a head and query; normalizers in which it cancels
+    ("softmax", "sparsemax", "entmax15", "hardmax") ignore it. In a fully masked row the result is :math:`b_o`, or 0
+    without it.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.

@@ -234,8 +234,9 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
     .. math:: o = \Big[ \frac 1 N \sum_{l : k_l} x_l \; ; \; \max_{l : k_l} x_l \Big], \qquad N = \sum_l k_l
 
     A sequence has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
-    :math:`l : k_l` are the :math:`N` real tokens. The maximum is that of each feature, and comes after the mean. fastai's
-    ``AdaptiveConcatPool2d`` has the maximum first, and the classifier of ULMFiT puts the last token before both.
+    :math:`l : k_l` are the :math:`N` real tokens. The maximum is that of each feature, and comes after the mean. In
+    fastai's ``AdaptiveConcatPool2d`` and in the classifier of ULMFiT the mean comes after the maximum; ULMFiT puts the
+    last token before both.
 
     Args:
       x: [..., L, d] tokens.

@@ -130,7 +130,8 @@ def first_state(x, mask=None, *, lengths=None, start):
       A ``FirstState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is not an integer or is negative
+        (``attnpool_flax`` does not check the value of a JAX array).
 
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
@@ -163,7 +164,8 @@ def last_state(x, mask=None, *, lengths=None, start):
       A ``LastState``, for :func:`merge_states` and then :func:`finalize_state`, which returns [..., d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is negative or not an integer.
+      ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is not an integer or is negative
+        (``attnpool_flax`` does not check the value of a JAX array).
 
     Source:
       The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
@@ -186,7 +188,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     A chunk has L tokens :math:`x_l` of width d. :math:`k_l` is 1 if token :math:`l` is real, 0 if it is padding;
     :math:`l : k_l` are the real tokens.
 
-    :func:`finalize_state` divides by the sum of the weights of all chunks; those of one chunk may sum to 0.
+    :func:`finalize_state` divides by the sum of the weights of all chunks; those of one chunk may sum to 0. The state
+    stores both sums divided by a power of two, so that they do not overflow.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -267,7 +270,7 @@ def attention_state(
       key_kernel: [d, c], :math:`W_k`, or None.
       normalize_query: apply layer normalization to the query, before its kernel.
       query_norm_scale: [d], 1 if None; as wide as the query, if that is not d.
-      query_norm_bias: [d], 0 if None.
+      query_norm_bias: [d], 0 if None; as wide as the query, if that is not d.
       epsilon: the epsilon of the layer normalization, a number.
       scale: a number that multiplies the products; None is :math:`1/\sqrt c`, where c = d without kernels.
       bias: broadcastable to [..., L] of the chunk, :math:`b`, or None; never read at padding.

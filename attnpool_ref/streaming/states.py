@@ -2,7 +2,8 @@
 
 A state has the batch axes of its chunk and holds float64 arrays, except integer positions, integer counts and boolean
 flags; its field ``dtype`` is the dtype of the result, or None if all data are integers. Some states also hold options
-of their function; ``merge_states`` raises a ValueError for states with different options. The method ``merged`` checks nothing, and the state that it returns has no ``dtype``.
+of their function; ``merge_states`` raises a ValueError for states with different options. The method ``merged`` checks
+nothing, and the state that it returns has ``dtype`` None.
 """
 
 from typing import Any, NamedTuple

@@ -288,8 +288,9 @@ def attentive_statistics_state(
       [..., 2d].
 
     Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if ``norm_scale`` is given with another activation
-        than "tanh", if ``norm_bias`` is given without ``norm_scale``, or if ``global_context`` is True.
+      ValueError: if shapes disagree, if the mask has a float dtype, if the activation is unknown, if ``norm_scale`` is
+        given with another activation than "tanh", if ``norm_bias`` is given without ``norm_scale``, or if
+        ``global_context`` is True.
 
     Source:
       Okabe et al. 2018, section 2.3.

@@ -18,7 +18,7 @@ the results (forward) or also the gradients of all floating arrays (step). `benc
   bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient written once.
 * **temporaries**: the memory that the program needs besides arguments and results, divided by the bytes of x.
 * **wide**: how many float32 copies the program makes of tokens in a narrower dtype, such as bfloat16.
-* **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas and cuDNN. If
+* **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas. If
   the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits.
 * **M cycles**: the TPU compiler's estimate, in millions.
 * **misses its goal**: the goals are in `bench/aot/goals.py`. In parentheses is the reason for a goal above that of other functions.

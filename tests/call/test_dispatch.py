@@ -1,6 +1,7 @@
 """``chosen_implementation`` looks up what a call takes: the answer is what is dispatched while the call is traced."""
 
 import functools
+import inspect
 import sys
 from pathlib import Path
 
@@ -91,3 +92,11 @@ def test_another_platform_has_its_own_default():
     assert [asked(platform=platform) for platform in ("cpu", "cuda", "tpu")] == ["tiles", "einsum", "einsum"]
     with pytest.raises(ValueError, match="`platform` is 'gpu', needs None, 'cpu', 'cuda' or 'tpu'"):
         asked(platform="gpu")
+
+
+def test_a_function_without_implementations_is_refused_with_the_names_of_those_that_have_them():
+    with pytest.raises(ValueError, match=r"^first_pooling: takes no `implementation`; these functions do: ") as refused:
+        attnpool_flax.chosen_implementation("first_pooling", jnp.ones((2, 3, 4)))
+    named = str(refused.value).rpartition(": ")[2].split(", ")
+    public = {name: inspect.signature(getattr(attnpool_flax, name)).parameters for name in table.BY_NAME}
+    assert named == [name for name, parameters in public.items() if "implementation" in parameters]

@@ -135,5 +135,6 @@ def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
 
 
 def test_what_attnpool_does_not_have_is_said_too():
-    output = run("find", "TransMIL").output
-    assert re.search(r"^    instead  This is a model of several layers", output, re.MULTILINE)
+    for name, what in (("TransMIL", "these models"), ("ISAB", "these layers")):
+        output = run("find", name).output
+        assert re.search(rf"^    instead  attnpool does not have {what}\.", output, re.MULTILINE)

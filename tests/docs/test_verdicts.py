@@ -41,8 +41,11 @@ def test_an_entry_says_what_is_asked_and_what_to_do(entry):
 @NOTEBOOKS
 def test_a_notebooks_function_has_the_verdict_of_the_page(entry):
     verdict = judging.judged(entry)
+    section = TEXT.partition(f"### {entry.name}\n")[2].partition("\n### ")[0]
     assert page.line(entry, verdict) in TEXT.splitlines()
-    assert page.groups(entry, verdict) in TEXT.partition(f"### {entry.name}\n")[2].partition("\n### ")[0].splitlines()
+    assert page.groups(entry, verdict) in section.splitlines()
+    for text in page._guarantees_not_checked(verdict, judging.states(entry, verdict)):
+        assert text in section
 
 
 @NOTEBOOKS
@@ -68,13 +71,19 @@ def uniform_mean(x, mask=None):
     return ref.mean_pooling(x, None if mask is None else mask | ~mask.any(-1, keepdims=True))
 
 
-def entry_of(function, **rest):
+def float32_mean(x, mask=None):
+    if x.dtype != np.float32:
+        raise TypeError("float32 only")
+    return ref.mean_pooling(x, mask)
+
+
+def entry_of(function, dtypes=("float32",), **rest):
     def make(dtype):
         """A mask."""
         del dtype
         return Candidate(function, arrays="numpy")
 
-    return Entry("a mean", "mean_pooling", make, ("numpy",), "Nothing.", ("float32",), **rest)
+    return Entry("a mean", "mean_pooling", make, ("numpy",), "Nothing.", dtypes, **rest)
 
 
 def test_a_broken_promise_is_counted_and_what_follows_from_it_is_not():
@@ -101,3 +110,12 @@ def test_another_definition_is_named_and_shown_but_not_counted():
 def test_a_difference_that_does_not_show_is_named():
     entry = entry_of(ref.mean_pooling, differs={"values": "it is another mean"})
     assert judging.needless(entry, judging.judged(entry)) == ["values"]
+
+
+def test_a_dtype_that_the_implementation_refuses_gives_no_reasons():
+    entry = entry_of(float32_mean, ("float32", "float64"))
+    verdict = judging.judged(entry)
+    assert verdict.reports["float64"].promises["gradient"].why == "nothing was judged"
+    (text,) = page._guarantees_not_checked(verdict, judging.states(entry, verdict))
+    assert "forward over reverse: numpy arrays have no gradients.\n" in text
+    assert "nothing was judged" not in text

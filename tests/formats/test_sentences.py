@@ -163,8 +163,25 @@ def test_nothing_is_promoted_where_all_have_one_dtype(dtype):
         assert jax.eval_shape(lambda variables, x: model.apply(variables, x, MASK, 1), variables, x).dtype == dtype
 
 
-def test_layers_are_summed_at_full_precision():
-    model = SentencePool((formats.sentences.Stage("layers", (("layer_weights", (2,)),)), *MEANS))
-    x = np.stack([X, X])
-    program = str(jax.make_jaxpr(lambda v: model.apply(v, x))({"params": {"layer_weights_0": jnp.ones(2)}}))
-    assert 0 < program.count("dot_general") == program.count("Precision.HIGHEST, Precision.HIGHEST")
+MULTIPLYING = (
+    formats.sentences.Stage("layers", (("layer_weights", (2,)),)),
+    *MEANS,  # "weightedmean" is a product
+    formats.sentences.Stage("dense", (("kernel", (8, 5)), ("residual_kernel", (8, 5))), residual=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "setting", "expected"),
+    [({}, None, "HIGHEST"), ({}, "bfloat16", "DEFAULT"), ({"precision": "high"}, "bfloat16", "HIGH")],
+)
+def test_products_have_full_precision_unless_the_caller_or_a_setting_of_jax_says_another(given, setting, expected):
+    model, x = SentencePool(MULTIPLYING, **given), np.stack([X, X])
+    variables = model.init(jax.random.key(0), x)
+    with jax.default_matmul_precision(setting):
+        program = str(jax.make_jaxpr(lambda variables, x: model.apply(variables, x))(variables, x))
+    assert program.count("dot_general") == program.count(f"(Precision.{expected}, Precision.{expected})") == 4
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(ValueError, match=r"^SentencePool: `precision` is 'best', needs None, a name such as 'highest'"):
+        SentencePool(MEANS, precision="best").apply({}, X)

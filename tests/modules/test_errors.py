@@ -90,6 +90,12 @@ REFUSED = [
         "PMA: `use_bias` is ('out_bias',), needs True, False or a tuple of query_bias, key_bias, value_bias",
     ),
     (
+        nnx_of("AttentiveProbe", num_heads=2, in_features=4, variant="aim", use_bias=("query_bias",)),
+        ValueError,
+        "AttentiveProbe: `use_bias` is ('query_bias',), needs True or False, as the module has no biases with "
+        "`variant` 'aim'",
+    ),
+    (
         nnx_of("AttentiveProbe", num_heads=2, in_features=4, variant="jepa"),
         ValueError,
         "AttentiveProbe: `variant` is 'jepa', needs one of 'vjepa', 'aim'",
@@ -224,6 +230,19 @@ def test_a_module_refuses_a_scale_of_0_without_the_mean_in_the_functions_words(p
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             package.LogSumExpPool(scale=zero, mean=False)
         package.LogSumExpPool(scale=zero)
+
+
+@pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
+def test_a_module_refuses_an_activation_that_its_norm_excludes_in_the_functions_words(package):
+    network = {"kernel": np.ones((4, 2), np.float32), "out_kernel": np.ones(2, np.float32)}
+    with pytest.raises(ValueError, match="`norm_scale` is given with `activation` 'relu'") as theirs:
+        attnpool_flax.attentive_statistics_pooling(TOKENS, **network, norm_scale=TOKENS[0, :2], activation="relu")
+    message = str(theirs.value).replace("attentive_statistics_pooling", "AttentiveStatisticsPool")
+    made = {"in_features": 4, "rngs": nnx.Rngs(0)} if package is attnpool_flax else {}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        package.AttentiveStatisticsPool(use_norm=True, activation="relu", **made)
+    package.AttentiveStatisticsPool(use_norm=True, **made)
+    package.AttentiveStatisticsPool(activation="relu", **made)
 
 
 def test_a_pool_of_sentences_refuses_a_dtype_that_is_not_floating():

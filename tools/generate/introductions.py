@@ -98,17 +98,18 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`
-  (for sentence-transformers a `modules.json`), a mapping from names to arrays (of NumPy, JAX or PyTorch), or the
-  parameters of a module. It reads only the tensors of the head, and downloads and unpickles nothing. For a `.pt` file,
-  pass what `torch.load(file, weights_only=True)` returns.
+* **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a model's folder
+  (`.safetensors` files and a `config.json`; for sentence-transformers a `modules.json`), a mapping from names to arrays
+  (of NumPy, JAX or PyTorch), or the parameters of a module. It reads only the tensors of the head, and downloads and
+  unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True, map_location="cpu")` returns.
 * **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
   default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
   the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
-* **Options that the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your
-  arguments, else from `config.json`, else from the defaults of the source. If an option has none of these, the error
-  says what to pass. `save` does not write these options either: if they differ from the other library's defaults, pass
-  them to that library too.
+* **Options that the file does not contain**: the number of heads, the epsilon and the activation come from your
+  arguments, else, in the formats `siglip` and `vjepa2_hf`, from the `config.json` of the folder, else from the defaults
+  of the source. Only a folder has a configuration, so pass the folder, not the file in it. If an option has none of
+  these, the error says what to pass. `save` does not write these options either: if they differ from the other
+  library's defaults, pass them to that library too.
 * **Metadata**: in a `.safetensors` file in the format of a PyTorch library, `save` writes the metadata `{"format":
   "pt"}`, because transformers requires it. Other metadata of the file that was loaded is not written.
 * **sentence-transformers**: a model is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
@@ -120,13 +121,13 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   only the head remains. To a dictionary `save` adds the tensors of the head. If the process dies during `save`, each
   file is either the old one or the new one, and complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
-  (`param_dtype=` converts it). Tensors of the head for which the module has no parameter, such as the counter of a
-  batch normalization, are kept in the module's attribute `extras` (in Linen in the collection "extras"), and `save` writes
-  them again.
-* **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooling or
-  attention returns 0, and the later layers are applied to this 0. All such rows therefore have the same result, and the
-  gradient with respect to their tokens is 0.
-* **NumPy**: `attnpool_ref.formats.read` and `write` read and write the same formats, without JAX.
+  (`param_dtype=` converts it; float64 parameters need `jax_enable_x64`). Tensors of the head for which the module has
+  no parameter, such as the counter of a batch normalization, are kept in the module's attribute `extras` (in Linen in
+  the collection "extras"), and `save` writes them again.
+* **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooled
+  vector is 0 before any output projection, and what follows (the projection with its bias, an MLP) is applied to this
+  0. All such rows therefore have the same result, and the gradient with respect to their tokens is 0.
+* **NumPy**: `attnpool_ref.formats.read` and `save` read and write the same formats, without JAX.
 
 The largest difference between the results of attnpool and of the original, which each format below states, was measured
 with random weights in float64, by `python tools/studies/golden_differences.py`.

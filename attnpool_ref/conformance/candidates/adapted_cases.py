@@ -16,8 +16,8 @@ def fit(case, calling, parameters):
 
     Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
     function's own. So do omitted numbers and options that ``fixed`` names or the implementation requires. Masks become
-    prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made if
-    one is required.
+    prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made,
+    without padding, if one is required.
 
     Args:
       case: the case.
@@ -67,7 +67,7 @@ def _has_another(case, calling, key):
 
 
 def needs_mask(calling, key):
-    """Returns whether the implementation is never called without this mask."""
+    """Returns whether the implementation is never called without this mask, or lengths in its place."""
     candidate: Candidate = calling.candidate
     return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
 

@@ -33,8 +33,9 @@ class Calling:
 
     Attributes:
       names: for each argument and option of the function that the implementation takes, the implementation's name for
-        it.
-      declared: the keys of ``names`` that are not merely taken by the implementation's ``**kwargs``.
+        it; also for "num_segments" if masks have the form of segments.
+      declared: the keys of ``names`` that are not merely taken by the implementation's ``**kwargs``; empty if its
+        signature cannot be read.
       by_place: the entries of ``names`` that were matched by position only.
       unjudged: the implementation's parameters that match no argument of the function and may change a result.
       missing: the reason why the implementation cannot be called at all, or "".
@@ -132,7 +133,8 @@ class Calling:
     def _bind_unseen(self):
         """Matches arguments to an implementation without a readable signature.
 
-        Required arguments are matched by position, those in ``Candidate.arguments`` by name.
+        It takes the required arguments and those in ``Candidate.arguments``, all by the function's positions: the names
+        in ``Candidate.arguments`` are not used in the call.
         """
         said = {ours: own for own, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
@@ -173,7 +175,8 @@ class Calling:
     def restrict(self, names, options):
         """Returns (names of optional arguments, options) of a call, reduced to what the implementation takes.
 
-        Optional arguments that the implementation requires are added.
+        Optional arguments that the implementation requires or holds are added. Options that it does not take get their
+        defaults.
         """
         names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
         arguments = self.row.arguments

@@ -35,15 +35,15 @@ class Candidate:
     """An implementation under test, and its calling convention.
 
     Attributes:
-      target: a module, a mapping of names, an object with functions, or one callable that implements one function: a
-        function, a ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
-      arguments: the implementation's names for arguments that have another name in the function: ``{"attention_mask":
-        "mask"}``.
+      target: a module, a mapping from names to functions, an object with functions, or one callable that implements one
+        function: a function, a ``torch.nn.Module``, a Keras layer, a Flax NNX module, a bound Linen module.
+      arguments: the implementation's names for arguments, each with the name that it has in the function:
+        ``{"attention_mask": "mask"}``.
       padding_true: the implementation's masks are True (or 1) at padding.
-      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
-        "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and ``num_segments``); None for
-        the function's own form, boolean or integer.
-      mask_required: the implementation is never called without a mask.
+      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (numbers of real tokens,
+        counted from the left), "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and
+        ``num_segments``); None for the function's own form, boolean or integer.
+      mask_required: the implementation is never called without a mask, or lengths in its place.
       some_real: the implementation is never called with a fully masked row.
       batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
       same_batch: the implementation takes any rank, and all data have the same batch axes.
@@ -54,8 +54,8 @@ class Candidate:
         that the implementation does not take by design.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; None to detect the family.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
-        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold
-        them in these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
+        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or, for each of these arguments, the name
+        of the attribute that holds it in this shape: ``{"query": "q", "key_kernel": "key.kernel"}``.
 
     Raises:
       ValueError: no form of masks is called ``mask_form``, or ``padding_true`` is given with "additive", "lengths" or
@@ -151,8 +151,8 @@ class Candidate:
         If there is one name, the target itself may be the function.
 
         Raises:
-          ValueError: there is one name, and the target is a class, or a single function that returns chunk states,
-            which are judged only together with ``merge_states`` and ``finalize_state``.
+          ValueError: there is one name, and the target has no attribute of this name, but is a class, or a single
+            function that returns chunk states, which are judged only with ``merge_states`` and ``finalize_state``.
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}
@@ -167,7 +167,10 @@ class Candidate:
         return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
-        """Returns the calling convention, where it differs from the function's, as a dict of plain data."""
+        """Returns the calling convention, where it differs from the function's, as a dict of plain data.
+
+        ``arrays`` and a function ``parameters`` are left out.
+        """
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
         said |= {"mask_required": self.mask_required, "some_real": self.some_real}
         said |= {"batched": self.batched, "same_batch": self.same_batch}
@@ -196,8 +199,8 @@ def single(candidate, name):
     The function is the target's attribute of that name, or else the target itself if it is a callable.
 
     Raises:
-      ValueError: no attnpool function has this name, the target is a class, or it is a single function that returns
-        chunk states, which are judged only together with ``merge_states`` and ``finalize_state``.
+      ValueError: no attnpool function has this name; or the target has no attribute of this name, but is a class, or a
+        single function that returns chunk states, which are judged only with ``merge_states`` and ``finalize_state``.
     """
     row = table.get(name)
     found = candidate.for_row(row)

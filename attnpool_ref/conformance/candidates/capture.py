@@ -1,7 +1,8 @@
 """Capture of an implementation's output and warnings, and of the duration of each call.
 
-Each function is judged in its own thread. The thread that waits for the result reads the :class:`Watch` of the judging
-thread, and stops waiting if a call takes too long. The judging thread then ends at its next call of the implementation.
+Each function is judged in its own thread, except with ``jobs=0``. The thread that waits for the result reads the
+:class:`Watch` of the judging thread, and stops waiting if a call takes too long. The judging thread then ends when this
+call returns.
 """
 
 import bdb

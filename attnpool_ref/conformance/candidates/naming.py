@@ -43,7 +43,10 @@ def _expression(target):
 
 
 def _anywhere(target):
-    """Returns (imports, expression) of an object that is a variable of any module, or in its dicts; or None."""
+    """Returns (imports, expression) of an object that is a variable of any module, or in one of its dicts; or None.
+
+    Instances of ``types.SimpleNamespace`` are searched like dicts.
+    """
     modules = [module for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
     modules = [module for module in modules if module.__name__ != "__main__" or _at_a_prompt(module)]
     for module in modules:

@@ -66,11 +66,12 @@ class Case:
       sizes: the size of each named axis.
       exact: the arguments whose numbers are exact in every dtype, so that comparisons of them are the same in each.
       spread: for an array that has fewer axes or axes of 1, because it broadcasts, the axes of the full array.
-      dtypes: by argument, the name of its dtype if that is not the judged one.
+      dtypes: the name of each argument's dtype, in cases of several dtypes or of integers only; else empty.
       result: the name of the result's dtype if ``dtypes`` is not empty, else "".
-      bits: the number of significant bits to which numbers are rounded in narrow dtypes (float16, bfloat16).
-      terms_of_sum: the number of terms of the longest sum if the function only averages positive, equally weighted
-        terms; else 0.
+      bits: the number of significant bits to which numbers are rounded in narrow dtypes (float16, bfloat16), and in
+        cases of several dtypes.
+      terms_of_sum: the number of terms of the longest sum in the cases of ``values.averaging``, which only average, sum
+        or select positive terms; else 0.
     """
 
     row: Variant

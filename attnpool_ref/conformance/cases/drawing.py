@@ -99,12 +99,15 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
 
 
 def _lengths(shape, limit):
-    """Returns lengths between 0 and ``limit`` in a fixed pattern that begins with 0; a single length is 2."""
+    """Returns lengths from 0 to ``limit`` in a fixed pattern that begins with 0; of shape () 2, at most ``limit``."""
     return np.arange(int(np.prod(shape))).reshape(shape) * 3 % (limit + 1) if shape else np.asarray(min(2, limit))
 
 
 def _segments(shape, rng, index, count):
-    """Returns random, unsorted segment numbers below ``count``; segment ``index`` modulo ``count`` is empty."""
+    """Returns random, unsorted segment numbers below ``count``; segment ``index`` modulo ``count`` is empty.
+
+    If ``count`` is below 2, all numbers are 0.
+    """
     if count < 2:
         return np.zeros(shape, np.int32)
     numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
@@ -112,10 +115,11 @@ def _segments(shape, rng, index, count):
 
 
 def _mask(axes, shape, rng, turn, batch_rank):
-    """Returns a mask with another pattern for each example, in an order that depends on the argument.
+    """Returns a mask with another pattern for each of five examples, in an order that depends on the argument.
 
-    The patterns are full, prefix, scattered, empty and suffix. The scattered patterns of two masks differ, even if both
-    masks have the same order of patterns or only one example. ``turn`` and ``batch_rank`` are those of :func:`_values`.
+    The patterns are full, prefix, scattered, empty and suffix; a single example gets a scattered one. The scattered
+    patterns of two masks differ, even if both masks have the same order of patterns or only one example. ``turn`` and
+    ``batch_rank`` are those of :func:`_values`.
     """
     index, masks = turn
     own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
@@ -123,7 +127,7 @@ def _mask(axes, shape, rng, turn, batch_rank):
     mask = np.empty((int(np.prod(lead)), *own), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")
     if "..." not in axes:
-        index = 3  # "empty", "full", "scattered" come first: a batch axis that has a name has three examples
+        index = 3  # "empty", "full", "scattered" come first: the named batch axis B has only three examples
     for i in range(len(mask)):
         kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
         mask[i] = _pattern(kind, own, rng, 2 * masks)

@@ -135,7 +135,8 @@ def _deciding(main):
 def _whole(main, key, first):
     """Returns an argument rounded to integers whose sums and products exceed 8 bits.
 
-    The numbers of scores, and of parameters unless ``first`` is True, are smaller; probabilities become 0 and 1.
+    The numbers are smaller in functions of scores, and in parameters unless ``first`` is True; probabilities become 0
+    and 1.
     """
     large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
     return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)

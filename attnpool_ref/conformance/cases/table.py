@@ -36,11 +36,12 @@ JAX compiles a program for each shape, so fewer shapes take less time.
 * "axes of 0": axes that may have size 0 have it.
 * "shared": one data argument after another has no batch axes.
 * "broadcasting": masks and biases have a lower rank or axes of 1.
-* "alone": one optional argument after another is given by itself; in other cases, arguments with defaults are omitted.
+* "alone": one optional argument after another is given by itself; further cases omit numbers and options that have
+  defaults, have other values of options, or lengths of 8-bit integers.
 """
 
 EMPTY = ("empty batch", "length 0")
-"""Shapes without any tokens, which are also drawn without masks."""
+"""Shapes without examples, or without tokens to pool, which are also drawn without masks."""
 
 LONGER = 259
 """A sequence length that 8-bit integers cannot hold."""
@@ -94,7 +95,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         an implementation that takes everything.
       shapes: names of the other shapes in which the call with the most arguments is drawn. Some of them are also drawn
         for calls without masks, with lengths, or with the option that makes the order of the tokens matter.
-      partial: whether calls that omit some arguments, and ties and edges, are drawn as well.
+      partial: whether calls that omit some arguments, and ties and edges, are drawn as well; if not, only one
+        configuration omits the masks.
 
     Yields:
       (case, kind): the kind is a key of :data:`KINDS`.
@@ -164,7 +166,7 @@ def cases_in(row, dtype, restrict=None, integers=False):
 
 
 def _left_to_defaults(row, restrict):
-    """Yields cases in which the arguments that have defaults are omitted."""
+    """Yields cases in which the numbers and options that have defaults are omitted."""
     defaults = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     options = {k: v for k, v in defaults_of(row).items() if defaults[k].default is inspect.Parameter.empty}
     numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
@@ -194,8 +196,8 @@ def _shaped(row, fullest, bare, shapes):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
-    Two ranks are drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2, 3)" without
-    optional arguments.
+    Two of ``shapes`` are also drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2,
+    3)" without optional arguments.
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
     found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}

@@ -13,7 +13,7 @@ from attnpool_ref.conformance.cases.layout import places_of
 from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
-"""For each function whose scores are sums of bounded terms: the parameter that determines the size of the scores."""
+"""Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
 
 
 def extremes(main):
@@ -101,7 +101,7 @@ def nearly_equal(main):
 
 
 AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
-"""For each function that can average: the argument that is 0 to make all weights equal; "" if none is needed.
+"""Functions that can average, each with the argument that is 0 to make all weights equal; "" if none is needed.
 
 Functions that only sum or select tokens are included, because they round no more often than an average.
 """
@@ -115,7 +115,7 @@ AVERAGES |= {
 
 
 def averaging(main):
-    """Returns a case with data between 1 and 2 and equal softmax weights; None for functions not in :data:`AVERAGES`.
+    """Returns a case with numbers from 1 to 2 and equal softmax weights; None for functions not in :data:`AVERAGES`.
 
     The result is then an average, a sum or a selection of a few positive terms.
     """
@@ -209,7 +209,7 @@ CHOOSING = frozenset({"semantic_match"})
 
 
 def far_from_zero(main):
-    """Yields cases with data 1000 away from 0, for which a difference of squares loses nearly all digits.
+    """Yields cases with data 1000 away from 0, for which a difference of squares loses nearly all digits in float32.
 
     All data are shifted together, because distances between shifted and other data are rounded in any implementation. A
     query that is normalized first is also shifted by itself.

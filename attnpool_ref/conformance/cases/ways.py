@@ -7,7 +7,7 @@ from attnpool_ref.table.language import Equal, Needs, Shaped
 
 
 def configurations(row):
-    """Yields (title, names of optional arguments, options) for each configuration that all checks run on."""
+    """Yields (title, names of optional arguments, options) for each configuration that is drawn as a mixed batch."""
     arguments = row.arguments
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
@@ -108,7 +108,7 @@ def ordering(row):
 
 
 def defaults_of(row):
-    """Returns the options of a plain call, without axes and flags that are on by default."""
+    """Returns the options of a plain call, without ``axis``, ``normalize`` and ``mean``, which have defaults."""
     return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize", "mean")}
 
 

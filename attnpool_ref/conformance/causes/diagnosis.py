@@ -1,8 +1,9 @@
 """Diagnosis: known mistakes whose results equal the wrong results, dtype by dtype.
 
 A wrong function usually has more than one mistake, so the parts of its results are explained separately: real tokens,
-fully masked rows, precision, and values in padding. A mistake is named if it explains most of the wrong cases of a
-part, and more cases than contradict it; otherwise no cause is named.
+fully masked rows, precision, and values in padding. A mistake at real tokens is named if it explains most of the wrong
+cases, and more cases than contradict it, and no mixed batch contradicts it. A mistake in fully masked rows, or low
+precision, is named if it explains most of the wrong cases. Otherwise no cause of that part is named.
 """
 
 from dataclasses import dataclass, field, replace
@@ -187,8 +188,9 @@ class _InOneDtype:
     def explain_coarsely(self, found, precision, named, words):
         """Explains wrong results by rounding in a narrower dtype.
 
-        Results that are right up to such rounding add the cause ``words`` to ``precision``. Results that equal those of
-        a mistake in ``named`` up to such rounding count for this mistake in ``found``.
+        Results that equal those of a mistake in ``named`` up to such rounding count for this mistake in ``found``. If
+        these and the results that are right up to such rounding are most of those that :attr:`mistakes` do not explain,
+        they add the cause ``words`` to ``precision``.
         """
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]

@@ -121,7 +121,10 @@ def _not_normalized_again(call):
 
 
 def _multiplied(only_real):
-    """Returns the ``answer`` of a mistake that multiplies scores by the mask; ``only_real`` also sets the weights of padding to 0."""
+    """Returns the ``answer`` of a mistake that multiplies scores by the mask.
+
+    With ``only_real`` the weights of padding are 0.
+    """
 
     def answer(call):
         normalization = call.normalization(softmax=False)
@@ -267,7 +270,7 @@ AVERAGED = "averages the padding of a fully masked row, as a finite number in pl
 READ = "reads the padding of a fully masked row"
 
 FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
-"""Numbers used in place of -inf in the scores of padding."""
+"""Numbers used in place of -inf at padding, in scores and before a maximum."""
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
@@ -336,7 +339,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
-    """Yields the mistakes whose results are wrong only in fully masked rows."""
+    """Yields the mistakes that are tried for wrong results in fully masked rows."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
     yield Mistake(NAN, of_tokens.where_empty(np.nan))
     for value in (-np.inf, np.inf):

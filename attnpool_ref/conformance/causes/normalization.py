@@ -21,7 +21,7 @@ VALUES = {
     "attention_pooling": "x",
     "code_wise_attention": "context",
 }
-"""For each function that normalizes weights under one mask: the argument that it averages; "" if it averages none."""
+"""Functions whose normalization under one mask is known in parts, each with the argument that it averages, or ""."""
 
 KEYS = {"code_wise_attention": "context_mask"}
 
@@ -62,7 +62,7 @@ SCORES = {
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
     "attention_pooling": _of_pooling,
 }
-"""For each function the scores, from its arguments; for other functions, the logarithms of the weights are used."""
+"""The scores of functions of :data:`VALUES`, from their arguments; for the others, logarithms of weights are used."""
 
 
 class Normalization:

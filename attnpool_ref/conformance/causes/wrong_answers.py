@@ -14,7 +14,7 @@ SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The relations of a known mistake to a case: it says nothing, explains the wrong result, or is contradicted."""
 
 _LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
-"""For each dtype its largest finite number; larger results of a mistake are infinite there."""
+"""The largest finite numbers of float16 and float32; larger results of a mistake are infinite there."""
 
 
 class WrongAnswer:
@@ -97,7 +97,7 @@ class WrongAnswer:
     def equals(self, answer, places, loose=False):
         """Returns whether ``answer`` equals this result at ``places``, up to rounding.
 
-        With ``loose`` the rounding may be that of a narrower dtype: float32 in float64, else the dtype itself.
+        With ``loose`` the rounding may be that of all operations in a narrow dtype, or of float32 in float64.
         """
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False

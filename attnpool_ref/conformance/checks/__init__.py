@@ -1,10 +1,10 @@
-"""Table of all checks: the guarantee that each one tests, its function, and the cases to which it applies.
+"""Table of all checks: the name of each, its function, and the cases to which it applies.
 
-A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation in one dtype),
-a case and its :class:`~attnpool_ref.conformance.checks.situation.Situation`, and returns a
-:class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
-:data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, and which others explain its
-failure.
+A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation in one
+dtype), a case and its :class:`~attnpool_ref.conformance.checks.situation.Situation` (:data:`AGREEMENT` also with the
+value of ``return_weights``), and returns a :class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them,
+or None if it does not apply to the case. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each
+guarantee, the check that judges it, and which other guarantees explain its failure.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ __all__ = ["AGREEMENT", "BAD_INPUT", "CHECKS", "WITH_OWN_CASES", "Check", "Situa
 class Check:
     """A check: ``run`` is its function, and ``applies`` returns whether it is called.
 
-    In :data:`CHECKS`, ``applies`` takes the Situation.
+    In :data:`CHECKS` and :data:`AGREEMENT`, ``applies`` takes the Situation; in :data:`BAD_INPUT` the Scope.
     """
 
     run: Callable[..., Any]

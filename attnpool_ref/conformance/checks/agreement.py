@@ -83,8 +83,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
 
     Elements whose exact value is 0 (they may lie on a threshold) are allowed the error of the largest element. So are
     all elements of functions that divide by a norm, of sums of bounded terms, and of cases with exact arguments. Cases
-    with ``terms_of_sum`` have the tighter bound of :func:`~attnpool_ref.conformance.checks.tolerances.average_error`.
-    ``sensitive`` has the sensitivities of the outputs, measured if it is None. ``times`` multiplies the allowed error.
+    with ``terms_of_sum`` have the tighter bound of :func:`~attnpool_ref.conformance.checks.tolerances.average_error`,
+    unless the subject tolerates deviations. ``sensitive`` has the sensitivities of the outputs, measured if it is None.
+    ``times`` multiplies the allowed error.
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):

@@ -73,7 +73,7 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """Returns a small legal case with arrays of ones and no padding; None if the implementation does not take it.
+    """Returns a small legal case with arrays of ones, masks included; None if the implementation does not take it.
 
     ``title`` is that of a configuration; ``sizes`` has sizes of axes other than :data:`SIZE`.
     """
@@ -242,7 +242,7 @@ class _Call:
             yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)
 
     def of_company(self):
-        """Yields calls with arguments that exclude each other, or that lack a required option."""
+        """Yields calls with arguments that exclude each other, lack a required option, or are 0 without one."""
         takes = self.subject.calling.takes
         for rule in self.row.relations:
             if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second) and self.form is None:

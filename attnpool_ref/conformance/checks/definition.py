@@ -32,7 +32,8 @@ def agreement_by_guarantee(subject, case, situation, return_weights):
     """Checks the results against the definition; returns a finding for each guarantee that the comparison tests.
 
     Raises:
-      NotApplicable: the case has several dtypes, which the arrays of the implementation cannot have in one operation.
+      NotApplicable: the case has several dtypes, which the arrays of the implementation cannot have in one operation,
+        or one of which is NumPy's bfloat16, and the implementation raises an error.
     """
     if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
         raise NotApplicable(f"{subject.adapter.name} arrays of several dtypes do not meet")

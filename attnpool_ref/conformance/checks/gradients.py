@@ -81,7 +81,8 @@ def gradient(subject, case, return_weights=False, reference=None):
         direction.
 
     Returns:
-      A finding; None if an output is not of floats, or if an element of the gradient is too large for float16.
+      A finding; None if an output is not of floats, or if an element of the gradient of ``reference`` is too large for
+      float16, the judged dtype.
     """
     check = "gradient"
     if any(w.dtype.kind != "f" for w in subject.exact(case, return_weights)):
@@ -196,7 +197,7 @@ def cotangents_of(subject, case, return_weights):
 
 
 def gradients(subject, case, situation):
-    """Checks the gradients of a call, and of a mixed batch of ordinary numbers also those of the call with weights."""
+    """Checks the gradients of a call; in the mixed batch with the most arguments also of the call with weights."""
     compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
     both = situation.is_main and situation.gradients_with_weights
     reference = situation.reference if compared else None

@@ -32,7 +32,8 @@ def empty_rows(subject, case, situation):
 def always_zero(subject, case, return_weights):
     """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows.
 
-    These are the elements that are 0 in the oracle's results for the data of the case and for other random data.
+    These are the elements that are 0 in the oracle's results for the data of the case, and for the same data with each
+    number times a random factor.
     """
     key = (case.title, return_weights, "zero")
     if key not in subject.cache:
@@ -134,7 +135,7 @@ def weights_change_nothing(subject, case, _situation=None):
 
 
 def not_finite_stays_in_its_example(subject, case, _situation=None):
-    """Checks that NaN at real tokens, and NaN or inf in one element, reach the results of their example only."""
+    """Checks that NaN at real tokens, and NaN or inf in one element, reach the result of their example and no other."""
     check = "NaN at a real token"
     if case.given("segments"):
         return _nan_stays_in_its_segment(subject, case, check)
@@ -193,7 +194,7 @@ def _nan_stays_in_its_segment(subject, case, check):
 
 
 def _spoiled(case, key, clean):
-    """Yields (case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
+    """Yields (case, example): NaN in all real tokens of one example, and NaN or inf in one element of another, if any.
 
     Both the first and the last element are used, because some functions read only the first token, or only the last.
     Examples whose ``clean`` results are all 0 are used only if there are no others: a hinge may ignore their data.

@@ -16,7 +16,7 @@ class Change:
     Attributes:
       case: the changed case.
       of_changed: a function from (an output for the changed case, the names of its axes) to the compared part.
-      of_original: the same function for an output for the original case.
+      of_original: such a function for an output for the original case.
     """
 
     case: object

@@ -75,7 +75,7 @@ def apply(subject, case, situation, findings, again):
 
 
 def _note(subject, finding, tolerated):
-    """Returns a note about a tolerated deviation: the dtype of the computation, or the size of the error."""
+    """Returns a note about a tolerated deviation: its message, the dtype that computed it, or the size of the error."""
     if not np.isfinite(finding.error):
         return finding.message
     if subject.is_narrow and NARROW in tolerated:

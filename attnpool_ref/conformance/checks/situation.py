@@ -74,7 +74,7 @@ class Situation:
 
     @property
     def is_form(self):
-        """Whether the case has masks and biases that broadcast."""
+        """Whether the case has masks and biases that broadcast, or masks of integers."""
         return self.kind == "form"
 
     @property
@@ -89,12 +89,12 @@ class Situation:
 
     @property
     def is_plain(self):
-        """Whether the case is a mixed batch with the fewest arguments or with the most, with or without masks."""
+        """Whether the case is a mixed batch with the fewest arguments, with the most, or with the most but masks."""
         return self.is_main and self.title in (*SIMPLE, "everything but masks")
 
     @property
     def is_repeated(self):
-        """Whether the call is repeated with the same arguments."""
+        """Whether the call is repeated with the same arguments, or, at length 0, made once more to see its warnings."""
         return (self.laws and self.kind in ("main", "way", "form")) or (
             self.is_shape and self.title.endswith("length 0")
         )

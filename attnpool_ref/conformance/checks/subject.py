@@ -82,7 +82,7 @@ class Subject:
         return tolerances.NARROW_STEPS if optional_checks.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
-        """Returns whether the option ``contract`` is off, so that a result that should be 0 may be a rounding error."""
+        """Returns whether the option ``contract`` is off, so that a residual of 0 may become a rounding error."""
         return optional_checks.CONTRACT not in self.demands
 
     def logarithms(self, case):

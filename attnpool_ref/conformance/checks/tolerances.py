@@ -1,4 +1,4 @@
-"""Tolerances for correct implementations, derived from an error analysis; no other module sets any.
+"""Tolerances for correct implementations, derived from an error analysis; ``hazards`` has one more, for long sums.
 
 A backward stable algorithm returns the exact result of slightly different inputs. Each input is off by one rounding of
 the computing dtype for each term of a sum, and the result is rounded once. So each element may be off by
@@ -21,7 +21,7 @@ PROBE = 2.0**-26
 TRIALS = 3
 
 LARGEST_LOGARITHM = 88.0
-"""Largest magnitude of scores for which a rounded log-sum-exp is tolerated: exp of more overflows in float32."""
+"""Largest magnitude of scores that counts in the tolerated error of a log-sum-exp: exp of more overflows in float32."""
 
 NARROW_STEPS = 4
 """Number of roundings in a chain computed in a narrow dtype, except in sums: products, scores, weights, result."""
@@ -35,7 +35,8 @@ def computing_epsilon(dtype, reduced_products=False):
 
     Args:
       dtype: name of the inputs' dtype.
-      reduced_products: the device multiplies narrow inputs in one pass that keeps 10 bits (TF32) or 7 (bfloat16).
+      reduced_products: whether narrow inputs may be multiplied with fewer bits than float32 has, such as 10 (TF32) or
+        7 (bfloat16).
     """
     if dtype == "float64":
         return EPSILON["float64"]
@@ -74,7 +75,7 @@ LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "floa
 
 
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
-    """Returns the largest allowed absolute error of an element, or of each element of an array.
+    """Returns the largest allowed absolute error of an element, or of each element of an array, without :data:`LEAST`.
 
     Args:
       size: magnitude of the exact result, a number or an array.
@@ -118,7 +119,7 @@ def difference(function, arrays, directions, step=STEP):
 def slope(function, arrays, directions):
     """Returns a central difference with the step :data:`STEP`, without extrapolation.
 
-    It measures how the derivative changes with the arguments, which are those of :func:`difference`.
+    Its sensitivity shows how the derivative changes with the arguments, which are those of :func:`difference`.
     """
     ahead, behind = difference(function, arrays, directions)
     return (ahead - behind) / (2 * STEP)
@@ -138,7 +139,8 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
 
     Returns:
       (derivative, doubt): the doubt adds up the change by the second extrapolation, the rounding error of the
-      differences, and the difference of the slopes on both sides that curvature does not explain.
+      differences, the changes from step to step if they do not shrink as those of a smooth function, and, with
+      ``smooth``, the difference of the slopes on both sides that curvature does not explain.
     """
 
     def first_and_second(step):

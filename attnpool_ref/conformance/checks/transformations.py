@@ -17,7 +17,7 @@ from attnpool_ref.conformance.report import promises
 
 
 def traced(subject, case, situation):
-    """Checks that results under jit, and under vmap within jit for a batch, are those of the oracle, up to rounding."""
+    """Checks that results under jit (for a batch, under vmap within jit) are those of the oracle, up to rounding."""
     import jax
 
     check, return_weights = "jit and vmap", situation.weights

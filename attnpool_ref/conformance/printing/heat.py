@@ -18,7 +18,10 @@ WRONG = "\N{NOT EQUAL TO}"
 
 
 def maps_of(compared):
-    """Returns HTML of both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, on one scale of colors."""
+    """Returns HTML of both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, on one scale of colors.
+
+    Arrays of different shapes, or without elements, are not drawn: only their shapes are shown.
+    """
     want, got = np.asarray(compared.expected), np.asarray(compared.got)
     if want.shape != got.shape or want.size == 0:
         shapes = f"shape {want.shape} expected, {got.shape} got"

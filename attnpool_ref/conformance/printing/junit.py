@@ -3,7 +3,7 @@
 The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd); other tools read them, too. A
 guarantee is skipped, with the reason, if it is not applicable, if another one explains why it is broken, or if it is
 waived. The verdict "partial" of a function (part of it was never judged), a waiver that waives nothing, and an
-interruption by Ctrl-C are errors. For a function that the implementation lacks, only the first guarantee is listed.
+interruption by Ctrl-C are errors. For a function with the verdict "missing", only the first guarantee is listed.
 """
 
 import xml.etree.ElementTree as ET

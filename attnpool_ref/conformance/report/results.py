@@ -32,7 +32,12 @@ class Measure:
 
 @dataclass
 class Cell:
-    """Worst errors of one function in one dtype; None for a result or gradient that was not judged."""
+    """Worst errors of one function in one dtype; None for a result or gradient that was not judged.
+
+    Attributes:
+      forward: the worst error of the results in mixed batches (examples with different masks) of ordinary numbers.
+      gradient: the worst error of the gradients.
+    """
 
     forward: Measure | None = None
     gradient: Measure | None = None
@@ -43,7 +48,7 @@ class Compared:
     """One array of a result in a failing case, as nested lists of plain numbers.
 
     Attributes:
-      name: "the result", "the weights", "result 2 of 2".
+      name: "the result" or "the weights", or such as "result 2 of 2" and "weights 1 of 2" if there are several.
       expected: the result of the definition.
       got: the implementation's result.
     """
@@ -60,10 +65,11 @@ class Failure:
     Attributes:
       row: the name of the function.
       check: the name of the guarantee.
-      dtype: the dtype in which the guarantee failed.
+      dtype: the dtype in which the guarantee failed, or "" if none was judged.
       message: the actual and the needed result.
-      snippet: Python code that shows the failure at a prompt.
-      size: the number of elements of all arguments; a very large number if the arguments are not known.
+      snippet: Python code that shows the failure at a prompt; a comment, or "", if there is no such code.
+      size: the number of elements of all arguments; a very large number if the arguments are not known, and 0 if the
+        implementation lacks the function.
       arrays: the expected and the actual result, if the result itself is wrong and small enough to show.
     """
 
@@ -86,9 +92,10 @@ class Kept:
       why: the reason for "n/a".
       follows_from: the broken guarantee that explains this one, or "".
       waived: the reason of the waiver if the guarantee is broken and waived, else "".
-      cases: the number of cases that tested the guarantee.
+      cases: how often the guarantee was tested; a case counts twice if it is called with and without the weights.
       dtypes: the dtypes in which the guarantee was tested.
-      failures: the smallest failure in each dtype; for bad input, each call that did not raise the expected error.
+      failures: in each dtype the first failing case, made small; for bad input, each call that did not raise the
+        expected error.
       notes: deviations that break the guarantee only with an option.
     """
 
@@ -210,8 +217,8 @@ class Report:
       calls: the implementation's calling convention, where it differs from the functions'.
       seed: the seed of the drawn cases, in addition to their names.
       interrupted: whether the judging was stopped by Ctrl-C.
-      waivers: the guarantees that were waived, each with its reason.
-      idle_waivers: the waivers that waived nothing, each with the reason.
+      waivers: all waivers that were given, each with its reason.
+      idle_waivers: the waivers that waived nothing, each with the reason why; none if the judging was interrupted.
     """
 
     candidate: str
@@ -253,8 +260,8 @@ class Report:
     def as_dict(self):
         """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
 
-        NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Raise
-        :data:`SCHEMA_VERSION` when a key changes its meaning, not when one is added.
+        NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Maintainers
+        increase :data:`SCHEMA_VERSION` when a key changes its meaning, not when one is added.
         """
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):

@@ -136,7 +136,7 @@ class Child:
         return None
 
     def kill(self):
-        """Kills the process and all processes that it has started; may be called from any thread."""
+        """Kills the process and, except on Windows, those that it has started; may be called from any thread."""
         self._process.kill()
         self._process.join()
         if hasattr(os, "killpg"):

@@ -27,17 +27,19 @@ def each_promise(candidate, *rows, **asked: Any):
     The implementation is called in this process, which a crash would end; ``pytest --attnpool`` uses a child process.
 
     Args:
-      candidate: as in :func:`~attnpool_ref.conformance.running.judge`.
+      candidate: as in :func:`~attnpool_ref.conformance.judge`, with ``rows`` in place of ``only``.
       *rows: names of functions; without any, all functions that the implementation has.
-      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`, such as dtypes and the calling convention.
+      **asked: arguments of :func:`~attnpool_ref.conformance.judge` but ``only``, such as dtypes and the calling
+        convention.
 
     Returns:
       A list. Nothing is judged yet: a function is judged when ``check`` of one of its claims is first called, which
-      then also raises the errors of :func:`~attnpool_ref.conformance.running.judge` about wrong values of options.
+      then also raises the errors of :func:`~attnpool_ref.conformance.judge` about wrong values of options.
 
     Raises:
       TypeError: the judge has no such argument, or ``candidate`` is a Candidate and ``asked`` has a calling convention.
-      ValueError: no attnpool function has such a name, or the implementation has no function.
+      ValueError: no attnpool function or form of masks has such a name, or ``rows`` is empty and the implementation
+        has no function.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
     for key in asked:
@@ -108,12 +110,13 @@ class Claim:
         return f"<{self.row}: {self.promise}>"
 
     def check(self):
-        """Returns without an error if the guarantee holds.
+        """Returns without an error if the guarantee holds; for :data:`WHOLE`, if the verdict is "pass".
 
         Raises:
           AssertionError: the guarantee is broken; with the cause if it is known, and the smallest failing case as code.
+            For :data:`WHOLE`: the verdict is "partial", or "n/a" and no other function is tested.
           unittest.SkipTest: the guarantee was not judged, or is broken but waived or explained by another one; with the
-            reason.
+            reason. For :data:`WHOLE`: the verdict is "fail", or "n/a" and other functions are tested.
         """
         __tracebackhide__ = True
         report = self._judgement.report

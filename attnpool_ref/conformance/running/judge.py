@@ -1,4 +1,4 @@
-"""``judge`` and ``check``, which judge an implementation function by function, in threads or in processes."""
+"""``judge`` and ``check``, which judge an implementation function by function, in this process or in others."""
 
 import threading
 from dataclasses import replace
@@ -23,16 +23,18 @@ from attnpool_ref.conformance.scope import Scope, split
 def judge(candidate, *, name="", progress=None, **options: Any):
     """Judges an implementation against the oracle.
 
-    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2. ``attnpool
-    check`` and ``pytest --attnpool`` import and call the implementation in a child process. Ctrl-C ends the judging
-    with a report of the functions judged until then.
+    The implementation is called in this process, which a crash would end, unless ``jobs`` is at least 2, several
+    functions are judged, and the implementation can be pickled. ``attnpool check`` and ``pytest --attnpool`` import and
+    call the implementation in a child process, except with ``--jobs 0``. Ctrl-C ends the judging with a report of the
+    results until then.
 
     Args:
-      candidate: a module, a mapping of names, any object with functions named as in attnpool, one callable if ``only``
-        has the name of the function that it implements, or a :class:`~attnpool_ref.conformance.Candidate`.
+      candidate: a module, a mapping from names to functions, any object with functions named as in attnpool, one
+        callable if ``only`` has a single name, that of the function that it implements, or a
+        :class:`~attnpool_ref.conformance.Candidate`.
       name: the implementation's name in the report; its own name if empty.
-      progress: a function that is called as ``progress(done, total, label)`` with numbers of steps, after each step; a
-        step is one function in one dtype.
+      progress: a function that is called as ``progress(done, total, label)`` with numbers of steps, in any thread,
+        after one or more steps; a step is one function in one dtype.
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Returns:
@@ -40,8 +42,9 @@ def judge(candidate, *, name="", progress=None, **options: Any):
 
     Raises:
       TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
-      ValueError: no function, dtype, argument, guarantee or form of masks has such a name.
-      ModuleNotFoundError: ``examples`` needs hypothesis, which is not installed.
+      ValueError: no function, dtype, argument, axis, attribute, array family, guarantee or form of masks has such a
+        name, a waiver has no reason, or ``candidate`` is a class.
+      ModuleNotFoundError: ``examples`` needs hypothesis, or ``arrays`` a framework, which is not installed.
     """
     own, calls = split(options)
     scope = Scope(**own)
@@ -134,15 +137,17 @@ def check(candidate, name, **options: Any):
     The implementation is called in this process, which a crash would end.
 
     Args:
-      candidate: a function, a module with parameters, or any object with an attribute called ``name``.
+      candidate: a function, a module with parameters, any mapping or object that has a function called ``name``, or a
+        :class:`~attnpool_ref.conformance.Candidate`.
       name: the function's name in attnpool, such as "mean_pooling".
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Raises:
-      AssertionError: a guarantee is broken, or something was never judged. The message has the cause, if it is known,
-        and the smallest failing case as code.
-      TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
-      ValueError: no function, argument, guarantee or form of masks has such a name.
+      AssertionError: a guarantee is broken; then the message has the cause, if it is known, and the smallest failing
+        case as code. Or an argument, such as a mask, or the whole function was never judged, or a waiver waives
+        nothing.
+      TypeError, ValueError, ModuleNotFoundError: as in :func:`judge`, which takes the same options; here ``only``,
+        ``strict``, ``jobs`` and ``progress`` are a TypeError.
     """
     __tracebackhide__ = True  # pytest shows the message, and no source of the judge under it
     report = judge(candidate, only=(name,), **options)

@@ -26,7 +26,7 @@ TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
 
 PRINTED = 200
-"""Cases with at least this number of elements are not printed."""
+"""Cases of :data:`WITH_OWN_CASES` with at least this number of elements are not printed."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Evidence:
 
 
 class RowJudge:
-    """Judge of one function; ``report`` has the results so far at any time, and all of them once it is ``done``."""
+    """Judge of one function; ``report`` has the results so far at any time, and all of them after :meth:`run`."""
 
     def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with the names of function and dtype when a dtype is done."""
@@ -129,7 +129,7 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds; "" if ``parameters`` is given."""
+        """Returns a sentence about parameters that the implementation holds; "" if none, or ``parameters`` is given."""
         own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""

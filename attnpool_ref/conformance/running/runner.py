@@ -1,4 +1,4 @@
-"""Execution of a check on a case; the report gets the smallest failing case for each guarantee and dtype."""
+"""Execution of a check on a case; the report gets one failing case, made small, for each guarantee and dtype."""
 
 import numpy as np
 

@@ -110,7 +110,7 @@ def _can_hide(calling, key, argument):
 
 
 def _arguments(subject):
-    """Returns (name, argument) for each argument that the implementation does not hold itself."""
+    """Returns (name, argument) for each argument of the function that the implementation does not hold itself."""
     return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
 
 

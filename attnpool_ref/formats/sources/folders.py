@@ -51,7 +51,8 @@ def sharded(index):
     """Opens the tensors of several files, which an index lists.
 
     Raises:
-      ValueError: if the index is invalid, names a file outside of its folder, or names a tensor that its file lacks.
+      ValueError: if the index is invalid, or names a file that is missing or outside of its folder, or a tensor that
+        its file lacks.
     """
     listed = read_json(index)
     where = listed.get("weight_map") if isinstance(listed, dict) else None

@@ -37,7 +37,7 @@ CLAM = Format(
     module="AdditiveAttentionPool",
     verified="3.0e-16, without padding, because the original has no mask",
     usual="attention_net.3.",
-    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For one class the result is [B, d] (the original's is [1, d], because it takes one bag), and for K classes [B, K, d].",
+    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For CLAM_SB, which has one attention map whatever the number of classes, the result is [B, d] (the original's is [1, d], because it takes one bag). For CLAM_MB with K classes it is [B, K, d].",
     forms=(
         *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_forms("module.0", "module.2"),

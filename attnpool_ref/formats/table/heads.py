@@ -25,7 +25,7 @@ SIGLIP = Format(
     module="MAPHead",
     verified="5.2e-16, with and without the mask of SigLIP 2",
     usual="vision_model.head.",
-    notes="This is the head of the image tower. Its prefix is `head.` in a file of `SiglipVisionModel`, and `vision_model.head.` in one of `SiglipModel`. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
+    notes="This is the head of the image tower. Its prefix is `vision_model.head.` in a file of `SiglipModel`; in one of `SiglipVisionModel` it is `head.`, or `vision_model.head.` if an older transformers wrote the file. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (
@@ -92,7 +92,7 @@ TIMM_LATENT = Format(
     module="MAPHead",
     verified="5.6e-16, with and without the original's mask",
     usual="attn_pool.",
-    notes='The file holds neither the kind of gelu nor the epsilon: take both from the model\'s code. timm\'s SigLIP models need `activation="gelu_tanh"` and `epsilon=1e-6`; timm\'s default activation is the exact gelu, `activation="gelu"`. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.',
+    notes="The file holds neither the kind of gelu nor the epsilon: take both from the model's code. timm's SigLIP models need `epsilon=1e-6`. Those whose code has `act_layer='gelu_tanh'` need `activation=\"gelu_tanh\"`; the others, such as `vit_base_patch16_siglip_224`, have timm's default, the exact gelu: `activation=\"gelu\"`. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=(
         Form(
             (

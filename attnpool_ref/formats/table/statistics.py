@@ -45,7 +45,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """Returns tensors of a batch normalization with these parameters; {} if those in ``extras`` have them already."""
+    """Returns tensors of a batch normalization with these parameters; {} if one is None, or ``extras`` has them."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):
@@ -101,7 +101,7 @@ WESPEAKER_ASTP = Format(
     module="AttentiveStatisticsPool",
     verified="9.3e-15, without padding, because the original has no mask; 6.4e-8 with the global context, for the reason below",
     usual="pool.",
-    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance before the square root, where attnpool takes 1e-7 as the minimum of the variance. The two deviations differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
+    notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance of the context before the square root, where attnpool takes 1e-7 as the minimum of this variance. The two deviations of the context differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),

@@ -14,8 +14,8 @@ ATTENTION = (
         "multi_head_attention(q, k, v, ~padding[..., None, :], query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`padding` is torch's `key_padding_mask`, True at padding. Kernels have Flax's shapes: Q, K and V [width, heads, width of a "
-        "head], O [heads, width of a head, width of the result].",
+        "`padding` is torch's `key_padding_mask`. Flax's shapes: Q, K, V [width, heads, head width], O [heads, head "
+        "width, out width].",
         "MultiHeadAttention",
     ),
     Entry(
@@ -23,7 +23,8 @@ ATTENTION = (
         "multi_head_attention(x, x, x, mask[..., None, :] & tril, query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`tril` [L, L] is True on and below the diagonal. With left padding, first tokens see no key and give the output bias.",
+        "`tril` [L, L] is True on and below the diagonal. With left padding, padding sees no key, and gives 0 plus "
+        "any output bias.",
         "MultiHeadAttention",
     ),
     Entry(
@@ -143,7 +144,8 @@ ATTENTION = (
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",
-        "One step, without the layer's norms and projections. For a second, pass the result as query, a key kernel as `query_kernel`.",
+        "One step, without norms and projections. For a second, pass the result as query, and a key kernel also as "
+        "`query_kernel`.",
         "AttentionPool",
     ),
     Entry(
@@ -172,14 +174,14 @@ NORMALIZERS = (
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",
-        'The mask is [..., L]. A length greater than L is an error; in a JAX array it is clipped to L. `side="left"` is for '
+        'The mask is [..., L]. A length above L is an error; in a JAX array it is clipped to L. `side="left"` is for '
         "left padding.",
     ),
     Entry(
         ("sparsemax",),
         "sparsemax(scores, mask)",
         "Martins, Astudillo 2016 (martins2016); entmax",
-        "Unlike the package entmax, it takes a mask. Weights are 0 at padding and for scores below the threshold.",
+        "Unlike the package entmax, it takes a mask. Weights are 0 at padding and for scores up to a threshold.",
     ),
     Entry(
         ("entmax", "entmax15", "1.5-entmax"),

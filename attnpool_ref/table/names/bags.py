@@ -70,12 +70,18 @@ INSTANCES = (
         "LogSumExpPool",
     ),
     Entry(
-        ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
+        ("TransMIL", "GraphMultisetTransformer"),
         "",
-        "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
-        "These are self-attention layers, or models of them, which attnpool does not have. To pool their tokens, TransMIL takes "
-        "the CLS token (`first_pooling`), and GraphMultisetTransformer ends in `PMA`. ISAB and the Set Transformer's encoder "
-        "return a vector for each token, and the Set Transformer's decoder pools these by `PMA`.",
+        "Shao et al. 2021; Baek et al. 2021",
+        "attnpool does not have these models. TransMIL pools by `first_pooling` (CLS token), GraphMultisetTransformer "
+        "by `PMA`.",
+    ),
+    Entry(
+        ("ISAB", "Set Transformer encoder"),
+        "",
+        "Lee et al. 2019",
+        "attnpool does not have these layers. They return a vector for each token; the Set Transformer's decoder "
+        "pools these by `PMA`.",
     ),
 )
 
@@ -104,7 +110,8 @@ SPEECH = (
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
         "global_context=True, epsilon=1e-12)",
         "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
-        "`s` and `t` are the scale and shift of ECAPA's batch norm. A fully masked row gives 0, not NaN.",
+        "From ECAPA's batch norm: s = weight / sqrt(variance + 1e-5), t = bias - mean * s. A fully masked row gives "
+        "0, not NaN.",
         "AttentiveStatisticsPool",
     ),
     Entry(
@@ -124,7 +131,7 @@ SPEECH = (
         ("SAP", "self-attentive pooling"),
         "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Cai, Chen, Li 2018; voxceleb_trainer",
-        "In voxceleb_trainer the hidden layer is as wide as x. Here its width is that of `W`.",
+        "In voxceleb_trainer's ResNetSE34L the hidden layer is as wide as x. Here its width is that of `W`.",
         "AdditiveAttentionPool",
     ),
     Entry(

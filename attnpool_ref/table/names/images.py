@@ -23,7 +23,8 @@ HEADS = (
         ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
         "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`q` is [n, d] (n queries). attnpool_flax multiplies it with the kernels, and never computes keys and values.",
+        "`q` is [n, d] (n queries). For few queries, attnpool_flax folds the kernels into them, without keys and "
+        "values.",
         "MultiHeadAttentionPool",
     ),
     Entry(
@@ -31,7 +32,8 @@ HEADS = (
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
         "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
-        "`probe` is the learned query. timm's gelu is exact, not the tanh form. `attnpool_flax.load` reads a trained head.",
+        "`probe` is the learned query. timm's default gelu is exact, not the tanh form. `attnpool_flax.load` reads a "
+        "trained head.",
         "MAPHead",
     ),
     Entry(

@@ -31,7 +31,8 @@ SETS = (
         "pooled = seeds + multi_head_attention_pooling(clean, mask, query=seeds, **maps)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "PyG's `PoolingByMultiheadAttention`",
-        "Unlike the authors' PMA: a layer on the tokens, an output projection, added to the raw seeds, norms by default.",
+        "Unlike the authors' PMA: a layer on the tokens, an output projection, raw seeds added, norms by default "
+        "(left out here).",
         "PMA",
     ),
     Entry(
@@ -58,40 +59,42 @@ SETS = (
         ("PyG PowerMeanAggregation",),
         "power_mean_pooling(x, mask, p)",
         "Li et al. 2020; PyG's `PowerMeanAggregation`",
-        "PyG clamps the mean of x**p to 100 before the root, so (10, 10) with p = 3 gives 4.64.",
+        "By default PyG clamps the mean of x**p to 100 before the root, so (10, 10) with p = 3 gives 4.64.",
         "PowerMeanPool",
     ),
     Entry(
         ("PyG StdAggregation", "PyG VarAggregation"),
         "std_pooling(x, mask)",
         "PyG's `StdAggregation`",
-        "PyG computes E[x^2] - mean^2 in float32, which is 0 for (4096, 4096.25, 4096.5). attnpool gives 0.204.",
+        "PyG's E[x^2] - mean^2 is 0 in float32 for (4096, 4096.25, 4096.5), whose std is 0.204. The variance is the "
+        "square.",
     ),
     Entry(
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),
         "quantile_pooling(x, mask, 0.5)",
         "Hyndman, Fan 1996; NumPy's quantile",
-        "For an even number of tokens the median is the mean of both middle values. PyG's `MedianAggregation` takes the lower "
-        "one; its `QuantileAggregation` interpolates by default.",
+        "Of two middle values it takes the mean, like PyG's `QuantileAggregation` by default; `MedianAggregation` "
+        "takes the lower.",
     ),
     Entry(
         ("global attention", "GlobalAttention", "AttentionalAggregation", "gated readout"),
         "weighted_pooling(f(x), masked_softmax(gate, mask), mask)",
         "Li et al. 2016; PyG's `AttentionalAggregation`",
-        "`gate` are scores [..., L]. If they are linear in x, write `attention_pooling(x, mask, w, scale=1.0)`.",
+        "`gate` are scores [..., L]. If they are x @ w, and without f, write `attention_pooling(x, mask, w, "
+        "scale=1.0)`.",
     ),
     Entry(
         ("GGNN readout", "MPNN readout", "gated sum", "gated graph readout"),
         "gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)",
         "Li et al. 2016; Gilmer et al. 2017",
-        "The paper's outer tanh is left out. For your own networks: `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
+        "GGNN's outer tanh is left out. MPNN has no tanh; for it write `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
         "GatedSumPool",
     ),
     Entry(
         ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation"),
         "",
         "PyG's aggregations",
-        "attnpool has no aggregations that depend on the order of tokens, and no product.",
+        "attnpool has no LSTM or GRU over the tokens, does not sort tokens, and has no product.",
     ),
 )
 
@@ -112,13 +115,14 @@ PACKED = (
         ("global_add_pool", "scatter_add", "segment_sum"),
         "segment_sum_pooling(x, batch, num_graphs)",
         "PyG's `global_add_pool`; jax.ops.segment_sum",
-        "Padding tokens have a segment id out of range, or a mask excludes them. NaN in them has no effect.",
+        "A mask excludes padding, or an id out of range, which in a NumPy array is an error. NaN in padding has no "
+        "effect.",
     ),
     Entry(
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),
         "segment_attention_pooling(x, segment_ids, num_segments, mask, q)",
         "packed batches; PyG's batch vector",
-        "Segment ids are [N tokens], in any order. NumPy's `repeat` makes them from offsets such as `cu_seqlens`.",
+        "Segment ids are [N tokens], in any order: of B sequences `np.repeat(np.arange(B), np.diff(cu_seqlens))`.",
         "AttentionPool",
     ),
     Entry(

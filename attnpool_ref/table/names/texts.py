@@ -73,7 +73,8 @@ SENTENCES = (
         ("SimKGC", "_pool_output", "normalised sentence embedding"),
         "l2_normalize(mean_pooling(x, mask))",
         "Wang et al. 2022 (wang2022)",
-        "In SimKGC, NaN in padding reaches the mean, and the maximum of a fully masked row is -1e4.",
+        "In SimKGC, NaN in padding reaches the mean. The maximum of a fully masked row is -1e4 before its "
+        "normalization.",
     ),
     Entry(
         ("first-last average", "avg_first_last"),

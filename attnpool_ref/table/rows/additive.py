@@ -10,7 +10,7 @@ ROWS = (
         "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
         weights="[..., n?, L]",
         source="ilse2018",
-        equation="o = sum_l w_l v_l, w = softmax(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",
+        equation="o = sum_l w_l v_l, w = normalizer(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",
         layouts=LAYOUTS,
         rules=("v=d unless value", "gate_bias needs gate_kernel"),
         options={"activation": ACTIVATIONS, "normalizer": NORMALIZERS},

@@ -46,7 +46,8 @@ ROWS = (
         f"input_bias?[d] mlp_kernel[d, d] mlp_bias[d] {_NORMS} -> [..., n, d]",
         weights="[..., H, n, L]",
         source="lee2019",
-        equation="o = LN(h + relu(h W + b)), h = LN(query + attention of the query over x)",
+        equation="o = LN(h + relu(h W + b)), h = LN(q + attention of the query over x), q = query, or with "
+        "variant=author the projected query",
         options={"variant": ("author", "pyg")},
         module="PMA",
     ),

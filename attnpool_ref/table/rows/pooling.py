@@ -62,7 +62,8 @@ ROWS = (
         "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
         source="vaswani2017",
-        equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (LN(q) W_q) + bias_l), scale = 1/sqrt(c)",
+        equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (q W_q) + bias_l), scale = 1/sqrt(c); "
+        "with normalize_query LN(q) for q",
         layouts=LAYOUTS,
         rules=(
             "q=d if query_kernel",

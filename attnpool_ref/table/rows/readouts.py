@@ -45,8 +45,8 @@ ROWS = (
         "-> [..., K, d]",
         weights="[..., L, K]",
         source="arandjelovic2016",
-        equation="V_j = sum over real l of a_lj (x_l - c_j), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_j "
-        "is divided by its norm, and V by its norm",
+        equation="V_j = sum over real l of a_lj (x_l - c_j), a_l = softmax(x_l W + b) over clusters and ghosts; with "
+        "normalize each V_j is divided by its norm, then V by its norm",
         layouts=LAYOUTS,
         rules=("G may be 0",),
         options={"normalize": "flag"},

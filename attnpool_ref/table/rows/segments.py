@@ -15,8 +15,8 @@ OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 def packed(row):
     """Returns the row of ``segment_…``, derived from that of the dense function.
 
-    Tokens [..., L, d] become [N, d], and other batch axes become ``num_segments``. ``lengths`` are left out, and of the
-    normalizers only softmax and sigmoid remain.
+    Tokens [..., L, d] become [N, d], and other arrays [..., q] become [q] or [num_segments, q]. ``lengths`` are left
+    out, and of the normalizers only softmax and sigmoid remain.
     """
     arguments, _, result = row.shapes.partition(" -> ")
     arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)

@@ -67,7 +67,7 @@ STATES = (
         shapes=f"{_TOKENS} kernel[d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] norm_bias?[h] "
         "epsilon[] -> [..., 2d]",
         source="okabe2018",
-        equation=f"top = max s, {_MOMENTS}, w = exp(s - top), s = act(x W + b) V",
+        equation=f"top = max s, {_MOMENTS.replace('W', 'T')}, w = exp(s - top), s = act(x W + b) V",
         rules=("norm_scale needs activation=tanh", "norm_bias needs norm_scale"),
         options={"activation": ACTIVATIONS, "global_context": "flag"},
         refused=(("global_context", True, "the statistics of the whole sequence are known only after its last chunk"),),

@@ -1,4 +1,4 @@
-"""Table rows of functions that return the state of one chunk."""
+"""Table rows of functions that return the state of one chunk; those of statistics are in ``statistics.py``."""
 
 from attnpool_ref.table.row import ACTIVATIONS, Variant
 from attnpool_ref.table.rows import means
@@ -22,14 +22,17 @@ def _chunked(row, equation):
     )
 
 
-_EXPONENTIALS = "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) - 1, N"
+_EXPONENTIALS = (
+    "top = max scale x_l, sum over real l of exp(scale x_l - top) and of (exp(scale x_l - top) - 1) / (2 N |scale|), N"
+)
 _OF_MEANS = {
     "sum_pooling": "sum over real l of x_l",
     "min_pooling": "min over real l of x_lc, and whether any l is real; in JAX also how many tokens reach the min",
     "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
     "power_mean_pooling": f"{_EXPONENTIALS}, of ln max(x_l, epsilon) under the scale p",
     "logsumexp_pooling": _EXPONENTIALS,
-    "softmax_pooling": "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) x_l",
+    "softmax_pooling": "top = max scale x_l, T = sum over real l of exp(scale x_l - top), "
+    "sum over real l of exp(scale x_l - top) x_l / T",
 }
 
 ROWS = (
@@ -38,7 +41,7 @@ ROWS = (
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
-        equation="sum over real l of x_l, and their number",
+        equation="(1/N) sum over real l of x_l, and N, the number of real tokens",
         state="mean_pooling",
     ),
     Variant(
@@ -89,7 +92,7 @@ ROWS = (
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
         "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
         source="vaswani2017",
-        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q) + bias",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (q W_q) + bias; with normalize_query LN(q) for q",
         rules=(
             "q=d if query_kernel",
             "q=c unless query_kernel",
@@ -116,7 +119,7 @@ ROWS = (
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
         "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
         source="ilse2018",
-        equation=f"{_ATTENTION}, for each hop: s = (act(x W + b) * sigmoid(x U + g)) . k + c",
+        equation=f"{_ATTENTION.replace('x_l', 'v_l')}, for each hop: s = (act(x W + b) * sigmoid(x U + g)) . k + c",
         rules=("v=d unless value", "gate_bias needs gate_kernel"),
         options={"activation": ACTIVATIONS},
         state="additive_attention_pooling",

@@ -5,7 +5,7 @@ from notebooks import mask_by_fill, mask_by_product, mask_by_sum, mask_twice, ze
 
 from bugs.table import Section
 
-MASKS = Section("Masks", "Ways to mask a softmax that give weight to padding, from several notebooks. `s` are scores.")
+MASKS = Section("Masks", "Ways to mask a softmax that give wrong weights, from several notebooks. `s` are scores.")
 
 
 @MASKS.wrong("T-1", was="0.00012 0.99988", now="1 0")
@@ -34,7 +34,9 @@ def _(attnpool):
 
 @MASKS.wrong("T-3", was="0 1", now="1 0")
 def _(attnpool):
-    """-1e4 is added to scores of padding. A real score below -1e4 is then still lower than a score of padding."""
+    """-1e4 is added to scores of padding. A real score that is lower than a score of padding by more than 1e4 is then
+    still lower.
+    """
     s, mask = np.array([-20000.0, 0.0]), np.array([True, False])
     return (
         lambda: mask_by_sum(s, mask, -1e4),

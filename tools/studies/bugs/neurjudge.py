@@ -33,8 +33,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
 def _(attnpool):
-    """Mask attention recognizes padding by its scores of 0, which only vectors of zeros have. A recurrent layer with
-    biases does not return zeros at padding, so padding gets weight.
+    """Mask attention recognizes padding by its scores of 0, which padding has only if its vectors are zeros. A
+    recurrent layer with biases does not return zeros at padding, so padding gets weight.
     """
     c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
     return (
@@ -135,14 +135,14 @@ def _(attnpool):
 
 NEURJUDGE.note(
     "S4-11",
-    "If two labels tie for the maximum, PyTorch gives the whole gradient to one of them.",
+    "If two labels tie for the maximum, PyTorch's `max` over an axis gives the whole gradient to one of them.",
     ("There is no derivative at a tie. attnpool_flax divides the gradient evenly among them."),
 )
 
 NEURJUDGE.note(
     "S4-T1",
     "The notebook says that NeurJudge predicts only from its two pooled vectors.",
-    "The code also concatenates the states of the fact's tokens, and then takes their mean.",
+    "NeurJudge's code also concatenates the states of the fact's tokens, and then takes their mean.",
 )
 
 NEURJUDGE.note(

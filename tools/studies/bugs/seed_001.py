@@ -89,7 +89,7 @@ def _(attnpool):
 @POOLING.wrong("S1-5", was="0", now="1")
 def _(attnpool):
     """`attention_pooling` ignores its argument `weight`. The numbers are the difference of two results with different
-    weights.
+    weights, and for the notebook with the same random query and kernels.
     """
     x, w = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 1.0])
     return (
@@ -127,8 +127,8 @@ def _(attnpool):
 
 @POOLING.wrong("S1-7b", was="0", now="-20000")
 def _(attnpool):
-    """`attention_pooling` adds -10000 to scores of padding (if the error of S1-1 is corrected). A real score below
-    -10000 is then still lower than a score of padding.
+    """`attention_pooling` adds -10000 to scores of padding (if the error of S1-1 is corrected). A real score that
+    is lower than a score of padding by more than 10000 is then still lower.
     """
     x, mask = np.array([[-20000.0], [0.0]]), np.array([True, False])
     return (

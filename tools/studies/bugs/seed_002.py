@@ -26,8 +26,8 @@ def _(attnpool):
 
 @RULES.wrong("S2-2", was="0.1223 0.2721 0.6056", now="0.310026 0.689974 0")
 def _(attnpool):
-    """The class `Attn` has a fixed number of slots (positions), and pads shorter sequences to it. It has no mask, so
-    the padding gets weight.
+    """The class `Attn` has a fixed number of slots (positions), to which its caller pads shorter sequences. It has no
+    mask, so the padding gets weight.
     """
     q, k, v = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]]), np.array([[[1.0], [2.0], [0.0]]])
     w1, b1, w2, b2 = np.arange(12).reshape(3, 4).T / 10, np.zeros(3), np.ones((3, 1)), np.zeros(1)
@@ -41,8 +41,8 @@ def _(attnpool):
 
 @RULES.error("S2-3", was="ValueError", now="3", raises=ValueError)
 def _(attnpool):
-    """The length of a sequence must equal the number of slots (here 5 and 8), and there is no mask. In attnpool the
-    sequence is padded to the slots and masked.
+    """The length of a sequence must equal the number of slots (here 5 and 8), and there is no mask. In attnpool you
+    pad the sequence to the slots and mask it.
     """
     q, k, v = np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.arange(1.0, 6.0)[None, :, None]
     w1, b1, w2, b2 = np.zeros((2, 8)), np.zeros(8), np.array([[0.0], [1.0]]), np.zeros(1)

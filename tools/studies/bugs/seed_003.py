@@ -63,7 +63,9 @@ def _(attnpool):
 
 @D2L.wrong("S3-3c", was="1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0", refuses="`lengths`")
 def _(attnpool):
-    """For square scores, `masked_softmax` silently uses one length for all rows. attnpool raises an error."""
+    """For square scores, `masked_softmax` silently uses lengths of the shape [1] for all rows. attnpool raises an
+    error.
+    """
     s = np.zeros((4, 4))
     return (
         lambda: d2l_softmax(s, np.array([1])),
@@ -73,7 +75,9 @@ def _(attnpool):
 
 @D2L.error("S3-3d", was="IndexError", now="0.090031 0.244728 0.665241 0", raises=IndexError)
 def _(attnpool):
-    """For scores of one axis, lengths [1] raise an error in `masked_softmax`. attnpool takes a length without axes."""
+    """For scores of one axis, lengths of the shape [1] raise an error in `masked_softmax`. attnpool takes a length
+    without axes.
+    """
     s = np.array([1.0, 2.0, 3.0, 4.0])
     return (
         lambda: d2l_softmax(s, np.array([3])),
@@ -194,7 +198,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N1", was="1 0", now="0.5 0.5")
 def _(attnpool):
-    """In the text the boxcar kernel includes its edge, at distance 1. In the code it does not."""
+    """In the book's text the boxcar kernel includes its edge, at distance 1. In the book's code it does not."""
     q, k = np.array([0.0]), np.array([0.0, 1.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u < 1),
@@ -206,7 +210,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N2", was="0.666667 0.333333", now="0.571429 0.428571")
 def _(attnpool):
-    """The kernel that the code calls Epanechnikov is the triangular one (attnpool's `kernel="triangular"`)."""
+    """The kernel that the book's code calls Epanechnikov is the triangular one (attnpool's `kernel="triangular"`)."""
     q, k = np.array([0.0]), np.array([0.0, 0.5])
     return (
         lambda: kernel_weights(q, k, lambda u: np.maximum(0, 1 - u)),

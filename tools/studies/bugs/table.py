@@ -1,9 +1,10 @@
 """Rows of the table of mistakes: functions that the tests run and whose source text the page shows.
 
 A row is one of three kinds: the source gives a wrong number, the source fails, or there is nothing to run (a note). The
-statements before ``return`` are the smallest input. The function returns the source's formula (from ``notebooks.py``;
-None if it cannot be run) and the right call; its argument ``attnpool`` is either package. ``was`` and ``now`` are the
-numbers as they are printed, in the order of the flattened result. A number without a point or an exponent is exact.
+statements before ``return`` are the smallest input. The function returns the source's formula (from ``notebooks.py``
+or ``traps/sources.py``; None if it cannot be run) and the right call; its argument ``attnpool`` is either package.
+``was`` and ``now`` are the numbers as they are printed, in the order of the flattened result. A number without a point
+or an exponent is exact.
 """
 
 # @SECTION.wrong("T-0", was="0.5 0.5", now="1 0")

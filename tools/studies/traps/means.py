@@ -22,8 +22,8 @@ PYG = Section(
 
 @PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """With exponent p, the mean of the powers is clamped to [1e-4, 100] before the root, so no result exceeds
-    100^(1/p).
+    """With exponent p > 0, the mean of the powers is by default clamped to [1e-4, 100] before the root, so no result
+    exceeds 100^(1/p).
     """
     x = np.array([[10.0], [10.0]])
     return (
@@ -88,7 +88,7 @@ def _(attnpool):
 
 @PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation, line 137")
 def _(attnpool):
-    """A standard deviation below sqrt(1e-5) is returned as 0."""
+    """A standard deviation of at most sqrt(1e-5) is returned as 0."""
     x = np.array([[0.0], [0.006]])
     return (
         lambda: std_of_pyg(x),

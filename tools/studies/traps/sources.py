@@ -208,7 +208,7 @@ def output_map_applied(x, out_kernel):
 
 
 def clam_instances(x, k):
-    """Takes the k instances with the highest attention; fails for fewer than k."""
+    """Averages the k instances with the highest attention; fails for fewer than k."""
     return np.partition(x, -k, axis=0)[-k:].mean(0)
 
 

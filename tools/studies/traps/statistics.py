@@ -14,8 +14,9 @@ MOMENTS = "wespeaker and 3D-Speaker `pooling_layers.py`, voxceleb_trainer"
 
 @STATISTICS.wrong("P-6a", was="0.000316", now="0.005", place=MOMENTS)
 def _(attnpool):
-    """The standard deviation is the root of E[x^2] - mean^2, computed in float32 and bounded from below by 1e-7. Here
-    all digits of the difference cancel, and the result is the root of 1e-7.
+    """In attentive statistics, the standard deviation is the root of E[x^2] - mean^2. This difference is computed in
+    float32 and bounded from below, in wespeaker by 1e-7. Here, with equal weights, all digits of the difference cancel,
+    and the result is the root of the bound.
     """
     x = np.float32([[100], [100.01]])
     return (
@@ -26,8 +27,8 @@ def _(attnpool):
 
 @STATISTICS.wrong("P-6b", was="0.003906", now="0.001", place=MOMENTS)
 def _(attnpool):
-    """The standard deviation is the root of E[x^2] - mean^2, computed in float32. Here only rounding errors of the
-    difference are left.
+    """In attentive statistics, the standard deviation is the root of E[x^2] - mean^2, computed in float32. Here, with
+    equal weights, only rounding errors of the difference are left.
     """
     x = np.float32([[10], [10.002]])
     return (
@@ -54,7 +55,8 @@ def _(attnpool):
 @STATISTICS.wrong("P-7a", was="nan", now="2", place="speechbrain `pooling.py:331,363`")
 def _(attnpool):
     """Noise of up to 9e-5 is added to the means of a batch, also in evaluation. The noise is divided by the difference
-    of its largest and smallest number. If the batch has only one mean, this is 0/0.
+    of its largest and smallest number. If the batch has only one mean (one utterance with one channel),
+    this is 0/0.
     """
     x, noise = np.array([[[1.0], [3.0]]]), np.array([[0.3]])
     return (

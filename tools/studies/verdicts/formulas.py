@@ -8,7 +8,7 @@ from verdicts.table import Entry
 
 def masked_array(dtype):
     """Averages a masked array along the tokens. `numpy.ma` ignores masked elements, and the mean of no elements is itself
-    masked: `filled(0)` replaces it by 0. `astype` converts the float64 result to the dtype of the tokens.
+    masked: `filled(0)` replaces it by 0. `astype` converts the result, float64 with a mask, to the dtype of the tokens.
     """
     del dtype
 

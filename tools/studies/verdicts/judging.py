@@ -75,7 +75,7 @@ class Verdict:
 
 
 def judged(entry):
-    """Returns the :class:`Verdict` of an entry; gradients and invariances are judged only in the first dtype."""
+    """Returns the :class:`Verdict` of an entry; only the first dtype has other shapes, gradients and invariances."""
     began, reports, elsewhere = time.perf_counter(), {}, None
     for dtype in entry.dtypes:
         candidate = replace(entry.make(dtype), some_real=bool(entry.nothing_real))
@@ -114,7 +114,8 @@ def state(entry, verdict, promise):
     """Returns the state of a promise in all dtypes together.
 
     It is broken, or differs (another definition), if it fails in any dtype by itself; else it follows, if another broken
-    promise explains a failure; else it is kept, or not asked in any dtype.
+    promise explains a failure; else it is kept, or not asked in any dtype. The promise on empty rows always differs if
+    the entry has ``nothing_real``.
     """
     statuses = [report.promises[promise].status for report in verdict.reports.values()]
     if promise == promises.EMPTY and entry.nothing_real:
@@ -138,7 +139,7 @@ def needless(entry, verdict):
 
 
 def right_dtypes(verdict):
-    """Returns (dtypes in which all values are right, dtypes that were judged)."""
+    """Returns (dtypes in which no promise of VALUES is broken, dtypes that were judged)."""
     judged_in = {dtype: report for dtype, report in verdict.reports.items() if report.cases}
     right = [d for d, report in judged_in.items() if all(report.promises[p].status != BROKEN for p in VALUES)]
     return right, list(judged_in)

@@ -117,8 +117,8 @@ ENTRIES = (
         "mean_pooling",
         average,
         ("keras", "torch"),
-        "If an example may have no real token, mark one of its positions as real for the call, and set its result to 0 after it."
-        + FLOAT64,
+        "If an example may have no real token, mark one of its positions as real for the call, and set its result to 0 after it. "
+        "In float64 the results without a mask are only as accurate as in float32.",
         nothing_real="its documentation does not say what the average of no steps is",
         long=True,
     ),

@@ -91,7 +91,7 @@ def mask_attention(dtype):
 
 
 FLOATS = ("float32", "float64")
-OURS = "Use `attnpool_ref.{0}` or `attnpool_flax.{0}`. [bugs.md](bugs.md) explains each mistake."
+OURS = "Use `attnpool_ref.{0}` or `attnpool_flax.{0}`. [bugs.md](bugs.md) explains the mistakes of the notebooks."
 
 ENTRIES = tuple(
     Entry(f"notebook {number}: {what}", row, make, ("numpy",), OURS.format(row), FLOATS)

@@ -55,8 +55,9 @@ def attentional(dtype):
 
 
 NOTHING = "In float32 and float64, nothing is needed: packed tokens have no padding."
+DRIFT = " But averages of very many tokens drift in float32; [peers.md](peers.md) has an example."
 ENTRIES = (
-    Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
+    Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING + DRIFT, long=True),
     Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), "Nothing is needed."),
     Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
     Entry(

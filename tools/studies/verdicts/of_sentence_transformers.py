@@ -1,4 +1,4 @@
-"""Pooling of sentence-transformers, in the modes that have a row; `weightedmean` has none."""
+"""Pooling of sentence-transformers, in the modes that have a row of their own in attnpool's table."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.table import Entry

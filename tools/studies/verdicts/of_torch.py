@@ -26,7 +26,7 @@ def _hidden(mask):
 
 def multihead_with_weights(dtype):
     """Takes `attn_mask`, True where a query must not attend to a key, for each head or for all heads. `need_weights=True` with
-    `average_attn_weights=False` returns the weights of each head.
+    `average_attn_weights=False` returns the weights of each head. The layer has `batch_first=True`.
     """
     layer, own = _multihead(dtype)
 
@@ -39,7 +39,7 @@ def multihead_with_weights(dtype):
 
 def multihead_without_weights(dtype):
     """Takes `attn_mask`, True where a query must not attend to a key. It is judged with `need_weights=False`, which the
-    documentation recommends for speed.
+    documentation recommends for speed. The layer has `batch_first=True`.
     """
     layer, own = _multihead(dtype)
 

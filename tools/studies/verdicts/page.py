@@ -14,36 +14,42 @@ INTRODUCTION = """
 
 # Verdicts on real implementations
 
-Results of `attnpool check` for the attention and pooling functions of other libraries: which of attnpool's
-[guarantees](guarantees.md) each function gives, and the smallest input that breaks each other guarantee. Most of these
-guarantees are only attnpool's, so a library that does not give one of them is not at fault. If a broken guarantee matters
-to you, "What to do" in the section of the function says what helps before or after the call, or that nothing does.
+Results of `attnpool check` for the attention and pooling functions of other libraries and of five notebooks
+([notebooks/README.md](notebooks/README.md)), and for two common formulas: which of attnpool's
+[guarantees](guarantees.md) each function gives, and the smallest failing input for each broken guarantee. Most of these
+guarantees are only attnpool's, so a library that does not give one of them is not at fault. If a broken guarantee
+matters to you, "What to do" in the section of the function says what helps before or after the call, what to call
+instead, or that nothing helps.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
-{count} implementations, two at a time, in {minutes} minutes.
+{count} implementations, two at a time; their times add up to {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes. Features that it does not offer are not checked. The first dtype that a section names is checked in all calls;
-the others only in those with the fewest and with the most arguments, without gradients, other shapes, and the group
-*order and batch*. Two results must be equal up to the rounding of arithmetic in float32 or wider, also in bfloat16 (the
-option `--contract`; without it the check allows for intermediate results in bfloat16). [judging.md](judging.md) says
-how to judge your own functions, and `tools/studies/verdicts/` has the calls of these implementations, one file per
-library.
+dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Features that it does
+not offer are not checked, nor are the guarantees *bad input refused*, *integers alone* and *split over devices*. The
+first dtype that a section names is checked in all calls; the others only in those with the fewest and with the most
+arguments and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees
+*shapes*, *ties and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison
+in shared arrays*, *long sums*, *jit and vmap* and *one program*. Two results must be equal up to the rounding of
+arithmetic in float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate
+results in bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has
+the calls of these implementations, one file per library.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
-fail, but only as a consequence of a broken guarantee; they are not counted. A section also leaves out each dtype in which
-a broken guarantee fails only as a consequence of another. *-* means that nothing was checked. The last column counts the
-dtypes in which values and weights are right with and without a mask, for finite inputs with real tokens, of the dtypes
-in which the implementation was judged. Other guarantees, such as those on NaN in padding, may be broken in them.
+fail, but only as a consequence of a broken guarantee; the 24 do not include them. A section also leaves out each dtype
+in which a broken guarantee fails only as a consequence of another. The last column counts the dtypes in which none of
+*an answer*, *shape*, *dtype*, *values* and *values under masks* fails, of the dtypes in which the implementation was
+judged. Other guarantees, such as those on NaN in padding, may be broken in them.
 
 **Defined differently.** If a library documents another result than attnpool's, or none, this is not a defect. It is not
-counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query whose
-mask lets it see no key, or an example without tokens. There attnpool returns 0 (before the output projection of a
-multi-head attention), and the library returns an average or NaN, or does not document the result. The other guarantees
-are then judged without such rows.
+counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query
+whose mask lets it see no key, or an example without tokens. There attnpool returns 0 (before the output projection of a
+multi-head attention), and the documentation of the library defines no result; it may be an average, NaN, -inf or a
+padded token. The other guarantees are then judged without such rows.
 
-**If values are wrong in bfloat16, but not in float32**, the library rounds intermediate results to bfloat16, and attnpool
-computes in float32. Convert parameters and arrays to float32, call the function, and convert the result to bfloat16.
+**If values are wrong in bfloat16, but not in float32**, the library rounds intermediate results to bfloat16, and
+attnpool computes in float32. Convert parameters and arrays to float32, call the function, and convert the result to
+bfloat16.
 """.strip()
 
 TABLE_HEAD = ("implementation", "guarantees", "dtypes")
@@ -89,11 +95,12 @@ SHAPES = {
 NO_ARGUMENT = "it has no such argument"
 
 CODE = """
-At its end, each section has code that shows its broken guarantees (click "How it is called, and the smallest cases").
-The code runs in a checkout of attnpool, with `PYTHONPATH=.:tools/studies:tools/generate` and the library installed. It
-prints two results: that of the library (`candidate`) and the right one, of `attnpool_ref` (`oracle`).
-`candidate_of(name, dtype)` returns the function that is printed under "How it is called". `parameters_of(name, dtype)`
-returns the parameters of a module as a dictionary of arrays, because `oracle` takes them as arguments.
+At its end, a section has code for its broken and differently defined guarantees (click "How it is called, and the
+smallest cases"). The code runs in a checkout of attnpool, with `PYTHONPATH=.:tools/studies:tools/generate` and the
+library installed. It prints two results, unless the library raises an error: that of the library (`candidate`) and the
+right one, of `attnpool_ref` (`oracle`). It computes no gradients, and returns no weights. `candidate_of(name, dtype)`
+returns the implementation that the function under "How it is called" makes. `parameters_of(name, dtype)` returns the
+parameters of a module as a dictionary of arrays, because `attnpool_ref` takes them as arguments.
 """.strip()
 
 
@@ -176,8 +183,7 @@ BREAKS = (
 )
 DIFFERENT = 'Defined differently, so not counted ("needs" is attnpool\'s result, not rounded to the dtype):'
 IN_BFLOAT16 = (
-    "In bfloat16, convert parameters and arrays to float32, call the function, and convert the result to bfloat16, because the "
-    "function rounds intermediate results."
+    "In bfloat16, convert parameters and arrays to float32, call the function, and convert the result to bfloat16."
 )
 
 
@@ -271,10 +277,14 @@ def not_checked(reasons):
 
 
 def _guarantees_not_checked(verdict, states):
-    """Yields the list of the guarantees that no dtype checked: a bullet for each reason."""
+    """Yields the list of the guarantees that no dtype checked: a bullet for each reason.
+
+    The reasons are those of the dtypes that the implementation accepts.
+    """
+    reports = [report for report in verdict.reports.values() if report.cases] or list(verdict.reports.values())
     reasons = {}
     for name in (name for names in GROUPS.values() for name in names if states[name] == UNASKED):
-        found = [report.promises[name].why for report in verdict.reports.values()]
+        found = [report.promises[name].why for report in reports]
         (why, *_) = [why for why in reversed(found) if "skipped" not in why] or found
         reasons.setdefault(WHY_NOT_CHECKED.get(why) or _reason(why), []).append(name)
     if reasons:
@@ -300,7 +310,10 @@ WHY_NOT_CHECKED = {
 }
 """Reasons of the judge in words; others are as :func:`_reason` writes them."""
 
-OTHERS_HOLD = "All guarantees hold that this section names neither here nor as broken, as a consequence or as defined differently."
+OTHERS_HOLD = (
+    "All guarantees of the groups above hold that this section names neither here nor as broken, as a consequence or as "
+    "defined differently."
+)
 
 
 def _reason(why):

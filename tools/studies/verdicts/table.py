@@ -17,7 +17,7 @@ class Entry:
         the library's documentation offers, and the page shows the docstring.
       packages: the distributions whose versions the page shows.
       advice: what a user of it should do.
-      dtypes: the dtypes in which it is judged; all checks run in the first.
+      dtypes: the dtypes in which it is judged; many checks run only in the first.
       nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result
         must be 0.
       differs: promises that it breaks because it is defined differently, each with the reason.

@@ -38,11 +38,11 @@ FAMILIES = ARRAYS
 
 
 def family(name):
-    """Returns the adapter of an array family, by name; imports its framework.
+    """Returns the adapter of an array family, by name; imports PyTorch or Keras, but not yet JAX.
 
     Raises:
       ValueError: no array family has this name.
-      ModuleNotFoundError: its framework is not installed.
+      ModuleNotFoundError: PyTorch or Keras is not installed.
     """
     if name not in FAMILIES:
         raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(FAMILIES)}")

@@ -8,7 +8,7 @@ from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArray
 
 
 class KerasArrays(NumpyArrays):
-    """Adapter of the arrays of Keras' backend: PyTorch, JAX, TensorFlow or NumPy."""
+    """Adapter of the arrays of Keras' backend: PyTorch, JAX, TensorFlow, or else NumPy."""
 
     name = "keras"
 
