@@ -329,7 +329,7 @@ class AdditiveAttention(nn.Module):
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
@@ -578,7 +578,7 @@ class MultiHeadAttention(nn.Module):
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
@@ -712,9 +712,9 @@ class AttentionPool(nn.Module):
       epsilon: the epsilon of the layer normalization.
       scale: a number in place of 1/sqrt(c); without kernels c = d.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
-        in :func:`attnpool_flax.attention_pooling`.
+        in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
@@ -820,9 +820,9 @@ class MultiHeadAttentionPool(nn.Module):
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
-        in :func:`attnpool_flax.attend`.
+        in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
@@ -1284,8 +1284,9 @@ class AttentiveProbe(nn.Module):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
-      variant: "vjepa" adds the attention output to the query, followed by a residual MLP. "aim" normalizes the tokens
-        by batch statistics, and averages the attention output over the queries.
+      variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed
+        by a residual MLP. "aim" normalizes the tokens by batch statistics, and averages the attention output over the
+        queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
       use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
         have none.
@@ -2040,7 +2041,8 @@ class CrossAttentionPool(nn.Module):
       y_features: e; needed only to project y and not x: give it without ``x_features``.
       qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
         None without a projection.
-      reduction: "sum", "mean" or "max" of a token's scores over the other sequence.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
+        exclude "max".
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.

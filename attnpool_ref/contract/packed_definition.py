@@ -10,8 +10,8 @@ from attnpool_ref.contract.definition import definition
 from attnpool_ref.table.language import arguments_of, present
 
 SEGMENT_ERRORS = (
-    "also if a segment number is not an integer, or is out of range (in JAX arrays ``attnpool_flax`` takes such a "
-    "token for padding)"
+    "also if a segment number is not an integer, or is out of range (the functions in JAX take such a token of a "
+    "JAX array for padding)"
 )
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that come after the options of packed tokens in a signature."""
