@@ -9,6 +9,7 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED, OPTIONS
 from attnpool_ref.conformance.option import option, validate
 from attnpool_ref.conformance.report import waivers
+from attnpool_ref.table.suggestions import did_you_mean
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
@@ -31,11 +32,33 @@ def _functions(names):
     return tuple(table.get(name).name for name in names)
 
 
-def _dtypes(names):
+def _known_dtypes(names):
+    names = tuple(names)
     for name in names:
         if name not in DTYPES:
             raise ValueError(f"no dtype is called {name!r}, needs one of {', '.join(DTYPES)}")
-    return tuple(names)
+    return names
+
+
+def _dtypes(names):
+    names = _known_dtypes(names)
+    if not names:
+        raise ValueError(f"`dtypes` is empty, needs at least one of {', '.join(DTYPES)}")
+    return names
+
+
+def _gradients(names):
+    return names if isinstance(names, bool) else _known_dtypes(names)
+
+
+def _shapes(names):
+    names, known = tuple(names), [repr(name) for name in cases.SHAPES]  # quoted, because some have commas
+    for name in names:
+        if name not in cases.SHAPES:
+            raise ValueError(
+                f"no shape is called {name!r}, needs one of {', '.join(known)}{did_you_mean(repr(name), known)}"
+            )
+    return names
 
 
 def _waivers(waive):
@@ -51,7 +74,8 @@ class Scope:
     ``help(attnpool_ref.conformance.judge)`` explains each option.
 
     Raises:
-      ValueError: no function, dtype or guarantee has a given name, or a waiver has no reason.
+      ValueError: no function, dtype, shape or guarantee has a given name, ``dtypes`` is empty, or a waiver has no
+        reason.
     """
 
     only: tuple[str, ...] = option(
@@ -82,10 +106,10 @@ class Scope:
         cases.SHAPES,
         "names of further shapes (``cases.SHAPES``) to judge in the first dtype, besides a batch of five examples with "
         "different masks.",
-        tuple,
+        _shapes,
     )
     gradients: bool | tuple[str, ...] = option(
-        True, "judge gradients, if the array library has them: in all dtypes, or in those that are named."
+        True, "judge gradients, if the array library has them: in all dtypes, or in those that are named.", _gradients
     )
     laws: bool = option(
         True,

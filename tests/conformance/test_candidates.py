@@ -107,6 +107,55 @@ def test_a_wrong_candidate_fails_however_it_is_called(way):
     }  # fmt: skip
 
 
+class Unreadable:
+    """A callable without a readable signature."""
+
+    __signature__ = "bad"
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+UNREADABLE = {
+    "all names": (
+        "mean_pooling",
+        lambda m=None, tokens=None: ref.mean_pooling(tokens, m),
+        {"tokens": "x", "m": "mask"},
+    ),
+    "a keyword": ("mean_pooling", lambda x, *, keep=None: ref.mean_pooling(x, keep), {"keep": "mask"}),
+    "an option": (
+        "masked_softmax",
+        lambda scores, mask=None, *, dim=-1: ref.masked_softmax(scores, mask, axis=dim),
+        {"mask": "mask", "dim": "axis"},
+    ),
+    "the second of three": (
+        "dot_product_attention",
+        lambda query, k, value, mask=None: ref.dot_product_attention(query, k, value, mask),
+        {"k": "key", "mask": "mask"},
+    ),
+    "lengths": ("mean_pooling", lambda x, sizes: of_lengths(x, sizes), {"sizes": "lengths"}),
+}
+
+
+@pytest.mark.parametrize("title", UNREADABLE)
+def test_without_a_readable_signature_named_arguments_are_passed_by_name(title):
+    name, function, arguments = UNREADABLE[title]
+    form = {"mask_form": "lengths", "mask_required": True} if title == "lengths" else {}
+    row = row_of(Unreadable(function), name, arguments=arguments, **form)
+    assert row.promises["values under masks"].status == "held"
+    assert not row.broken, row.failures
+
+
+def test_the_printed_call_without_a_readable_signature_has_the_names():
+    row = row_of(
+        Unreadable(lambda m=None, tokens=None: ref.mean_pooling(tokens)), arguments={"tokens": "x", "m": "mask"}
+    )
+    assert "candidate(tokens=x, m=mask)" in row.promises["values under masks"].failures[0].snippet
+
+
 def test_what_lengths_cannot_say_is_not_asked():
     row = row_of(RIGHT["lengths"])
     assert row.promises["padding side"].status == "n/a"
@@ -435,7 +484,7 @@ def test_all_data_may_have_the_same_batch_axes():
         assert query.ndim == key.ndim == value.ndim
         return ref.dot_product_attention(query, key, value, mask)
 
-    shared = {"shapes": ("no batch", "batch (2, 3)", "shared")}
+    shared = {"shapes": ("no batch", "long, batch (2, 3)", "shared")}
     assert row_of(attention, "dot_product_attention", **shared).status == "fail"
     row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
     assert row.status == "pass", row.failures
@@ -444,8 +493,13 @@ def test_all_data_may_have_the_same_batch_axes():
 
 @pytest.mark.parametrize(
     "reads",
-    [lambda length: range(length), lambda length: length.item(), np.asarray],
-    ids=["integer", "concrete", "array"],
+    [
+        lambda length: range(length),
+        lambda length: length.item(),
+        np.asarray,
+        lambda length: jnp.ones(1)[(length > 0)[None]],
+    ],
+    ids=["integer", "concrete", "array", "boolean index"],
 )
 def test_the_gradient_of_a_function_that_jax_cannot_trace_is_said_to_be_untraceable(reads):
     def function(given):

@@ -56,6 +56,18 @@ def test_a_wrong_number_beside_another_dtype_is_a_mistake():
     assert accused(row_of(wrong_beside_another_dtype, "scaled_dot_score")) == ["mixed dtypes"]
 
 
+def wrong_beside_integers(query, key, *, scale=None):
+    scores = ref.scaled_dot_score(query, key, scale=scale)
+    return scores * scores.dtype.type(1.5 if query.dtype.kind == "i" else 1)
+
+
+def test_any_result_for_integers_beside_floats_is_a_note_unless_asked_for():
+    row = row_of(wrong_beside_integers, "scaled_dot_score")
+    assert row.status == "pass" and any("integers in `query`" in note for note in row.notes)
+    for option in ("mixed", "contract"):
+        assert accused(row_of(wrong_beside_integers, "scaled_dot_score", **{option: True})) == ["mixed dtypes"]
+
+
 def test_mixed_is_a_word_of_the_command_and_of_each_promise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = "import attnpool_ref\ndef score(query, key):\n    return attnpool_ref.dot_score(query, key).astype(query.dtype)\n"

@@ -246,6 +246,20 @@ def test_a_function_that_jax_cannot_trace_breaks_one_promise_and_its_gradient_is
     )
 
 
+@left_as_found
+def test_the_gradient_of_a_function_that_indexes_by_its_mask_is_not_judged():
+    def selects(x, mask=None):
+        mask = jnp.broadcast_to(True if mask is None else mask, x.shape[:-1]).astype(bool)
+        bags = jnp.broadcast_to(jnp.arange(mask[..., 0].size).reshape(mask.shape[:-1])[..., None], mask.shape)
+        total = jnp.zeros((mask[..., 0].size, x.shape[-1]), jnp.float32).at[bags[mask]].add(x[mask])
+        return total.reshape(*mask.shape[:-1], -1) / jnp.maximum(mask.sum(-1), 1)[..., None]
+
+    options = FEWEST | {"laws": True, "long": False, "arrays": "jax"}
+    (row,) = conformance.judge(selects, only=("mean_pooling",), **options).rows
+    assert (row.status, row.broken) == ("partial", []), row.failures
+    assert row.partial == ["its gradient was never judged: JAX cannot trace it: NonConcreteBooleanIndexError"]
+
+
 def scaled(scale_of):
     """A score whose scale is what a function makes of it."""
 

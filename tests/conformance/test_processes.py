@@ -128,6 +128,38 @@ def test_a_call_that_hangs_before_its_arrays_are_known_fails_its_row(own):
     assert (row.status, row.ended) == ("fail", "no answer within 0.2 s")
 
 
+def steps_of(candidate, **options):
+    """The numbers (done, total) that ``progress`` gets."""
+    told = []
+    conformance.judge(candidate, progress=lambda done, total, _: told.append((done, total)), **(FEW | options))
+    return told
+
+
+def needs_more(x, mask=None, *, what):
+    """Cannot be judged: nothing says what ``what`` is."""
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 2])
+def test_the_steps_of_a_function_that_cannot_be_judged_are_counted(jobs):
+    assert steps_of(needs_more, only=("mean_pooling",), jobs=jobs) == [(2, 2)]
+    both = types.SimpleNamespace(mean_pooling=needs_more, max_pooling=needs_more)
+    assert steps_of(both, only=("mean_pooling", "max_pooling"), jobs=jobs) == [(2, 4), (4, 4)]
+
+
+def test_a_dtype_or_a_function_that_is_named_twice_is_counted_once():
+    twice = {"only": ("mean_pooling",) * 2, "dtypes": ("float32",) * 2}
+    assert steps_of(types.SimpleNamespace(mean_pooling=needs_more), **twice)[-1] == (1, 1)
+
+
+def test_the_steps_of_a_function_that_overran_its_limit_are_counted(own):
+    told = steps_of(own, only=("last_pooling", "mean_pooling"), time_limit=0.5)
+    own.wake.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith(ROW_THREAD):
+            thread.join()
+    assert told == [(1, 4), (2, 4), (4, 4)]
+
+
 def test_what_cannot_be_sent_is_judged_here(own):
     both = {"mean_pooling": lambda x, mask=None: own.mean_pooling(x, mask), "max_pooling": own.max_pooling}
     report = conformance.judge(both, only=tuple(both), **FEW, jobs=2)

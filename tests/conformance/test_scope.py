@@ -13,7 +13,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.cli.options import values_of
-from attnpool_ref.conformance import Candidate, Scope
+from attnpool_ref.conformance import Candidate, Scope, cases
 from attnpool_ref.conformance.option import option, options_of, takes_options_of
 
 PAGE = Path(__file__).parents[2] / "docs/judging.md"
@@ -67,11 +67,25 @@ def test_a_scope_is_validated_and_plain():
     for wrong, message in [
         ({"only": ("mean_poling",)}, "did you mean mean_pooling"),
         ({"dtypes": ("float8",)}, "no dtype is called 'float8'"),
+        ({"dtypes": ()}, "`dtypes` is empty, needs at least one of float32, bfloat16, float16, float64$"),
+        ({"gradients": ("float8",)}, "no dtype is called 'float8', needs one of float32, bfloat16, float16, float64$"),
+        (
+            {"shapes": ("no_batch",)},
+            "no shape is called 'no_batch', needs one of 'no batch', .*; did you mean 'no batch'",
+        ),
+        ({"shapes": ("batch (2, 3)",)}, "did you mean 'long, batch [(]2, 3[)]'"),
+        ({"shapes": ("lengths of 8 bits",)}, "no shape is called 'lengths of 8 bits'"),
         ({"waive": {"shap": "x"}}, "did you mean shape"),
         ({"waive": {"shape": " "}}, "needs a reason"),
     ]:
         with pytest.raises(ValueError, match=message):
             Scope(**wrong)
+
+
+def test_names_of_shapes_and_dtypes_may_come_in_any_collection():
+    scope = Scope(shapes=[*cases.SHAPES], gradients=["float32", "float64"])
+    assert (scope.shapes, scope.gradients) == (cases.SHAPES, ("float32", "float64"))
+    assert Scope(gradients=()).gradients == () and Scope(gradients=False).gradients is False
 
 
 @every_option

@@ -2,6 +2,7 @@
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -56,3 +57,20 @@ def test_float64_is_judged_as_float64_where_numpy_has_no_bfloat16(monkeypatch):
     assert tensors.array(np.ones(2), "float64").dtype == torch.float64
     with pytest.raises(TypeError, match=r"^returns bfloat16, which NumPy reads with ml_dtypes: pip install ml_dtypes$"):
         tensors.read(ONES.bfloat16())
+
+
+@pytest.mark.parametrize(
+    ("device", "text"), [("meta", ".to('meta')"), (torch.device("meta"), ".to('meta')"), ("cpu", "")], ids=str
+)
+def test_printed_code_makes_tensors_on_the_device_of_the_adapter(device, text):
+    tensors = torch_arrays.TorchArrays(device)
+    assert tensors.code("x", "float32") == f"torch.from_numpy(x){text}"
+    for dtype in ("float32", "bfloat16"):
+        scope = {
+            "torch": torch,
+            "ml_dtypes": ml_dtypes,
+            "x": np.ones(2, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype),
+        }
+        made = eval(tensors.code("x", dtype), scope)
+        assert made.device == torch.device(device) and made.dtype == getattr(torch, dtype)
+    assert eval(tensors.code("mask", "bfloat16"), scope | {"mask": np.array([True])}).dtype == torch.bool

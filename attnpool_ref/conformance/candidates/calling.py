@@ -1,6 +1,7 @@
 """Mapping of a case's arguments to a call of the implementation: by name, by position, and with masks in its form."""
 
 import inspect
+import itertools
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Calling:
                 raise ValueError(
                     f"{row.name} has no argument {key!r}, which `fixed` gives{did_you_mean(key, self._parameters)}"
                 )
-        self._needed, self.declared = set(), frozenset()
+        self._needed, self._named, self.declared = set(), set(), frozenset()
         if self.signature is not None:
             self._bind(self.signature.parameters)
         else:
@@ -133,14 +134,15 @@ class Calling:
     def _bind_unseen(self):
         """Matches arguments to an implementation without a readable signature.
 
-        It takes the required arguments and those in ``Candidate.arguments``, all by the function's positions: the names
-        in ``Candidate.arguments`` are not used in the call.
+        It takes the required arguments and those in ``Candidate.arguments``; :meth:`_arrange_unseen` says how.
         """
         said = {ours: own for own, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
             own = next((said[word] for word in self._words(key) if word in said), None)
             if own is not None or parameter.default is EMPTY:
                 self.names[key] = own or key
+            if own is not None:
+                self._named.add(key)
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
 
@@ -198,7 +200,7 @@ class Calling:
         The keys of ``values`` are the function's names, and ``num_segments`` if masks have the form of segments.
         """
         if self.signature is None:
-            return arrange(self.oracle, values)
+            return self._arrange_unseen(values)
         if not self.names or (all(self.names.get(k) == k for k in values) and self._any_number):
             return arrange(self.oracle, values)
         named = {self.names[k]: v for k, v in values.items()}
@@ -207,6 +209,16 @@ class Calling:
         extra = {k: v for k, v in named.items() if k not in known}
         bound = inspect.BoundArguments(self.signature, order)
         return list(bound.args), {**bound.kwargs, **extra}
+
+    def _arrange_unseen(self, values):
+        """Returns (args, kwargs) of a call of an implementation without a readable signature.
+
+        Arguments are passed by the function's positions up to the first that has a name in ``Candidate.arguments``.
+        This one and all after it are passed by name.
+        """
+        before = set(itertools.takewhile(lambda key: key not in self._named, self._parameters))
+        args, kwargs = arrange(self.oracle, {k: v for k, v in values.items() if k in before})
+        return args, kwargs | {self.names.get(k, k): v for k, v in values.items() if k not in before}
 
 
 def _alike(ours, theirs):

@@ -81,7 +81,7 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the case is a mixed batch (examples with different masks) of ordinary numbers.
+        """Whether the case has ordinary numbers and shapes: its title then has no comma.
 
         Other cases may show further mistakes.
         """

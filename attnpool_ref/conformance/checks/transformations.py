@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance.candidates import meshes
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import untraceable_errors
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks import hazards
@@ -35,7 +36,7 @@ def traced(subject, case, situation):
         arrays = {k: subject.traced(case, k, passed[k]) if k in floats else subject.convert(passed[k]) for k in seen}
         try:
             answer = subject.watch.call(jax.jit(transformed), arrays)
-        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        except untraceable_errors() as error:
             return Finding(check, case, np.inf, 0, f"JAX cannot trace it: {_first_line(error)}")
         got = [subject.adapter.read(part) for part in answer]
     return compare(subject, case, check, got, subject.exact(case, return_weights), return_weights)

@@ -34,7 +34,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
         :class:`~attnpool_ref.conformance.Candidate`.
       name: the implementation's name in the report; its own name if empty.
       progress: a function that is called as ``progress(done, total, label)`` with numbers of steps, in any thread,
-        after one or more steps; a step is one function in one dtype.
+        after one or more steps; a step is one function in one dtype. In the last call ``done`` is ``total``, unless
+        Ctrl-C has ended the judging.
       **options: the fields of a :class:`Scope`, and those of a :class:`Candidate` for the calling convention.
 
     Returns:
@@ -42,8 +43,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
 
     Raises:
       TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
-      ValueError: no function, dtype, argument, axis, attribute, array family, guarantee or form of masks has such a
-        name, a waiver has no reason, or ``candidate`` is a class.
+      ValueError: no function, dtype, shape, argument, axis, attribute, array family, guarantee or form of masks has
+        such a name, ``dtypes`` is empty, a waiver has no reason, or ``candidate`` is a class.
       ModuleNotFoundError: ``examples`` needs hypothesis, or ``arrays`` a framework, which is not installed.
     """
     own, calls = split(options)
@@ -87,12 +88,16 @@ def _run(whole, rows, scope, steps):
     """
     if isinstance(whole, ProcessPool):
         return whole.judge(rows, scope, steps)
+
+    def done(judged):
+        steps.finish(judged.row.name)  # with the steps that were left out, as of a function that cannot be judged
+
     if scope.jobs == 0:
-        return debugged(rows, scope.seed)
+        return debugged(rows, scope.seed, done)
     setup = setup_of(whole) if min(scope.jobs, len(rows)) > 1 else None
     if setup is None:
         with noting():
-            return Threads(scope.time_limit, scope.seed, rows).run()
+            return Threads(scope.time_limit, scope.seed, rows, done=done).run()
     with ProcessPool(setup, whole.title(), scope.time_limit) as pool:
         return pool.judge(rows, scope, steps)
 
@@ -101,7 +106,7 @@ class _Steps:
     """Progress: the dtypes of functions that are done, each counted once, in any thread or process."""
 
     def __init__(self, progress, rows, dtypes):
-        self.progress, self.dtypes, self.total = progress, dtypes, len(rows) * len(dtypes)
+        self.progress, self.dtypes, self.total = progress, dtypes, len({row.name for row in rows}) * len(set(dtypes))
         self.done, self.lock = set(), threading.Lock()
 
     def take(self, label):

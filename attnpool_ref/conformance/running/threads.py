@@ -129,10 +129,10 @@ def _stop(waiting):
         judged.report.partial.append(f"{STOPPED} before it began")
 
 
-def debugged(rows, seed):
+def debugged(rows, seed, done=lambda judged: None):
     """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C ended this.
 
-    ``rows`` and ``seed`` are those of :class:`Threads`.
+    ``rows``, ``seed`` and ``done`` are those of :class:`Threads`.
     """
     context, waiting = contextvars.copy_context(), list(rows)
     context.run(drawing.SEED.set, seed)
@@ -143,6 +143,8 @@ def debugged(rows, seed):
             context.run(judged.run)
         except KeyboardInterrupt:
             judged.finish(STOPPED)
+            done(judged)
             _stop(waiting)
             return True
+        done(judged)
     return False

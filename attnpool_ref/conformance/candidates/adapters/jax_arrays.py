@@ -82,18 +82,11 @@ class JaxArrays(NumpyArrays):
           cotangents: one array for each output, in its dtype.
 
         Raises:
-          Untraceable: JAX cannot trace the function, and raises a ConcretizationTypeError, a TracerArrayConversionError
-            or a TracerIntegerConversionError.
+          Untraceable: JAX cannot trace the function, and raises one of :func:`untraceable_errors`.
         """
-        import jax
-
         try:
             gradients = _vjp(function)(arrays, fixed, cotangents)
-        except (
-            jax.errors.ConcretizationTypeError,
-            jax.errors.TracerArrayConversionError,
-            jax.errors.TracerIntegerConversionError,
-        ) as error:
+        except untraceable_errors() as error:
             raise Untraceable(f"JAX cannot trace it: {type(error).__name__}") from error
         return {key: np.asarray(value) for key, value in gradients.items()}
 
@@ -123,6 +116,21 @@ class JaxArrays(NumpyArrays):
         except Exception as error:  # any error of the implementation
             return error
         return None
+
+
+def untraceable_errors():
+    """Returns the types of the errors that JAX raises for a function that needs values of the arrays it traces.
+
+    Other errors of tracing, such as an UnexpectedTracerError, are mistakes of the function.
+    """
+    import jax
+
+    return (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.NonConcreteBooleanIndexError,
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+    )
 
 
 def _default_device():

@@ -70,10 +70,16 @@ class TorchArrays(NumpyArrays):
         return ["import torch"]
 
     def code(self, name, dtype):
-        """Returns code that makes a tensor of the NumPy array called ``name``; bfloat16 is passed as a list."""
-        if dtype != "bfloat16":
-            return f"torch.from_numpy({name})"
-        return f"torch.tensor({name}.tolist(), dtype=torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None)"
+        """Returns code that makes a tensor of the NumPy array called ``name`` on the adapter's device.
+
+        bfloat16 is passed as a list.
+        """
+        made = f"torch.from_numpy({name})"
+        if dtype == "bfloat16":
+            kind = f"torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None"
+            made = f"torch.tensor({name}.tolist(), dtype={kind})"
+        device = self._device if isinstance(self._device, int) else str(self._device)
+        return made if device == "cpu" else f"{made}.to({device!r})"
 
     def gradient(self, function, arrays, fixed, cotangents):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
