@@ -231,8 +231,8 @@ def growth(found):
         said = ", ".join(f"{way} {power:.1f}" for way, power in powers.items())
         lines.append(f"* `{name}`, {fixed}, {letters} from {lengths[-2]} to {lengths[-1]}: {said}\n")
     text = (
-        "The time grows as a power of the length. These are the exponents between the two lengths of each line, from the\n"
-        "fastest rounds; 1 is linear, 2 is quadratic.\n\n"
+        "The time of a forward pass grows as a power of the length. These are the exponents between the two lengths of each\n"
+        "line, from the fastest rounds; 1 is linear, 2 is quadratic.\n\n"
     )
     return "## Growth with the length\n\n" + text + "".join(lines)
 

@@ -43,7 +43,7 @@ def _drawn(name, points, folder):
     axes.set(
         title=f"{name}, {fixed}",
         xlabel=" = ".join(points[0]["letters"]) + ", tokens",
-        ylabel="milliseconds, best round",
+        ylabel="milliseconds of a forward pass, best round",
     )
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(frameon=False, fontsize=8)

@@ -242,7 +242,7 @@ class Packed(Tokens):
         return self._weighted_sums(weights[:, None], learned)[: self.number, 0]
 
     def _weighted_sums(self, weights, learned):
-        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; the weights' gradient is 0 unless ``learned``."""
+        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; weights that are not ``learned`` must be constants."""
         x, weights = unify_varying(self.x, weights)
 
         def plain(x, segments, weights, learned):

@@ -7,9 +7,10 @@ numbers its low ones. These matrices stay in shared memory for all blocks, and t
 once.
 
 bfloat16 tokens are multiplied as they are, by factors of two bfloat16 numbers with 16 significant bits in all. float16
-tokens are multiplied as they are, by factors of two float16 numbers with 22 bits; float32 tokens are split in the same
-way, because two products of 22 bits are as exact as a sum of float32 numbers. The range of float16 is small, so numbers
-are divided by powers of two before: each float32 token, each vector and the weights of each query by their own.
+tokens are multiplied as they are, by factors of two float16 numbers with 22 bits. float32 tokens are split in the same
+way: a product of two numbers with 22 bits is about as exact as the float32 sum to which it is added. The range of
+float16 is small, so numbers are first divided by powers of two: each float32 token and each vector by its own, and the
+weights by one for each query in a sum of tokens, or by one for each token in dx.
 
 The features are divided into pieces of equal size. B is the number of examples, L of tokens, P of parts of an example,
 h of queries, d of features, t of tokens in a block, n of pieces, p of features in a piece.

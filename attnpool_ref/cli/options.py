@@ -120,9 +120,12 @@ def _pairs(declared, pairs):
 
 
 def _size(declared, key, text):
+    if text.rstrip("'").isidentifier():  # another axis; the judge knows which there are
+        return text
     if not text.isdecimal() or int(text) == 0:
         example = f"{declared.flag} {declared.example}"
-        raise click.UsageError(f"{declared.flag} {key}={text} needs a whole number above 0, as in {example}")
+        needs = f"a whole number above 0, as in {example}, or the name of another axis"
+        raise click.UsageError(f"{declared.flag} {key}={text} needs {needs}")
     return int(text)
 
 

@@ -26,8 +26,8 @@ class Option:
       help: the option's help on the command line.
       kind: the form of the value on the command line: "flag", "text", "number", "count" (an integer of at least 0),
         "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
-        attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), positive integers ("sizes") or
-        Python literals, or else texts ("literals").
+        attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), sizes or names of axes
+        ("sizes"), or Python literals, or else texts ("literals").
       choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.

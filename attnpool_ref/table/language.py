@@ -26,7 +26,8 @@
 
 ``rules`` are constraints beyond the shapes:
 
-* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes have one size while an argument is absent, or present.
+* ``c=d unless x_kernel``, ``q=d if query_kernel``, ``v=d``: two axes have one size while an argument is absent, or
+  present, or always.
 * ``not mask with lengths``: two arguments exclude each other.
 * ``epsilon needs normalize_query``: an argument needs an option, or another argument.
 * ``norm_scale needs activation=tanh``: an argument needs one value of an option.
@@ -246,8 +247,8 @@ def present(results, sizes):
 
 def parse_rule(text):
     """Parses a rule; raises a ValueError for a text that is not understood."""
-    if match := re.fullmatch(r"(\w+'?)=(\w+'?) (if|unless) (\w+(?: or \w+)*)", text):
-        return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
+    if match := re.fullmatch(r"(\w+'?)=(\w+'?)(?: (if|unless) (\w+(?: or \w+)*))?", text):
+        return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ") if match[4] else ()))
     if match := re.fullmatch(r"not (\w+) with (\w+)", text):
         return Excludes(*match.groups())
     if match := re.fullmatch(r"(\w+) needs (\w+)(?:=(\w+))?", text):

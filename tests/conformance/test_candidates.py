@@ -320,6 +320,7 @@ def test_a_package_of_states_holds_no_parameters():
         ),
         ({"parameters": {"x": "weights"}}, "the candidate has no attribute 'weights'"),
         ({"sizes": {"dd": 3}}, "mean_pooling has no axis 'dd'; did you mean d?"),
+        ({"sizes": {"d": "l"}}, "mean_pooling has no axis 'l'"),
         ({"fixed": {"maks": 3}}, "mean_pooling has no argument 'maks', which `fixed` gives; did you mean mask?"),
     ],
 )
@@ -448,6 +449,20 @@ def test_a_candidate_may_tie_sizes():
 
     assert row_of(attention, "dot_product_attention").status == "fail"
     assert row_of(attention, "dot_product_attention", sizes={"v": 8}).status == "pass"
+    shapes = ("equal sizes", "widths of 1, batch (2, 1, 3)")
+    assert row_of(attention, "dot_product_attention", sizes={"v": 8}, shapes=shapes).status == "fail"
+    assert row_of(attention, "dot_product_attention", sizes={"v": "d"}, shapes=shapes).status == "pass"
+
+
+def test_tied_sizes_stay_equal_in_the_smallest_case():
+    def attention(query, key, value, mask=None):
+        assert value.shape == key.shape
+        return 2 * ref.dot_product_attention(query, key, value, mask)
+
+    row = row_of(attention, "dot_product_attention", sizes={"v": "d"})
+    found = {kept.promise: kept.failures[0] for kept in row.broken if not kept.follows_from}
+    assert "raises" not in found["values"].message
+    assert found["values"].size <= 4  # widths, queries and keys of 1
 
 
 def test_a_module_may_hold_kernels_whose_axes_have_primes():

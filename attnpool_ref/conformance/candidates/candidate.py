@@ -23,7 +23,7 @@ class Calls(TypedDict, total=False):
     some_real: bool
     batched: bool
     same_batch: bool
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int | str]
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
@@ -47,8 +47,8 @@ class Candidate:
       some_real: the implementation is never called with a fully masked row.
       batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
       same_batch: the implementation takes any rank, and all data have the same batch axes.
-      sizes: sizes that the implementation fixes, by the names of the function's axes: ``{"v": 8}`` if values must be
-        as wide as keys, whose width d is 8.
+      sizes: sizes that the implementation fixes, by the names of the function's axes: ``{"d": 6}``; or the name of
+        another axis of the same size: ``{"v": "d"}`` if values must be as wide as keys.
       fixed: the implementation's values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
       leave: arguments that only the implementation has, and that stay at their defaults; and masks of the function
         that the implementation does not take by design.
@@ -87,14 +87,14 @@ class Candidate:
         False, flag="--batched", help="Your implementation takes only data with one batch axis, as in [B, L, d]."
     )
     same_batch: bool = option(False, flag="--same-batch", help="Never share data: all have the same batch axes.")
-    sizes: Mapping[str, int] = option(
+    sizes: Mapping[str, int | str] = option(
         dict,
         flag="--size",
         kind="sizes",
-        metavar="AXIS=NUMBER",
+        metavar="AXIS=SIZE",
         example="d=6",
-        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6; may be "
-        "repeated.",
+        help="The only size of an axis of attnpool's function that your implementation takes, such as d=6, or another "
+        "axis of the same size, such as v=d; may be repeated.",
     )
     fixed: Mapping[str, Any] = option(
         dict,

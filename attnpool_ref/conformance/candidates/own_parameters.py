@@ -172,14 +172,20 @@ def shapes_of(row, key):
 def sized(row, sizes, parameters):
     """Returns the function's row with axis sizes fixed by ``sizes`` and by the shapes of ``parameters``.
 
+    A name in place of a size is that of another axis, which has the same size.
+
     Raises:
       ValueError: the function has no such axis, or an axis gets two sizes.
     """
     axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
-    for axis in sizes:
+    equal = {axis: other for axis, other in sizes.items() if isinstance(other, str)}
+    for axis in (*sizes, *equal.values()):
         if axis not in axes:
             raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
-    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
+    if equal:
+        row = replace(row, rules=(*row.rules, *(f"{axis}={other}" for axis, other in equal.items())))
+    sizes = {axis: size for axis, size in sizes.items() if axis not in equal}
+    told = dict.fromkeys(sizes, "`sizes`")
     for key, value in parameters.items():
         own = next(own for own in shapes_of(row, key) if len(own) == value.ndim)
         for axis, size in zip(own, value.shape, strict=True):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 
 
@@ -18,16 +19,20 @@ def shrink(case, fails):
         singles = [drawing.example_of(case, index) for index in np.ndindex(*case.batch)]
         singles += [_kept_as_batch(case, i) for i in range(case.batch[0]) if case.batch[0] > 1 == len(case.batch)]
         case = next(filter(fails, singles), case)
+    same, groups = contract.equal_axes(case.row, case.values | case.options), {}
     for axis in sorted(case.sizes):
-        if any(axis in a and axis != a for own in case.axes.values() for a in own):
+        groups.setdefault(same.get(axis, axis), []).append(axis)
+    for axes in groups.values():
+        if any(axis in a and axis != a for axis in axes for own in case.axes.values() for a in own):
             continue  # its size is part of the size of another axis, such as d + e
-        if axis in case.row.sizes:
+        if not case.row.sizes.keys().isdisjoint(axes):
             continue  # the implementation fixes its size
-        for position in reversed(range(case.sizes[axis])):
-            if case.sizes[axis] == 1:
+        for position in reversed(range(case.sizes[axes[0]])):
+            if case.sizes[axes[0]] == 1:
                 break
-            others = [i for i in range(case.sizes[axis]) if i != position]
-            smaller = drawing.take(case, f"{axis} without {position}", axis, others)
+            others, smaller = [i for i in range(case.sizes[axes[0]]) if i != position], case
+            for axis in axes:
+                smaller = drawing.take(smaller, f"{axis} without {position}", axis, others)
             if fails(smaller):
                 case = smaller
     return case

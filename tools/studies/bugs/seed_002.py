@@ -80,8 +80,9 @@ def _(attnpool):
 
 @RULES.wrong("S2-R1", was="1", now="0.344501 0.445812 0.209687")
 def _(attnpool):
-    """By the notebook's rule 2, the score of a query and a key is the sum of a tanh layer of both. If the class `Attn`
-    uses it as it is written, each query meets only one key. Then each query has only one score, whose softmax is 1.
+    """By the notebook's rule 2, the score of a query and a key is the sum of a tanh layer of both. The class `Attn` has
+    rule 1, in which each query meets only one key. With rule 2 in its place, each query would have only one score, whose
+    softmax is 1. "Theirs" is computed with the first key, attnpool's with all three.
     """
     q, k = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]])
     w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])

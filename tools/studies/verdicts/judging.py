@@ -50,7 +50,7 @@ GROUPS = {
 }
 """Guarantees in the groups in which the page counts them."""
 
-VALUES = (promises.ANSWER, promises.SHAPE, promises.DTYPE, promises.VALUES, promises.MASKED)
+VALUES = (promises.ANSWER, promises.SHAPE, promises.DTYPE, promises.VALUES, promises.MASKED, "one argument alone")
 
 
 @dataclass

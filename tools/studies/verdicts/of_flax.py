@@ -35,7 +35,7 @@ def nnx_function(dtype):
 
     from flax import nnx
 
-    return replace(_with_a_head(nnx.dot_product_attention), sizes={"v": 8})
+    return replace(_with_a_head(nnx.dot_product_attention), sizes={"v": "d"})
 
 
 def linen_multihead(dtype):

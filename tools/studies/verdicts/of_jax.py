@@ -7,7 +7,7 @@ from verdicts.table import Entry
 
 def dot_product(dtype):
     """Takes a boolean mask that is True where a query attends to a key, `bias` and `scale`. It is judged with one head,
-    and with values that are as wide as keys, which it requires.
+    and only with values that are as wide as keys, which it requires.
     """
     del dtype
     import jax
@@ -17,7 +17,7 @@ def dot_product(dtype):
         query, key, value = (array[:, :, None] for array in (query, key, value))
         return jax.nn.dot_product_attention(query, key, value, bias, mask, scale=scale)[:, :, 0]
 
-    return Candidate(jax.jit(attend), arrays="jax", batched=True, sizes={"v": 8})
+    return Candidate(jax.jit(attend), arrays="jax", batched=True, sizes={"v": "d"})
 
 
 def softmax(dtype):

@@ -38,8 +38,8 @@ the calls of these implementations, one file per library.
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
 fail, but only as a consequence of a broken guarantee; the 24 do not include them. A section also leaves out each dtype
 in which a broken guarantee fails only as a consequence of another. The last column counts the dtypes in which none of
-*an answer*, *shape*, *dtype*, *values* and *values under masks* fails, of the dtypes in which the implementation was
-judged. Other guarantees, such as those on NaN in padding, may be broken in them.
+*an answer*, *shape*, *dtype*, *values*, *values under masks* and *one argument alone* fails, of the dtypes in which the
+implementation was judged. Other guarantees, such as those on NaN in padding, may be broken in them.
 
 **Defined differently.** If a library documents another result than attnpool's, or none, this is not a defect. It is not
 counted, and marked *†* in the section of the function. Most of these cases are fully masked rows, that is, a query
