@@ -1,8 +1,10 @@
 """Online softmax of packed tokens: :mod:`attnpool_flax.reductions.softmax` with segments in place of examples.
 
-Scores and unnormalized weights have one number for each token and query, and exist as whole arrays. The maximum and the
-denominator are segment reductions of them. On CPUs x is read twice: for the scores, by tiles or in one product
-(:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d features, count segments.
+Scores and unnormalized weights have one number for each token and query. On CPUs and GPUs both exist as whole arrays,
+and the maximum and the denominator are segment reductions of them. On TPUs only the scores do:
+:mod:`attnpool_flax.reductions.packed_chunks` updates the sums chunk by chunk. On CPUs x is read twice: for the scores,
+by tiles or in one product (:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d
+features, count segments.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Keys and values of attention that no query sees: they are replaced by 0 only where a sum over tokens needs it.
+"""Keys and values of attention that no query sees: 0 on CPUs and TPUs, on GPUs only where a sum over tokens needs it.
 
 A token that no query sees is one that the mask hides from every query. On GPUs XLA fuses a conversion into a product
 but no selection: it would write a copy of the tokens for each product.

@@ -173,13 +173,14 @@ def _zero_padding(values, mask):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Accelerators: the forward pass reads x twice, the backward pass twice more, and no copy of narrow tokens is written
+# Accelerators: the forward pass reads x twice, the backward pass twice more, and no float32 copy of narrow tokens is written
 
 
 def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
     """Computes :func:`plain` on accelerators from the tokens in their own dtype.
 
-    Padding is masked in the scores and in the weighted sum, because a masked copy of the tokens would cost memory.
+    Scores of unmasked tokens are masked afterwards, because a masked copy of the tokens would cost memory. In the
+    weighted sum padding is replaced in the tokens, of which XLA writes a copy only on GPUs, for several queries.
     """
     scores = _zero_without_query(raw_products(x, mask, queries, precision, multiply), has_query)
 

@@ -133,8 +133,9 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
     A child process imports and calls the implementation.
 
-    Exit status: 0 passed, 1 failed (or a waiver waived nothing, or nothing could be judged), 2 wrong use, 3 partial (a
-    mask or another argument of the implementation was never judged), 130 stopped by Ctrl-C.
+    Exit status: 0 passed, 1 failed (or a waiver waived nothing, or nothing could be judged), 2 wrong use (or a missing
+    package, or CANDIDATE cannot be imported), 3 partial (nothing failed, but gradients, a mask or another argument were
+    never judged, or the implementation takes no mask), 130 stopped by Ctrl-C.
     """
     from attnpool_ref.cli import check as checking
     from attnpool_ref.conformance import Candidate, Scope

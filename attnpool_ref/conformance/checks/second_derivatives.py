@@ -38,9 +38,9 @@ def reverse_over_reverse(subject, case, situation):
 def forward_over_reverse(subject, case, situation):
     """Checks forward mode of the gradient (forward over reverse) in a direct call, also with NaN in the padding.
 
-    A function that takes ``implementation`` must have forward mode in a direct call, and with "einsum" also around
-    ``jit``. If it raises an error for forward mode around ``jit`` without "einsum", the error must be a TypeError that
-    names ``implementation="einsum"``.
+    A function that takes ``implementation`` must have it, also with "einsum", and with "einsum" forward mode of the
+    jitted function itself. If the latter raises an error without "einsum", this must be a TypeError that names
+    ``implementation="einsum"``.
 
     Raises:
       NotApplicable: forward mode of the array family is not judged, or a function without ``implementation`` has none.

@@ -140,7 +140,8 @@ PROMISES = (
     ),
     Promise(
         "forward over reverse",
-        "Forward mode over the gradient works in a direct call; if it fails under jit, the error says what to write.",
+        "Forward mode over the gradient works in a direct call; if forward mode of the jitted function fails, the error "
+        "says what to write.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
         "forward over reverse",

@@ -161,8 +161,8 @@ BIDAF = Section(
 @BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")
 def _(attnpool):
     """The code adds -1e30 to the score of each pair of a context token and a query token of which at least one is
-    padding. In the row of a padded context token this lowers all scores equally, so the weights are uniform over the
-    query and its padding.
+    padding, which are all pairs in the row of a padded context token. Rounding makes all scores of this row -1e30, so the
+    weights are uniform over the query and its padding.
     """
     h, u, w = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0], [0, 2]]), np.float32([1, 2, 3, 4, 5, 6]) / 10
     mask = np.array([True, False])
@@ -184,7 +184,9 @@ def _(attnpool):
 
 @BIDAF.wrong("S4-B3", was="0.5 0.5", now="0 0")
 def _(attnpool):
-    """-1e30 is added to all scores of an example without real tokens, so it has uniform weights over padding."""
+    """-1e30 is added to all scores of an example without real tokens. Rounding makes all of them -1e30, so it has uniform
+    weights over padding.
+    """
     h, u, w, none = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0]]), np.ones(6, np.float32), np.zeros(2, bool)
     return (
         lambda: bidaf(h, u, w, none, none[:1])[1],
