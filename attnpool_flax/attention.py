@@ -68,8 +68,8 @@ class Rows(NamedTuple):
       parts: arrays [..., n, d], or None, of which the blocks of queries are slices.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
-      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, TPUs compute the
-        scores of blocks twice in the forward pass, which is faster there.
+      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, and the others are
+        as for GPUs below, TPUs compute the scores of blocks twice in the forward pass, which is faster there.
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
         :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
         :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
@@ -84,8 +84,8 @@ class Rows(NamedTuple):
     def average(self, value, return_weights, implementation, precision):
         """Averages values [..., m, v]: [..., n, v]; with ``return_weights`` (None, weights [..., n, m]) instead.
 
-        The frame takes only the weights from that second result: functions that return it need ``weights_apart`` of
-        :func:`~attnpool_flax.call.compiled.compiled`.
+        The public function takes only the weights from that second result: bodies that return it need ``weights_apart``
+        of :func:`~attnpool_flax.call.compiled.compiled`.
         """
 
         def pooled(*block):

@@ -130,7 +130,7 @@ def measure_notebook(pairs, truth, length):
     """Measures :func:`notebook_cross_pooling` on pairs padded to a length: medians over the questions (``hr``).
 
     Args:
-      pairs: normalized, as :func:`normalized` returns them.
+      pairs: with raw tokens, or with normalized ones (:func:`normalized`).
       truth: the oracle's (questions, answers) for the same pairs without this padding.
       length: the padded number of tokens.
 

@@ -63,8 +63,9 @@ def pad(sequences, *, length=None, side="right"):
       (float32 for float64 without x64); if all hold integers, JAX's default floating dtype.
 
     Raises:
-      ValueError: the list is empty, an element does not have two axes or has the width 0, two elements differ in width,
-        one is longer than ``length``, ``length`` is not an integer of at least 0, or the side is unknown.
+      ValueError: the list is empty, an element is complex or a masked array, does not have two axes or has the width 0,
+        two elements differ in width, one is longer than ``length``, ``length`` is not an integer of at least 0, or the
+        side is unknown.
       TypeError: ``sequences`` is text or not iterable, or an element is not an array of numbers.
 
     >>> x, mask = pad([np.array([[1.0], [2.0]]), np.array([[3.0]])])

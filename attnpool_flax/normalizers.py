@@ -41,7 +41,7 @@ def softmax(scores, mask, axis=-1):
 def exp_scores(scores, mask, axis=-1):
     """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
 
-    At padding the exponentials are 0; if a real score of the row is NaN, all are NaN. The mask may be None.
+    At padding the exponentials are 0, but if a real score of the row is NaN, all of the row are. The mask may be None.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
@@ -60,7 +60,8 @@ def divide(unnormalized, denominator, mask):
 def sparsemax(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.sparsemax`; computed by Newton's method in place of a sort.
 
-    Newton's method finds the support: the scores with nonzero weights. Their mean gives the threshold and the gradient.
+    Newton's method finds the support: the scores with nonzero weights. Their number and mean give the
+    threshold and the gradient.
 
     >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
     Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
@@ -81,8 +82,8 @@ def project_on_simplex(scores, mask, axis=-1):
 def entmax15(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.entmax15`; computed by Newton's method in place of a sort.
 
-    Newton's method finds the support: the scores with nonzero weights. Their mean and variance give the threshold and
-    the gradient.
+    Newton's method finds the support: the scores with nonzero weights. Their number, mean and variance give the
+    threshold and the gradient.
 
     >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)

@@ -140,11 +140,11 @@ def cross_attention_pooling_all_pairs(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: scores [B, C, L, T] never exceed one block.
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: all scores at once only if they fit one block.
 
     x [B, L, d] and y [C, T, e] give ([B, C, d], [B, C, e]). For "sum" and "mean" the tokens of y are summed first, and
-    the scores of x are one product with these sums; likewise for y. "max" computes the scores block by block, all at
-    once only if they fit one block.
+    the scores of x are one product with these sums; likewise for y. "max" computes the scores [B, C, L, T] in blocks
+    of pairs, of at least one pair each.
 
     >>> x, y = jnp.array([[[2.0, 0.0], [2.0, 4.0]]]), jnp.array([[[1.0, 0.0]], [[0.0, 90.0]]])
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs(x, y)
@@ -202,7 +202,7 @@ def _pooled_by_scores(precision, own, shared):
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
     """Computes each token's largest score over the other side's real tokens, [C, B, L] and [C, B, T]; 0 without any.
 
-    A block has some of the sequences y with all x; if one y with all x exceeds a block, one y with some of the x.
+    A block has some of the sequences y with all x; if one y with all x exceeds a block, one y with at least one x.
     """
     x = scale * _project(keep_real(x.astype(scale.dtype), x_mask), x_kernel, precision)
     products = x.shape[1] * y.shape[1]

@@ -62,8 +62,8 @@ def spans_to_mask(spans, max_length, span_mask=None):
       bool [..., S, max_length].
 
     Raises:
-      ValueError: if the spans are not integers, or if an end of a real span is negative or larger than
-        ``max_length`` - 1 (``attnpool_flax`` ignores positions out of range in JAX arrays).
+      ValueError: if the spans are not integers, if ``span_mask`` has a float dtype, or if an end of a real span is
+        negative or larger than ``max_length`` - 1 (``attnpool_flax`` ignores positions out of range in JAX arrays).
 
     Source:
       Gardner et al. 2018 (AllenNLP), ``batched_span_select``, whose ends are inclusive.

@@ -85,8 +85,8 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
     :math:`x_{(0)c} \le x_{(1)c} \le \dots` are the :math:`N` real values of feature :math:`c` in order. The gradient
-    goes to the two values of the formula; if several tokens have such a value, any one of them may receive it. There is
-    no packed or chunked version, because a quantile needs all tokens at once.
+    goes to the two values of the formula; if several tokens have such a value, the first of them receives it. There is
+    no chunked version, because a quantile needs all tokens at once, and no packed one.
 
     Args:
       x: [..., L, d] L tokens of width d.

@@ -171,7 +171,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
 
     :math:`V_j` is the target :math:`e` concatenated with field :math:`f_j`; in shapes, e is the width of a field. The
     average is over :math:`V_j`, so the first d numbers of the result are the target itself. Scores are between -1 and
-    1, so no weight is more than :math:`\exp(2)` times another.
+    1, so no weight of a real field is more than :math:`\exp(2)` times that of another.
 
     Args:
       target: [..., d] candidate items of width d, :math:`e`; with d = 0 only the fields are scored.

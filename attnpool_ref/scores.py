@@ -1,4 +1,4 @@
-"""Scores of each pair of a query and a key. They take no mask; normalizers and attention functions do."""
+"""Scores of each pair of a query and a key or slot. They take no mask; normalizers and attention functions do."""
 
 import numpy as np
 

@@ -48,8 +48,8 @@ def segment_cross_attention_pooling(
 
     :math:`I_s` and :math:`J_s` are the real tokens of segment :math:`s` of x and of y; reduce is the reduction.
     :math:`o^y_s` is defined with x and y exchanged. If only segment :math:`s` of y is empty, :math:`o^x_s` is the mean
-    of the tokens of x in it, and vice versa; the result of an empty segment itself is 0. ``reduction="max"`` is an
-    error, because it would compare every pair of tokens.
+    of the real tokens of segment :math:`s` of x, and vice versa; the result of an empty segment itself is 0.
+    ``reduction="max"`` is an error, because it would compare every pair of tokens.
 
     Args:
       x: [N, d] tokens of all segments of x, N tokens of width d.

@@ -17,8 +17,8 @@ writes the page from `bench/results.json`. The page has ratios of times, because
 between hours. All implementations of a case run in one process, in rounds of random order, and the CPU's caches are
 overwritten before each measurement: a call, or repeated calls if one takes less than 2 ms (20 ms for eager calls).
 Before the timing, the results of at most two examples of each batch are compared with the oracle (the definition in
-`attnpool_ref`), with shorter sequences if its arrays would be too large, and the gradients of the others with those of
-attnpool.
+`attnpool_ref`), with shorter sequences if its arrays would be too large, and the gradients of the other
+implementations with those of attnpool.
 
 * **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
 * **1.5× one read**: attnpool takes 1.5 times as long as a floor. A floor is a computation that no implementation can avoid
@@ -27,7 +27,7 @@ attnpool.
   * **the products alone**: for functions that need the product of every pair of tokens, the matrix products, in blocks
     (in a step only if every product has a gradient; of a maximum over products, only the largest has);
   * **writing the results**: for functions whose results are much larger than x, forward only.
-* A ratio is the median over the rounds. The lowest and the highest round are in parentheses. A dash means that nothing was measured.
+* A ratio is the median over the rounds. The lowest and the highest round are in parentheses. A dash means that there is no such comparison.
 * **forward** computes the result, **step** the result and the gradients of all floating arrays.
 
 These libraries and formulas are compared, all with the same parameters:
@@ -35,7 +35,7 @@ These libraries and formulas are compared, all with the same parameters:
 * **plain**: the usual formula in JAX, with the full matrix of scores (for MaxSim, of one document after another). For
   `attention_pooling` it computes a key for each token.
 * **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. The default, which is
-  compared with all of these, was "tiles" here: one block of tokens after another.
+  compared with all of these, was "tiles" here, in functions with this argument: one block of tokens after another.
 * **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the usual formula, for
   `cross_attention_pooling` and `additive_attention` that of a [notebook](notebooks/README.md) with corrected masks; for
   MaxSim `torch.einsum` in blocks of 64 documents.

@@ -14,7 +14,7 @@ class Measured:
 
     Attributes:
       seconds: seconds of wall time.
-      peak: bytes of resident memory beyond those at the beginning, without pages of mapped files.
+      peak: bytes of memory beyond those at the beginning, as :func:`resident` counts them.
     """
 
     seconds: float = 0.0
@@ -22,7 +22,7 @@ class Measured:
 
 
 def resident(process=None):
-    """Returns the resident bytes of a process, without pages of mapped files."""
+    """Returns the resident bytes of a process; on Linux without pages of mapped files."""
     memory = (process or psutil.Process()).memory_info()
     return memory.rss - getattr(memory, "shared", 0)
 

@@ -1,7 +1,7 @@
-"""SigLIP's attention head in attnpool: the same vectors as with Flax's layers, in less time, unaffected by padding.
+"""SigLIP's attention head in attnpool: the vectors of Flax's layers, in less time on a CPU, unaffected by padding.
 
-The weights are random and have the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that file.
-The loaded head is compared with big_vision's own head, which is built from Flax's layers as in
+The weights are random and have the sizes of SigLIP B/16. They are saved in big_vision's format and loaded from that
+file. The loaded head is compared with big_vision's own head, which is built from Flax's layers as in
 ``big_vision/models/vit.py``.
 
 Run it: ``python examples/siglip_head.py`` (about a minute on two cores), or with ``--small`` for a quick run.

@@ -124,7 +124,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 
     Args:
       name: the function's name, such as "attention_pooling".
-      *args: the call's arguments; arrays, or objects with only ``shape`` and ``dtype`` (:class:`jax.ShapeDtypeStruct`).
+      *args: the call's arguments; arrays, or a :class:`jax.ShapeDtypeStruct` with shape and dtype in place of each.
       platform: "cpu", "cuda" or "tpu"; None is the default backend.
       **kwargs: the call's keywords.
 
@@ -133,7 +133,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 
     Raises:
       ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
-      TypeError: an argument is invalid.
+      TypeError: an argument is missing or unknown, or not an array of numbers.
 
     >>> import jax.numpy as jnp
     >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")

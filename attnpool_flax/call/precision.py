@@ -7,7 +7,7 @@ import jax
 from attnpool_flax.numerics.one_pass import one_pass_of
 
 NARROW = ("float16", "bfloat16")
-"""Dtypes whose products are exact in one pass of a matrix unit."""
+"""Dtypes whose products take one pass of a matrix unit, and are exact in it, except those of float16 on TPUs."""
 
 _SETTINGS: Any = jax.config
 
@@ -16,8 +16,8 @@ def resolve_precision(name, precision, dtype, one_pass=False):
     """Returns the precision of matrix products: the requested one, or by default HIGHEST, which is full float32.
 
     If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
-    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact; for bfloat16 with
-    ``one_pass`` it is :class:`~attnpool_flax.numerics.one_pass.OnePass`.
+    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact (not those of float16 on
+    TPUs); for bfloat16 with ``one_pass`` it is :class:`~attnpool_flax.numerics.one_pass.OnePass`.
 
     Args:
       name: the function or module whose argument it is.

@@ -61,7 +61,8 @@ class BilinearScore(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
 
     >>> import jax
@@ -100,7 +101,8 @@ class AdditiveScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -149,7 +151,8 @@ class ConcatScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -198,7 +201,8 @@ class TanhSumScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -247,7 +251,8 @@ class LocationScore(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -291,7 +296,8 @@ class TrilinearScore(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
 
     >>> import jax
@@ -332,7 +338,8 @@ class AdditiveAttention(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -420,7 +427,8 @@ class TanhSumAttention(nn.Module):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -501,7 +509,8 @@ class LocationAttention(nn.Module):
       use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -581,7 +590,8 @@ class MultiHeadAttention(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "cudnn" and
         "splash", with the conditions of :func:`attnpool_flax.multi_head_attention`.
       kernel_init: initializer of the kernels.
@@ -671,7 +681,8 @@ class WeightedPool(nn.Module):
     Attributes:
       dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -717,7 +728,8 @@ class AttentionPool(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
         the conditions of :func:`attnpool_flax.attention_pooling`.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
@@ -825,7 +837,8 @@ class MultiHeadAttentionPool(nn.Module):
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
         the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
@@ -936,7 +949,8 @@ class MAPHead(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1022,7 +1036,8 @@ class AttentionalPooler(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1111,7 +1126,8 @@ class AttentionPool2d(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1200,7 +1216,8 @@ class PMA(nn.Module):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1292,7 +1309,8 @@ class AttentiveProbe(nn.Module):
         have none.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -1552,7 +1570,8 @@ class AttentiveStatisticsPool(nn.Module):
       epsilon: the minimum of the variances of the result and of the context.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -1648,7 +1667,8 @@ class AdditiveAttentionPool(nn.Module):
       activation: "tanh", "relu", "gelu" (exact) or "identity".
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -1748,7 +1768,8 @@ class LatentAttentionPool(nn.Module):
       epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -1814,7 +1835,8 @@ class Set2SetPool(nn.Module):
       num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -1898,7 +1920,8 @@ class VLADPool(nn.Module):
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernel.
@@ -1985,7 +2008,8 @@ class GatedSumPool(nn.Module):
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -2046,7 +2070,8 @@ class CrossAttentionPool(nn.Module):
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -2141,7 +2166,8 @@ class CodeWiseAttention(nn.Module):
     Attributes:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2210,7 +2236,8 @@ class MaskAttention(nn.Module):
     Attributes:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
@@ -2282,7 +2309,8 @@ class BiDAFAttention(nn.Module):
     Attributes:
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
 
@@ -2361,7 +2389,8 @@ class RelationVector(nn.Module):
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -2410,7 +2439,8 @@ class FieldAttentionPool(nn.Module):
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -2472,7 +2502,8 @@ class LabelAttention(nn.Module):
       out_features: v, the width of the result; None is the labels' width.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
 

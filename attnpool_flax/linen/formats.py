@@ -33,8 +33,9 @@ def load(
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the head's keys, up to a "." or "/", such as "vision_model.head."; None finds it. Other
         keys are ignored.
-      num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
-      epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
+      num_heads: the number of heads, needed if neither the tensors, a configuration nor the format says it.
+      epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
+        takes it from the configuration, else the format's default, and is an error if there is neither.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
@@ -45,7 +46,7 @@ def load(
     Raises:
       ValueError: the format is unknown, or the source or an argument does not fit it, as in :func:`attnpool_flax.load`.
       FileNotFoundError: there is no such file or folder.
-      TypeError: ``source`` is of another kind, ``format`` is not text, or ``param_dtype`` is not a dtype.
+      TypeError: ``source``, ``format`` or ``param_dtype`` is of another kind, as in :func:`attnpool_flax.load`.
     """
     from attnpool_flax import linen
 
@@ -91,8 +92,10 @@ def save(
 
     Raises:
       ValueError: the format is unknown, is for another class of modules, or cannot hold this module; ``variables``
-        are not empty and have no "params"; or the path or a dtype is refused, as in :func:`attnpool_flax.save`.
-      TypeError: ``module`` is not a Linen module, or ``target`` is neither a path nor a dict.
+        are not empty and have no "params"; or the prefix, the path or a dtype is refused, as in
+        :func:`attnpool_flax.save`.
+      TypeError: ``module`` is not a Linen module, or ``format`` or ``target`` is of another kind, as in
+        :func:`attnpool_flax.save`.
       FileNotFoundError: the folder of the path does not exist.
     """
     check_module(module, nn.Module, "a Linen module")

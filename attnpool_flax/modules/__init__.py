@@ -1,7 +1,7 @@
 """Flax NNX modules: parameters and configuration; the arithmetic is in functions.
 
-Each module calls one function of this package with its parameters; :mod:`attnpool_flax.modules.specs` lists both. The
-same modules for Linen are in :mod:`attnpool_flax.linen`.
+Each module calls one function of this package, or that for packed tokens, with its parameters;
+:mod:`attnpool_flax.modules.specs` lists both. The same modules for Linen are in :mod:`attnpool_flax.linen`.
 """
 
 from attnpool_flax.modules import (

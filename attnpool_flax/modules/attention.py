@@ -26,7 +26,8 @@ class AdditiveAttention(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -102,7 +103,8 @@ class TanhSumAttention(PoolingModule):
       use_bias: whether there is a bias.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -172,7 +174,8 @@ class LocationAttention(PoolingModule):
       use_bias: whether there are biases; if not, zeros take their place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -240,7 +243,8 @@ class MultiHeadAttention(PoolingModule):
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "cudnn" and
         "splash", with the conditions of :func:`attnpool_flax.multi_head_attention`.
       kernel_init: initializer of the kernels.

@@ -74,12 +74,14 @@ def load(
     Args:
       source: a path to a ``.safetensors`` or ``.npz`` file, to the ``.safetensors.index.json`` of several files, or to
         a model's folder with a ``config.json`` or, for "sentence_transformers", a ``modules.json``; or a mapping,
-        nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or Equinox module.
+        nested or not, from names to arrays of NumPy, JAX or PyTorch or to variables of Keras; or an NNX or Equinox
+        module.
       format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
       prefix: the beginning of the head's keys, up to a "." or "/", such as "vision_model.head."; None finds it. Other
         keys are ignored.
-      num_heads: the number of heads, needed if neither the tensors nor a configuration says it.
-      epsilon: the epsilon of the layer normalizations; None takes it from the configuration, else the format's default.
+      num_heads: the number of heads, needed if neither the tensors, a configuration nor the format says it.
+      epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
+        takes it from the configuration, else the format's default, and is an error if there is neither.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
@@ -90,10 +92,11 @@ def load(
     Raises:
       ValueError: the format is unknown, the file is corrupt or has several heads or none, tensors are missing,
         unexpected or of another shape, an option such as ``num_heads`` is missing or the format does not have it
-        ("sentence_transformers" has none, and no ``prefix``), ``param_dtype`` is not a floating dtype, or parameters
-        would be float64 and ``jax_enable_x64`` is off.
+        ("sentence_transformers" has none, and no ``prefix``), ``param_dtype`` is not float16, bfloat16, float32 or
+        float64, or parameters would be float64 and ``jax_enable_x64`` is off.
       FileNotFoundError: there is no such file or folder.
-      TypeError: ``source`` is of another kind, ``format`` is not text, or ``param_dtype`` is not a dtype.
+      TypeError: ``source`` is of another kind (for "sentence_transformers" a ValueError), ``format`` is not text, or
+        ``param_dtype`` is not a dtype.
 
     >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
     >>> attention = load(layer, "flax_mha")
@@ -131,9 +134,11 @@ def save(
       prefix: the beginning of the keys, with "." or "/" at its end, such as "head."; not for "sentence_transformers".
 
     Raises:
-      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; or the path has
-        another ending or names something other than a file; or the file format lacks a dtype (.npz lacks bfloat16).
-      TypeError: ``module`` is not an NNX module, or ``target`` is neither a path nor a dict.
+      ValueError: the format is unknown, is for another class of modules, or cannot hold this module; ``prefix`` is
+        invalid; the path has another ending or names something other than a file; or the file format lacks a dtype
+        (.npz lacks bfloat16).
+      TypeError: ``module`` is not an NNX module, ``format`` is not text, or ``target`` is neither a path nor a dict
+        (for "sentence_transformers" not a path).
       FileNotFoundError: the folder of the path does not exist.
 
     >>> tensors = {}

@@ -30,7 +30,8 @@ class CrossAttentionPool(PoolingModule):
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
@@ -128,7 +129,8 @@ class CodeWiseAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -195,7 +197,8 @@ class MaskAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
@@ -264,7 +267,8 @@ class BiDAFAttention(PoolingModule):
       in_features: d, the width of context and query.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.

@@ -43,7 +43,7 @@ KERNEL_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()"
 """Default initializer of kernels: normal with variance 1 / fan-in, as in Flax."""
 
 QUERY_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
-"""Default initializer of learned queries, latents and centers: their squared length is 1 on average, at any width."""
+"""Default initializer of queries, positions, latents and centers: squared length 1 on average, at any width."""
 
 BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
 """Default initializer of biases."""

@@ -33,7 +33,8 @@ class PMA(PoolingModule):
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
@@ -114,7 +115,8 @@ class AttentiveProbe(PoolingModule):
         have none.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.

@@ -37,7 +37,8 @@ class LatentAttentionPool(PoolingModule):
       epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
@@ -110,7 +111,8 @@ class Set2SetPool(PoolingModule):
       num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
@@ -185,7 +187,8 @@ class VLADPool(PoolingModule):
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
@@ -260,7 +263,8 @@ class GatedSumPool(PoolingModule):
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.

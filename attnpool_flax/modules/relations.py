@@ -26,7 +26,8 @@ class RelationVector(PoolingModule):
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -82,7 +83,8 @@ class FieldAttentionPool(PoolingModule):
       use_bias: whether there is a bias; if not, zeros take its place.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -140,7 +142,8 @@ class LabelAttention(PoolingModule):
       out_features: v, the width of the result; None is the labels' width.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 unless ``jax_default_matmul_precision`` is set.
+      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
+        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
@@ -167,8 +170,8 @@ class LabelAttention(PoolingModule):
 
         Args:
           labels: [..., M, d] vectors.
-          mask: bool, broadcastable to [..., M], True = real; None if all are. A padded label is neither query nor key: its
-            row of the result and of the weights is 0.
+          mask: bool, broadcastable to [..., M], True = real; None if all are. A padded label is neither query nor key:
+            its row of the result and of the weights is 0.
           return_weights: also return the weights.
 
         Returns:

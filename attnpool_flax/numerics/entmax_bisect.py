@@ -1,4 +1,4 @@
-"""alpha-entmax for any alpha: the threshold by bisection, the gradient from the weights (Peters et al. 2019)."""
+"""alpha-entmax for any alpha >= 1: the threshold by bisection, the gradient from the weights (Peters et al. 2019)."""
 
 import functools
 

@@ -36,7 +36,7 @@ def one_pass_of(precision, dtype):
 
 
 def exact_tokens(precision):
-    """Returns DEFAULT, at which products of narrow tokens are exact, in place of :class:`OnePass`; others unchanged."""
+    """Returns DEFAULT, at which narrow tokens are not rounded, in place of :class:`OnePass`; others unchanged."""
     return lax.Precision.DEFAULT if isinstance(precision, OnePass) else precision
 
 

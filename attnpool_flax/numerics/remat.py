@@ -21,16 +21,16 @@ def saveable(array):
 
 
 def remat(function, static=()):
-    """Applies :func:`jax.checkpoint` to the step of a loop: the backward pass recomputes all but saveable arrays.
+    """Applies :func:`jax.checkpoint` to a function: the backward pass recomputes all but its saveable arrays.
 
     Args:
-      function: the step, from arrays to arrays.
+      function: from arrays to arrays, mostly the step of a loop.
       static: the positions of its arguments that are not arrays.
     """
     policy = jax.checkpoint_policies.save_only_these_names(_SAVEABLE)
     return jax.checkpoint(
         function, prevent_cse=False, policy=policy, static_argnums=static
-    )  # inside of a loop no other code can share the recomputed values
+    )  # inside of a loop no other code can share the recomputed values; elsewhere XLA may keep them instead
 
 
 def by_argument(function):

@@ -1,6 +1,6 @@
 """Comparisons up to rounding, norms and scales. Twin of :mod:`attnpool_ref.numerics.rounding`.
 
-Two products count as equal if they differ by less than the rounding error of their own dtype, float32 or float64.
+Two products count as equal if they differ by no more than the rounding error of their own dtype, float32 or float64.
 """
 
 import functools
@@ -17,7 +17,7 @@ from attnpool_ref.contract import roundings
 def within_rounding(terms, dtype):
     """Estimates the rounding error of a dot product of ``terms`` terms, relative to the product of the vectors' norms.
 
-    ``dtype`` is that of the computation. Products that differ by less count as equal; see
+    ``dtype`` is that of the computation. Products that differ by no more count as equal; see
     :func:`attnpool_ref.numerics.rounding.roundings`.
     """
     return roundings(terms) * float(jnp.finfo(dtype).eps)
@@ -26,8 +26,8 @@ def within_rounding(terms, dtype):
 def power_of_two(x):
     """Returns the largest power of two up to the magnitude of x, without gradient; it is 1 for 0, NaN and infinities.
 
-    The power and its reciprocal are exact, normal numbers. Therefore it is at most 2^125 in float32 and 2^1021 in
-    float64; subnormal numbers give the smallest normal number, or 1 on devices that flush them to 0.
+    The power, twice the power and their reciprocals are normal numbers. Therefore it is at most 2^125 in float32 and
+    2^1021 in float64; subnormal numbers give the smallest normal number, or 1 where XLA's code flushes them to 0.
     """
     x = jnp.abs(lax.stop_gradient(x))
     info = jnp.finfo(x.dtype)

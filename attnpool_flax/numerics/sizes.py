@@ -1,8 +1,8 @@
 """Sizes of axes that may be symbols of ``jax.export``. Code that branches on a size calls :func:`known` first.
 
-A symbol stands for any number from 1 on, and a comparison with it cannot be decided during tracing. If a size is
-unknown, an example is pooled by whole products, blocks of queries have a constant size, and other values that depend on
-it are computed at run time.
+A symbol stands for any number from 1 on, and most comparisons with it cannot be decided during tracing. If the length
+or the width of tokens is unknown, they are pooled by whole products, blocks of queries have a constant size, and other
+values that depend on an unknown size are computed at run time.
 """
 
 import jax.numpy as jnp

@@ -41,7 +41,7 @@ def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.first_pooling`; only the first real token is read.
+    """Twin of :func:`attnpool_ref.first_pooling`; only the first real token is read (on each device, over a mesh).
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
     Array([1.], dtype=float32)
@@ -58,7 +58,7 @@ def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 @compiled(tokens=("x",), as_they_come=("x",))
 def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
-    """Twin of :func:`attnpool_ref.last_pooling`; only the last real token is read.
+    """Twin of :func:`attnpool_ref.last_pooling`; only the last real token is read (on each device, over a mesh).
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)

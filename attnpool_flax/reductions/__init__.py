@@ -1,8 +1,9 @@
 """Reductions over tokens: every loop over the tokens of a sequence is in this folder.
 
-A pooling function puts its tokens into an object: :class:`Dense` (padded) or :class:`Packed` (sequences one after
+Most pooling functions put their tokens into an object: :class:`Dense` (padded) or :class:`Packed` (sequences one after
 another), or, to reduce each channel separately, :class:`DenseChannels` or :class:`PackedChannels`. The methods of the
-object resolve the implementation and call a kernel. The names of kernels mean the same in all modules:
+object resolve the implementation and call a kernel. Attention of many queries calls ``query_blocks`` directly. The
+names of kernels mean the same in all modules:
 
 * ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in forward and reverse mode.
 * ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
@@ -13,12 +14,14 @@ object resolve the implementation and call a kernel. The names of kernels mean t
 layouts of tokens                            ``dense``, ``packed``, ``channels``
 accumulators and their merge                 ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
                                              ``exponents``; of chunks ``state`` and ``state_base``
-kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
+kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``end_tokens``, ``perceptron``, ``cross``,
+                                             ``largest_products``; of narrow dtypes ``narrow_products``
 kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``; on accelerators
                                              ``packed_chunks`` (TPUs) and ``packed_slots`` (GPUs); ``perceptron``
 sums of residuals                            ``residuals``, of packed tokens in ``packed_pairs``
-attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``, and
-                                             ``raw_keys`` of hidden units; on TPUs ``product_average``
+sums of a function of each token             ``mapped_sums``
+attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``; on
+                                             TPUs ``product_average``; ``raw_keys`` (keys that no query sees)
 kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones;
                                              of many queries ``attention_kernels`` (cuDNN and splash attention)
 loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``,

@@ -1,4 +1,4 @@
-"""Blocks of equal size along an axis. The last block starts early enough to be full, and overlaps the one before it."""
+"""Blocks of equal size along an axis. The last one starts early enough to be full, and may overlap the previous one."""
 
 from typing import Any, NamedTuple
 

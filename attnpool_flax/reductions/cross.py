@@ -9,7 +9,7 @@ cotangents of the pooled vector and of the weights. Then
     dY      = s sum_l dscores_l x_l
     dx      = w dpooled + s dscores Y + (the gradient through the sum or mean of x)
 
-and the backward pass reads x once more and writes dx once.
+and on CPUs the backward pass reads x once more. It writes dx once.
 """
 
 import functools
@@ -34,7 +34,7 @@ class Side(NamedTuple):
 
     Attributes:
       pooled: [B, d].
-      weights: [B, L].
+      weights: [B, L], or [B, T] of y.
       summary: [B, d], the sum or the mean of the real tokens.
     """
 

@@ -231,7 +231,7 @@ class Dense(Tokens):
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
     def _sums_of_residuals(self, centers, weights, dtype, precision):
-        """Computes the sums [..., K, d]; on accelerators without a loop over centers."""
+        """Computes the sums [..., K, d]; on accelerators no loop over centers reads the tokens."""
         x, mask, centers, weights = unify_varying(self.x, self.mask, centers, weights)
         by_center = functools.partial(super()._sums_of_residuals, dtype=dtype, precision=precision)
         return residuals.dense(by_center, x, mask, centers, weights, dtype, precision)

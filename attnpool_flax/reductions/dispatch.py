@@ -21,7 +21,8 @@ IMPLEMENTATIONS = ("einsum", "tiles")
 
 "einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
 they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype (on TPUs those of
-packed tokens chunk by chunk).
+packed tokens chunk by chunk). In attention of many queries "tiles" loops over blocks of queries, and in sums over
+hidden units it adds up unit by unit, on GPUs all at once; both have forward mode.
 """
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -209,7 +210,8 @@ def log_dispatch(implementation):
 def in_forward_mode(array):
     """Returns whether an array is traced in forward mode (``jax.jvp``), which the rules of "tiles" do not support.
 
-    It is called outside of the function's own ``jit``, inside of which forward mode cannot be seen.
+    It is called outside of the function's own ``jit``, inside of which forward mode cannot be seen. It does not see
+    ``jax.linearize``, nor forward mode over reverse mode, which the rules support.
     """
     while isinstance(array, Tracer) and not isinstance(array, ad.JVPTracer):
         array = getattr(array, "val", None)  # the mapped value under vmap

@@ -21,7 +21,7 @@ def over_examples(body, kernel, call, given, dtype, values):
     """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
 
     A block has at most ``query_blocks.elements_on`` elements; CPUs always compute all examples at once. The backward
-    pass recomputes each block, except its saveable arrays. The examples are split along the largest batch
+    pass recomputes each full block, except its saveable arrays. The examples are split along the largest batch
     axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
     which the axis may be split.
 

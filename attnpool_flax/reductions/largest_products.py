@@ -42,7 +42,8 @@ def of_all(x, y, x_mask, y_mask, precision):
 def best_with(y, y_mask, precision, scale=None):
     """Returns a function from rows [..., n, d] to their largest products with real tokens of y [..., m, d]: [..., n, 1].
 
-    Products that differ only by rounding share the gradient evenly. ``scale`` multiplies the rows; None is 1.
+    Products that differ only by rounding share the gradient evenly; it needs padding of y to be 0. ``scale`` multiplies
+    the rows; None is 1.
     """
     longest = jnp.max(norm(y), -2, initial=0)
 

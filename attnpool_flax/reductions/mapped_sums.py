@@ -1,8 +1,8 @@
 """Sums over tokens of a function of each token, one block of tokens at a time.
 
-The function's values exist for one block at a time: the backward pass recomputes each block. Only tokens that fit one
-block, or sizes that are symbols, are computed at once. JAX differentiates the loop, so forward mode and ``shard_map``
-work.
+The function's values exist for one block at a time: the backward pass recomputes each full block. Only tokens that fit
+one block, or sizes that are symbols, are computed at once. JAX differentiates the loop, so forward mode and
+``shard_map`` work.
 """
 
 import functools

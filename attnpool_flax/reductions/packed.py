@@ -97,7 +97,7 @@ class Packed(Tokens):
           queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [h, N], multiplied with the weights before the average, or None.
           has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens,
-            which on TPUs and with "pallas" have NaN.
+            except that those have NaN with "pallas", and with "tiles" on TPUs if x exceeds ``tiling.WHOLE`` bytes.
           bias: [h, N], added to the products, or None.
 
         Returns:

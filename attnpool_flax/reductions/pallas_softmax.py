@@ -109,7 +109,7 @@ def is_named(precision):
 
 _NAMES = {"default": lax.Precision.DEFAULT, "fastest": lax.Precision.DEFAULT, "bfloat16": lax.Precision.DEFAULT}
 _NAMES |= dict.fromkeys(("high", "highest", "float32", "tensorfloat32", "bfloat16_3x"), lax.Precision.HIGHEST)
-"""Precisions by name. Kernels for TPUs have only two: one pass of the matrix unit, or full float32, as GPUs always."""
+"""Precisions by name. Kernels for TPUs have two: one pass of the matrix unit, or full float32. GPUs ignore them."""
 
 
 def kernel_precision(precision):

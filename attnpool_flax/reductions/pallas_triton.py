@@ -75,12 +75,14 @@ def parts_of(x, offsets, count, backward):
 
 
 def forward(x, codes, queries, multiplier, bias, *, offsets=None, precision=None, interpret=False):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`; ``precision`` is ignored: products are float32.
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`, except that ``precision`` is ignored.
+
+    Products are float32 with one query, and as in :mod:`attnpool_flax.reductions.pallas_triton_heads` with several.
 
     With ``offsets``, int32 [S + 1], there is one example (B = 1), whose tokens are those of S segments. The queries are [S
     or 1, h, d], and S takes the place of B in the results.
     """
-    del precision  # all products are float32
+    del precision
     rows, count, width = len(x) if offsets is None else len(offsets) - 1, queries.shape[1], x.shape[2]
     parts = parts_of(x, offsets, count, backward=False)
     given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias, "offsets": offsets}

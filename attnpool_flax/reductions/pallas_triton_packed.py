@@ -18,14 +18,14 @@ from attnpool_flax.reductions.segment_sums import at
 
 def forward(x, ids, real, queries, multiplier, bias, *, count, precision=None, interpret=False):
     """Computes what :func:`attnpool_flax.reductions.pallas_packed.forward` computes."""
-    del precision  # all products are float32
+    del precision
     tokens, offsets = _example(x, real), _offsets(ids, real, count)
     numbers = _of_example(multiplier), _of_example(bias)
     return pallas_triton.forward(*tokens, queries, *numbers, offsets=offsets, interpret=interpret)
 
 
 def scores(x, ids, real, queries, bias, *, count, precision=None, interpret=False):
-    """Computes the scores [h, N], arbitrary at padding, by XLA; all products are float32, whatever the precision."""
+    """Computes the scores [h, N], arbitrary at padding, by XLA; ``precision`` is ignored."""
     del real, count, interpret, precision
     if queries.shape[0] == 1:
         found = token_products(x[None], queries, jax.lax.Precision.HIGHEST, multiply=True)[0].T

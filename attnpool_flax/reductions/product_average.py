@@ -6,8 +6,8 @@ XLA's TPU compiler computes the largest score of a query with the products, and 
 largest score is known before. If the products are computed first for the largest score and then again for the
 exponentials, the exponentials are written once and read once. Otherwise the scores are written once and read twice.
 
-XLA makes a kernel of its own of ``jax.nn.softmax`` and the product with the values. This kernel returns NaN for a query
-whose first 1024 scores are -inf, as those of padding are, because it subtracts -inf from -inf.
+That compiler makes a kernel of its own of ``jax.nn.softmax`` and the product with the values. This kernel returns NaN
+for a query whose first 1024 scores are -inf, as those of padding are, because it subtracts -inf from -inf.
 """
 
 import functools

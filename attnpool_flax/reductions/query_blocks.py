@@ -47,8 +47,8 @@ FEW = 64
 def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
     """Applies a function to n queries in blocks, each with all m keys; returns arrays [..., n, v].
 
-    The backward pass recomputes each block, except its saveable arrays. JAX differentiates the loop, so forward mode
-    and ``shard_map`` work.
+    The backward pass recomputes each full block, except its saveable arrays. JAX differentiates the loop, so forward
+    mode and ``shard_map`` work.
 
     Args:
       function: from the block's ``parts`` and ``masks`` to arrays [..., rows, v].
@@ -101,7 +101,8 @@ def items_on(name, cost, count=None):
     """Returns the number of items, of ``cost`` elements each, in a block on a platform.
 
     Without ``count``, and on CPUs, it is as many as fit. ``count`` is the number of all items: on accelerators the
-    result is then all of them if they fit, else by :func:`even_rows`, on TPUs at most as many as stay on the chip.
+    result is then all of them if they fit, else by :func:`even_rows`, on TPUs at most as many as stay on the chip,
+    unless one does not.
     """
     most = rows_of(cost, elements_on(name))
     if count is None or name == "cpu":
@@ -167,7 +168,7 @@ class ForQueries:
 
     Attributes:
       queries: the name of the argument [..., n, d] whose tokens are split into blocks.
-      keys: the name of the argument [..., m, d] whose tokens each query is compared with.
+      keys: the name of the argument [..., m, d] whose tokens each query is compared with, or averages.
       heads: the letter of the axis of heads, or "".
     """
 

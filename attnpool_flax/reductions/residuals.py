@@ -37,7 +37,7 @@ def dense(by_center, x, mask, centers, weights, dtype, precision):
       centers: [K, d].
       weights: [..., K, L], 0 at padding.
       dtype: the dtype of the caller's tokens, which ``x`` holds in the computing dtype.
-      precision: of products of tokens and centers.
+      precision: of the products; DEFAULT only of those of tokens and centers.
     """
 
     def on_tpus(centers, weights):
@@ -85,7 +85,7 @@ def _by_products(weighted_sums, x, real, centers, weights, precision, gather):
       real: bool [..., L], or None.
       centers: [K, d], in the computing dtype.
       weights: [..., K, L], 0 at padding.
-      precision: of products of tokens and centers.
+      precision: as in :func:`dense`.
       gather: whether the nearest centers are gathered, as is fast on GPUs, or selected by a product.
     """
     precision, constant = exact_tokens(precision), lax.stop_gradient(centers)

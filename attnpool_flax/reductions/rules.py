@@ -1,9 +1,9 @@
-"""Gradient rules of tiled kernels, for reverse mode to any order.
+"""Gradient rules of kernels, for reverse mode: of tiles to any order, of Pallas kernels to the first.
 
-Forward mode over reverse mode works as well; forward mode by itself raises a TypeError. The error of ``jax.custom_vjp``
-in forward mode does not say what to write instead. Therefore the arguments of each rule first pass through an identity
-function whose tangent is a linear primitive. Reverse mode transposes the primitive, which is the identity; forward mode
-evaluates it, which raises the TypeError.
+Forward mode over reverse mode works for tiles as well; forward mode by itself raises a TypeError. The error of
+``jax.custom_vjp`` in forward mode does not say what to write instead. Therefore the arguments of each rule first pass
+through an identity function whose tangent is a linear primitive. Reverse mode transposes the primitive, which is the
+identity; forward mode evaluates it, which raises the TypeError.
 """
 
 import functools
@@ -27,7 +27,7 @@ def reverse_rule(
     """Returns a decorator: ``jax.custom_vjp`` with a rule, and a TypeError in forward mode.
 
     Second derivatives differentiate ``forward`` and ``backward`` themselves. Neither of them calls the decorated
-    function, and both replace padding by 0 before they multiply, because 0 times NaN is NaN.
+    function, and the derivatives of both replace padding by 0 before they multiply, because 0 times NaN is NaN.
 
     Args:
       forward: from the arguments to (result, residuals), as in ``jax.custom_vjp.defvjp``.

@@ -43,7 +43,7 @@ class Segments:
         return at(values, self.ids)
 
     def max(self, values):
-        """Returns [count, ...]: the largest of values [N, ...], which must be -inf at padding."""
+        """Returns [count, ...]: the largest of values [N, ...], which must be the least at padding, as -inf."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def sum(self, values):

@@ -35,7 +35,7 @@ def _average(scores, value, precision):
 
 @_average.defjvp
 def _average_jvp(precision, primals, tangents):
-    """Computes the tangent from the result: its transpose sums over the features, which are fewer than the keys."""
+    """Computes the tangent from the result: its transpose sums over the features, often fewer than the keys."""
     (scores, value), (dscores, dvalue) = primals, tangents
     weights = _weights(scores)
     result = weighted(weights, value, precision)

@@ -5,8 +5,9 @@ It needs lengths that are multiples of its blocks, so queries and keys are padde
 
 * A mask of keys, [..., 1, m], is passed as segment numbers, m for each example.
 * A mask of pairs, [..., n, m], is copied into blocks of 4 bytes for each pair. Heads share them if the mask is one for
-  all heads, and examples if it has no batch axes. Numbers of these blocks are prefetched: the examples become one long
-  sequence, in which a block of queries visits the keys of its own example. Blocks without a pair are skipped.
+  all heads, and then examples do as well if it has no batch axes. Numbers of these blocks are prefetched: the examples
+  become one long sequence, in which a block of queries visits the keys of its own example. Blocks without a pair are
+  skipped.
 
 On a CPU the kernel runs interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call
 is traced. The rest is in :mod:`attnpool_flax.reductions.attention_kernels`.

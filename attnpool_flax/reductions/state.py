@@ -228,8 +228,8 @@ class LastState(State):
 class WeightedState(State):
     """State of :func:`~attnpool_flax.streaming.weighted_state`: sums divided by a unit, which is a power of two.
 
-    The unit is ``size`` times a power of two above ``mass``, so no sum exceeds the largest token, whatever the weights
-    are.
+    The unit is ``size`` times a power of two above ``mass``, so ``sum`` does not exceed the largest token, whatever the
+    weights are.
 
     Attributes:
       size: [...], the largest power of two up to the largest absolute weight; 0 if all weights are 0. It is a constant

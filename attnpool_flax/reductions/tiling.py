@@ -133,7 +133,7 @@ class Tiling(NamedTuple):
     def shortest_prefix(self, compute, mask, step, fills=()):
         """Calls ``compute(tiling)`` for the shortest of a few prefixes of a tile that holds all its real tokens.
 
-        Padding at the end of a tile then costs nothing. Tiles of several examples are taken whole, and so are those of
+        Padding behind the prefix then costs nothing. Tiles of several examples are taken whole, and so are those of
         a batch of one example: it may be mapped by ``vmap``, under which all branches would run.
 
         Args:

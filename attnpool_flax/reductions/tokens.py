@@ -56,7 +56,8 @@ class Tokens:
     def _sums_of_residuals(self, centers, weights, dtype, precision):
         """Sums the tokens minus each of the centers under weights [..., K, L]: [..., K, d].
 
-        It loops over blocks of centers, without matrix products, to which ``dtype`` and ``precision`` would apply.
+        It loops over blocks of centers, without products of tokens and centers, to which ``dtype`` and ``precision``
+        would apply.
         """
         del dtype, precision
 

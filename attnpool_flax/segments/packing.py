@@ -34,7 +34,7 @@ def pack(sequences, *, length=None, num_segments=None):
 def unpack(x, segment_ids, num_segments):
     """Twin of :func:`attnpool_ref.unpack`: splits packed tokens [N, d] into a list of arrays [L_i, d].
 
-    The segment ids are read on the host, so it does not work inside ``jit``.
+    The segment ids are read on the host, so they must not be traced: inside of ``jit`` only ``x`` may be.
 
     >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
     [Array([[1.],

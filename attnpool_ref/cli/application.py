@@ -119,8 +119,8 @@ def show(name):
 @click.option(
     "--quick",
     is_flag=True,
-    help="Judge few shapes, and float32 and bfloat16 unless --dtype is given: on one core about 2 s a row in JAX, "
-    "0.1 s in NumPy; without it 20 s and 0.3 s.",
+    help="Judge few cases, gradients only in float32, and float32 and bfloat16 unless --dtype is given: on one core "
+    "about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")
 @click.option("--junit", "junit_file", type=FILE, help=f"Also write the report as JUnit XML{TO_FILE}")
@@ -131,7 +131,7 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
-    A child process imports and calls the implementation.
+    Child processes import and call the implementation, except with --jobs 0.
 
     Exit status: 0 passed, 1 failed (or a waiver waived nothing, or nothing could be judged), 2 wrong use (or a missing
     package, or CANDIDATE cannot be imported), 3 partial (nothing failed, but gradients, a mask or another argument were

@@ -9,7 +9,7 @@ _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
 """Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
 ENOUGH = 3
-"""Smallest number of letters by which a word matches the beginning of a part of a name that is not its first.
+"""Smallest number of letters that match only the beginning of a part, if those before them match the parts before it.
 
 So "hopfield pool" matches HopfieldPooling, but "berts" does not match the text "BERT; sentence".
 """

@@ -211,8 +211,9 @@ class Scope:
         flag="--jobs",
         kind="count",
         metavar="N",
-        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions. 0 "
-        "judges in this process, for debuggers: without a time limit, and with its output on the screen.",
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions, "
+        "but only one with JAX on an accelerator. 0 judges in this process, for debuggers: without a time limit, and "
+        "with its output on the screen.",
         command_default=None,
     )
 

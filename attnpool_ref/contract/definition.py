@@ -96,7 +96,7 @@ def as_array(name, key, value):
 
     Raises:
       TypeError: if NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
-      ValueError: if it is a masked array.
+      ValueError: if it is a masked array, or a list of arrays that has one.
     """
     if value is None or isinstance(value, (str, bytes)):
         return value

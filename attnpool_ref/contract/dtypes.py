@@ -23,7 +23,7 @@ def name_of(dtype):
 
 
 def kind_of(dtype):
-    """Returns NumPy's kind letter of a numeric dtype, or ""; for dtypes of ml_dtypes NumPy itself says V."""
+    """Returns NumPy's kind letter of a numeric dtype, or ""; for most dtypes of ml_dtypes NumPy itself says V."""
     if not isinstance(dtype, np.dtype):
         return ""  # the dtype of PRNG keys in JAX
     if dtype.kind in "buifc":

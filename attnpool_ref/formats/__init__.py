@@ -31,7 +31,7 @@ def get(name):
     """Returns the format called ``name``.
 
     Raises:
-      ValueError: if there is no such format; the message lists similar names.
+      ValueError: if there is no such format; the message lists similar names, or all if none is similar.
       TypeError: if ``name`` is not a str.
     """
     if not isinstance(name, str):
@@ -61,14 +61,16 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None is as for ``epsilon``.
 
     Returns:
-      A :class:`Head`, whose arrays have the dtypes and the bits of the file.
+      A :class:`Head`, whose arrays have the dtypes and the bits of the file; bfloat16 of a file or of PyTorch becomes
+      float32 if ml_dtypes is not installed.
 
     Raises:
       ValueError: if the format is unknown, if the file is corrupt, if it holds several heads or none, if tensors are
         missing, unexpected or of another shape, if an option is missing or the format does not have it, if ``prefix``
         does not end with "." or "/", or if the head has a feature that attnpool does not have.
       FileNotFoundError: if there is no such file or folder.
-      TypeError: if ``tensors`` is neither a path nor a mapping.
+      TypeError: if ``tensors`` is neither a path nor a mapping (for "sentence_transformers" a ValueError), or if
+        ``format`` is not a str.
 
     >>> import numpy as np
     >>> kernel, bias = np.eye(4).reshape(4, 2, 2), np.zeros((2, 2))
@@ -114,7 +116,7 @@ def write(head, format, *, prefix=""):
     Raises:
       ValueError: if the format is unknown, is a folder ("sentence_transformers"), belongs to another module, or cannot
         hold the head, or if ``prefix`` does not end with "." or "/".
-      TypeError: if ``head`` is not a :class:`Head`.
+      TypeError: if ``head`` is not a :class:`Head`, or if ``format`` is not a str.
 
     >>> import numpy as np
     >>> tensors = {"in_proj_weight": np.ones((6, 2)), "out_proj.weight": np.eye(2)}
@@ -146,7 +148,8 @@ def save(head, target, format, *, prefix=""):
       ValueError: as :func:`write` does, if the path has another ending, if it exists and is not a regular file, or if
         the file format lacks a dtype (.npz lacks bfloat16). For "sentence_transformers": if the folder has other
         contents, or parts that would be lost.
-      TypeError: if ``head`` is not a :class:`Head`, or if ``target`` is neither a path nor a dict.
+      TypeError: if ``head`` is not a :class:`Head`, if ``format`` is not a str, or if ``target`` is neither a path nor
+        a dict (for "sentence_transformers": not a path).
       FileNotFoundError: if the folder of the path does not exist.
     """
     if format == sentences.NAME:

@@ -10,7 +10,7 @@ MOST = 10
 
 
 def printable(name):
-    """Escapes control characters in a name and omits the middle of a long one."""
+    """Escapes a name that has unprintable characters, and omits the middle of a long one."""
     return _short(name if name.isprintable() else repr(name)[1:-1])
 
 

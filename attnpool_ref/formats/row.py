@@ -20,8 +20,8 @@ class Head(NamedTuple):
       module: the name of the class in ``attnpool_flax``.
       options: arguments of the constructor, by name.
       parameters: arrays, by the names of the parameters of the module; None for an optional one that is absent.
-      extras: tensors of the file that are not parameters, by their keys without the prefix; ``write`` returns
-        them too.
+      extras: tensors of the file that are not parameters, by their keys without the prefix, which ``write`` returns
+        too; for some heads also :data:`SPELLING`.
     """
 
     module: str
@@ -146,6 +146,6 @@ class Format:
         )
 
     def spelled_alike(self, form):
-        """Returns whether an earlier form gives the same parameters and fixed arguments as this one."""
+        """Returns whether an earlier form has the same parameters, layouts and fixed arguments as this one."""
         before = self.forms[: self.forms.index(form)]
         return any(other.parameters == form.parameters and other.fixed == form.fixed for other in before)

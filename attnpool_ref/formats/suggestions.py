@@ -40,5 +40,5 @@ def _fits(row, names, prefix):
 
 
 def _is_within(prefix, around):
-    """Returns whether the prefix starts with one of ``around`` that ends with a separator or is empty."""
+    """Returns whether the prefix starts with a shorter one of ``around`` that ends with a separator or is empty."""
     return any(prefix[:end] in around for end in range(len(prefix)) if not end or prefix[end - 1] in "./")

@@ -18,7 +18,7 @@ def gelu(x):
 
 
 def gelu_tanh(x):
-    """Computes the tanh approximation of :func:`gelu`, as Flax and PyTorch with ``approximate="tanh"`` do."""
+    """Computes the tanh approximation of :func:`gelu`, Flax's default, and PyTorch's ``approximate="tanh"``."""
     return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
 

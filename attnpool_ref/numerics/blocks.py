@@ -14,7 +14,7 @@ def over_tokens(reduce, of_block, x, *others):
       of_block: maps a block of x in float64, and the same part of each other array, to an array [..., L, d] of the
         block.
       x: [..., L, d] tokens of any dtype.
-      *others: arrays [..., L, ...] with the axes of ``x``, each of which may have size 1 instead.
+      *others: arrays [..., L] or [..., L, d], whose axes have the sizes of those of ``x`` or size 1.
     """
     axis = next((axis for axis, size in enumerate(x.shape[:-1]) if size > 1), None)
     if x.size <= SIZE or axis is None:

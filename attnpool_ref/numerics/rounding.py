@@ -7,7 +7,7 @@ import numpy as np
 EPSILON = float(np.finfo(np.float64).eps)
 
 LARGE, SMALLER = 2.0**900, 2.0**200
-"""Values above ``LARGE`` are divided by ``SMALLER``, so that sums of their differences do not overflow."""
+"""If a value is above ``LARGE``, all are divided by ``SMALLER``, so that sums of their differences do not overflow."""
 
 
 def roundings(terms):

@@ -1,7 +1,8 @@
 """Chunked pooling: each chunk of a sequence has an accumulator state; merged states finalize to the pooled vector.
 
 Chunks are parts of a sequence that do not overlap; their states can be merged in any order. Merging with the state of a
-chunk without real tokens, such as one of length 0, changes nothing. Each family of pooling functions has a file.
+chunk without real tokens, such as one of length 0, changes no number of a state, but may widen the dtype of the result.
+Each family of pooling functions has a file.
 """
 
 from attnpool_ref.streaming.additive import additive_attention_state

@@ -224,7 +224,7 @@ class WeightedState(NamedTuple):
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
     def expand_to_features(self, values):
-        """Appends a feature axis to an array of the weights' shape, so that it broadcasts against tokens."""
+        """Appends a feature axis to a number for each example, [...], so that it broadcasts against ``sum``."""
         return values[..., None]
 
 
@@ -236,7 +236,7 @@ class ChannelState(WeightedState):
     """
 
     def expand_to_features(self, values):
-        """Returns the array unchanged, because these weights have a feature axis."""
+        """Returns the array [..., d] unchanged, because it has a feature axis already."""
         return values
 
 

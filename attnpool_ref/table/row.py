@@ -47,7 +47,8 @@ class Variant:
       absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score changes
         the result.
       surrogate: the flag with which the gradient is not that of the values, but the one that the docstring describes.
-      norms: whether the function divides by a norm, so that it must also be right for vectors of 1e-30, 1e30 and 0.
+      norms: whether the function divides by a norm of its data, so that it must also be right for vectors of 1e-30,
+        1e30 and 0.
       arguments: the arguments of ``shapes``, by name.
       results: the axes of each array of the result, from ``shapes``.
       weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.

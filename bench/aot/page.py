@@ -14,14 +14,17 @@ TEXT = """## Compiled for a TPU and a GPU
 column has the function, the layout of its tokens and the implementation, where it is not attnpool's default. A program computes
 the results (forward) or also the gradients of all floating arrays (step). `bench/aot/sizes.py` has the sizes.
 
-* **x**, **floors**: the bytes that the kernels of the compiled program read and write (in a loop, in every step), divided by the
-  bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient written once.
+* **x**, **floors**: the bytes that the compiled program reads from and writes to the device's memory (in a loop, in every step),
+  divided by the bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient
+  written once.
 * **temporaries**: the memory that the program needs besides arguments and results, divided by the bytes of x.
 * **wide**: how many float32 copies the program makes of tokens in a narrower dtype, such as bfloat16.
 * **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas. If
-  the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits.
+  the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits. A loop inside another has the
+  steps of both, multiplied.
 * **M cycles**: the TPU compiler's estimate, in millions.
-* **misses its goal**: the goals are in `bench/aot/goals.py`. In parentheses is the reason for a goal above that of other functions.
+* **misses its goal**: the goals are in `bench/aot/goals.py`; plain JAX and jax.nn have none. In parentheses: the goal is met, and
+  for this reason it is higher than that of other functions.
 
 Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """

@@ -14,12 +14,12 @@ from attnpool_ref.conformance.checks.subject import Subject
 CHECKS = second_derivatives.REVERSE, second_derivatives.FORWARD
 
 
-def fullest(candidate, name, adapter=None, **options):
+def fullest(candidate, name, adapter=None, dtype="float64", **options):
     """Returns (subject, case, situation) of the call with the most arguments; ``options`` go to the function."""
     row = table.get(name)
     found: Any = conformance.Candidate(candidate if hasattr(candidate, name) else {name: candidate}).for_row(row)
     found = replace(found, target=partial(found.target, **options)) if options else found
-    subject = Subject(row, found, adapter or JaxArrays(), "float64")
+    subject = Subject(row, found, adapter or JaxArrays(), dtype)
     restrict = subject.calling.restrict
     most = cases.fullest_way(row, restrict)
     main = (case for case, kind in cases.cases_of(subject.row, restrict, ()) if kind == "main" and case.title == most)

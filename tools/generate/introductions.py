@@ -78,10 +78,10 @@ HEADS_INTRODUCTION = """
 # Trained heads
 
 A head is the part of a model after the encoder that pools its tokens, such as SigLIP's attention over image patches.
-attnpool loads heads that other libraries trained. A loaded head has the results of the original up to rounding, and
-takes a mask even where the original takes none. `load` returns an NNX module, and `attnpool_flax.linen.load` a Linen
-module and its variables. `save` writes a head in the format of the other library. The tensors of a head that was loaded
-and not changed are written with the same bits.
+attnpool loads heads that other libraries trained. A loaded head has the results of the original up to rounding, unless
+a format below says otherwise, and takes a mask even where the original takes none. `load` returns an NNX module, and
+`attnpool_flax.linen.load` a Linen module and its variables. `save` writes a head in the format of the other library.
+The tensors of a head that was loaded and not changed are written with the same bits.
 
 ```python
 import numpy as np
@@ -100,8 +100,9 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 
 * **Sources**: `load` takes a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a model's folder
   (`.safetensors` files and a `config.json`; for sentence-transformers a `modules.json`), a mapping from names to arrays
-  (of NumPy, JAX or PyTorch), or the parameters of a module. It reads only the tensors of the head, and downloads and
-  unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True, map_location="cpu")` returns.
+  (of NumPy, JAX or PyTorch), such as a `state_dict()`, or an NNX or Equinox module. It reads only the tensors of the
+  head, and downloads and unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True,
+  map_location="cpu")` returns.
 * **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
   default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
   the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.

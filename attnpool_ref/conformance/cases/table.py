@@ -71,7 +71,7 @@ The axes B and C of functions of all pairs are small, because the number of pair
 KINDS = {
     "main": "the mixed batch",
     "shape": "another shape than the mixed batch",
-    "way": "an argument by itself, or left to its default",
+    "way": "an argument by itself or left to its default, or another value of an option",
     "form": "masks and biases that broadcast, masks of integers",
     "extreme": "extreme scores",
     "exact": "ties and edges",
@@ -196,8 +196,8 @@ def _shaped(row, fullest, bare, shapes):
     """Returns a dict from titles of configurations to the names of the shapes in which each is drawn.
 
     ``fullest`` is the title of the one with the most arguments, and is drawn in all of ``shapes``.
-    Two of ``shapes`` are also drawn without masks: "no batch" with all other arguments (``bare``), and "long, batch (2,
-    3)" without optional arguments.
+    Besides :data:`EMPTY`, two of ``shapes`` are also drawn without masks if the function has batch axes: "no batch"
+    with all other arguments (``bare``), and "long, batch (2, 3)" without optional arguments.
     """
     ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
     found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}

@@ -275,7 +275,7 @@ def _spread(cases):
 
 
 def _of_products(judged):
-    """Returns a list with the cause that padding is multiplied by 0; an empty one if no dtype shows it."""
+    """Returns a list with the cause that padding is multiplied by 0; an empty one if no dtype proves it."""
     found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
     if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
         return []  # in float16 the number in padding is only 64, which does not exclude other causes

@@ -101,7 +101,7 @@ def _added(number):
 
 
 def _least(a):
-    """Returns the most negative number of the dtype that the softmax of a :class:`Normalization` is computed in."""
+    """Returns the most negative number of float64 if a :class:`Normalization` is judged in it, else of float32."""
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
@@ -217,7 +217,7 @@ def _results_swapped(call):
 
 
 def _scaled(power):
-    """Returns the ``answer`` of a mistake that multiplies scores by ``d**power`` in place of 1/sqrt(d), where d is the width."""
+    """Returns the ``answer`` of a mistake that multiplies scores of width d by ``d**power`` in place of 1/sqrt(d)."""
 
     def answer(call):
         name, values = call.row.name, call.values

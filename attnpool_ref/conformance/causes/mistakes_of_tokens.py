@@ -86,7 +86,7 @@ def epsilon_beside_the_count(number):
 def filled_maximum(number):
     """Returns the mistake of a maximum (or minimum) in which padding is replaced by ``number``.
 
-    None stands for the most negative number of the dtype; for a minimum the sign is reversed.
+    None stands for the most negative number of float64 in float64, else of float32; for a minimum the sign is reversed.
     """
 
     def answer(call):

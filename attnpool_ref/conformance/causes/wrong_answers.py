@@ -81,7 +81,7 @@ class WrongAnswer:
 
     @property
     def is_main(self):
-        """Whether the case has ordinary numbers and shapes: its title then has no comma.
+        """Whether the title has no comma: the case then has ordinary numbers and shapes.
 
         Other cases may show further mistakes.
         """

@@ -197,7 +197,10 @@ def cotangents_of(subject, case, return_weights):
 
 
 def gradients(subject, case, situation):
-    """Checks the gradients of a call; in the mixed batch with the most arguments also of the call with weights."""
+    """Checks the gradients of a call, in some cases also those of the call with weights.
+
+    These are the mixed batch with the most arguments in the first dtype and in float64.
+    """
     compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
     both = situation.is_main and situation.gradients_with_weights
     reference = situation.reference if compared else None

@@ -27,7 +27,7 @@ _REFUSAL = re.compile(
 """Pattern of error texts that say that a dtype is not supported."""
 
 UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
-"""Functions that divide by sums of weights, all of which may underflow unless they are stored as logarithms."""
+"""Functions that divide by a sum of weights or by norms of weighted sums, where all weights may underflow to 0."""
 
 COMPARING = frozenset({"rigid_decomposition"})
 """Functions whose only operation is a comparison, which is False for NaN."""

@@ -12,7 +12,7 @@ GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks."""
 
 SIMPLE = ("smallest", "fullest")
-"""Titles of the mixed batches with the fewest and with the most arguments."""
+"""Titles of the mixed batches with the fewest arguments (the required ones and the masks) and with the most."""
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class RowJudge:
             if not first and not scope.judges_whole(case):
                 continue
             if kind == "far" and subject.is_narrow:
-                continue  # narrow dtypes have no digits after the decimal point near 1000
+                continue  # near 1000 the numbers of narrow dtypes are at least 0.5 apart
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)

@@ -159,7 +159,7 @@ def _why(name, report, subject, scope, broken):
         return "skipped with long=False, --quick"
     if name in _OF_LAWS and not scope.laws:
         return "skipped with laws=False, --quick"
-    if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
+    if (name in _OF_SHAPES and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
         return "skipped with shapes=(), partial=False, --quick"
     if name == "stated gradients" and "contract" not in scope.demands:
         return "skipped without contract=True, --contract"
@@ -172,7 +172,8 @@ def _why(name, report, subject, scope, broken):
 
 _OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
 _OF_MASKS |= {f"{name} in padding" for name in POISONS}
+_OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is masking", "poison in shared arrays"}
 _OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
 _OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
-_OF_LAWS |= {"NaN at a real token", "return_weights", "inputs unchanged", "the same answer twice"}
-_OF_LAWS |= {"random state untouched", "jit and vmap", "one program", "no warnings", "stated gradients"}
+_OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program", "split over devices"}
+_OF_LAWS |= {"stated gradients"}

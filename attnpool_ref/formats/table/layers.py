@@ -17,7 +17,7 @@ TORCH_MHA = Format(
     source="torch 2.13, torch/nn/modules/activation.py",
     module="MultiHeadAttention",
     verified="3.1e-16, with and without the original's mask",
-    notes="`key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn=True` is not supported. The file does not say whether the layer used it, so `load` raises no error for such a layer, but the results differ from the original's.",
+    notes="The batch axis comes first, as with `batch_first=True`. `key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn=True` is not supported. The file does not say whether the layer used it, so `load` raises no error for such a layer, but the results differ from the original's.",
     forms=(
         Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(

@@ -199,7 +199,7 @@ NORMALIZERS = (
         ("sigmoid attention",),
         "masked_sigmoid(scores, mask)",
         "Ramapuram et al. 2025",
-        "Weights need not sum to 1. `normalize=True` divides them by their sum.",
+        "Weights need not sum to 1, except with `normalize=True`. The paper adds a bias, -log n for n keys, to the scores.",
     ),
     Entry(
         ("hardmax", "hard attention", "ONNX Hardmax"),

@@ -48,7 +48,7 @@ INSTANCES = (
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
         "Durand, Thome, Cord 2016, the part of the highest scores; torch.topk, then a mean",
-        "With fewer than k real tokens, the result is their mean; torch.topk raises an error. Tied tokens share the gradient.",
+        "With fewer than k real tokens, the result is their mean; torch.topk fails or takes padding. Ties share the gradient.",
     ),
     Entry(
         ("WELDON", "min-max pooling"),
@@ -118,14 +118,14 @@ SPEECH = (
         ("ASTP", "WeSpeaker ASTP", "3D-Speaker ASTP"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)",
         "WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default",
-        "ASTP adds 1e-7 under the root, and its variance, E[x^2] - mean^2, loses digits in float32.",
+        "ASTP's variance, E[x^2] - mean^2, loses digits in float32. Its minimum, here `epsilon`, is 1e-7, in 3D-Speaker 1e-10.",
         "AttentiveStatisticsPool",
     ),
     Entry(
         ("multi-head ASP", "MHASTP", "MQMHASTP"),
         "concatenate([attentive_statistics_pooling(y, mask, kernel=W, bias=b, out_kernel=V) for y, W, b, V in heads], -1)",
         "WeSpeaker's `MHASTP`",
-        "`heads` has a part y of x's channels and (W, b, V) for each head. `MHASTP` also clamps the variance at 1e-7.",
+        "`heads` has (y, W, b, V) for each head (`MQMHASTP`: and query), y its channels of x. WeSpeaker clamps variances at 1e-7.",
     ),
     Entry(
         ("SAP", "self-attentive pooling"),

@@ -14,7 +14,7 @@ MEANS = (
         ("lp pooling", "p-norm pooling", "lp_pool2d"),
         "n ** (1 / p) * power_mean_pooling(abs(x), mask, p)",
         "a recipe; `n` [..., 1] is the number of real tokens",
-        "`p` is the exponent. torch's `lp_pool2d` is also the root of a sum, but without abs: NaN if the sum is negative.",
+        "`p` is the exponent. torch's `lp_pool2d` is also the root of a sum, but without abs: a negative token can make it NaN.",
     ),
 )
 
@@ -23,8 +23,8 @@ HEADS = (
         ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
         "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
         "Vaswani et al. 2017 (vaswani2017)",
-        "`q` is [n, d] (n queries). For few queries, attnpool_flax folds the kernels into them, without keys and "
-        "values.",
+        "`q` is [n, d] (n queries). For few queries, attnpool_flax folds the key kernel into them, and projects no "
+        "tokens.",
         "MultiHeadAttentionPool",
     ),
     Entry(

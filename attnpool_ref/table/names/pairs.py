@@ -66,7 +66,7 @@ MATCHING = (
         ("rigid decomposition",),
         "rigid_decomposition(x, semantic_match(x, y, x_mask, y_mask), atol=1e-6)",
         "Wang, Mi, Ittycheriah 2016 (wang2016)",
-        "Vectors are equal if they differ by at most `atol`. In the paper `atol` is 0.",
+        "Vectors are equal if no component differs by more than `atol`. In the paper `atol` is 0.",
     ),
     Entry(
         ("NeurJudge separation", "fact separation", "mask attention"),

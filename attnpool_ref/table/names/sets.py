@@ -31,8 +31,8 @@ SETS = (
         "pooled = seeds + multi_head_attention_pooling(clean, mask, query=seeds, **maps)\n"
         'residual_feed_forward(pooled, W, b, normalize=False, activation="relu")',
         "PyG's `PoolingByMultiheadAttention`",
-        "Unlike the authors' PMA: a layer on the tokens, an output projection, raw seeds added, norms by default "
-        "(left out here).",
+        "Unlike the authors' PMA: a layer on tokens, an output projection, raw seeds added. Norms (`layer_norm=True`) "
+        "are left out.",
         "PMA",
     ),
     Entry(
@@ -59,7 +59,7 @@ SETS = (
         ("PyG PowerMeanAggregation",),
         "power_mean_pooling(x, mask, p)",
         "Li et al. 2020; PyG's `PowerMeanAggregation`",
-        "By default PyG clamps the mean of x**p to 100 before the root, so (10, 10) with p = 3 gives 4.64.",
+        "Except for a fixed p = 1, PyG by default clamps the mean of x**p to 100 before the root: (10, 10) with p = 3 gives 4.64.",
         "PowerMeanPool",
     ),
     Entry(

@@ -117,14 +117,14 @@ SENTENCES = (
         "latent_attention_pooling(x, mask, latents=r, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O, "
         "mlp_kernel=W1, mlp_out_kernel=W2)",
         "Lee et al. 2025; modeling_nvembed.py",
-        "Tokens are the queries and latents the keys, as in the original. Most copies exchange them.",
+        "As in the original, tokens are queries, latents are keys; most copies exchange them. The original then divides by the norm.",
         "LatentAttentionPool",
     ),
     Entry(
         ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
-        "`weights` [..., L] are divided by their sum over real tokens. SIF then subtracts the first principal component.",
+        "attnpool divides by the sum of `weights` [..., L]; SIF by the number of tokens, then it subtracts a principal component.",
         "WeightedPool",
     ),
     Entry(

@@ -1,11 +1,14 @@
-"""Mistakes in masking that several notebooks share."""
+"""Mistakes in masking, from the notebooks and the public code behind them."""
 
 import numpy as np
 from notebooks import mask_by_fill, mask_by_product, mask_by_sum, mask_twice, zero_is_padding
 
 from bugs.table import Section
 
-MASKS = Section("Masks", "Ways to mask a softmax that give wrong weights, from several notebooks. `s` are scores.")
+MASKS = Section(
+    "Masks",
+    "Ways to mask a softmax that give wrong weights, from the notebooks and the public code behind them. `s` are scores.",
+)
 
 
 @MASKS.wrong("T-1", was="0.00012 0.99988", now="1 0")
@@ -91,7 +94,7 @@ def _(attnpool):
 @MASKS.wrong("T-7", was="0 0", now="1 0")
 def _(attnpool):
     """The softmax runs over padding, too. Then the weights are multiplied by the mask and divided by their sum plus
-    1e-13. If padding has almost all the weight, the real weights become 0.
+    1e-13. If the real weights sum to less than about 1e-13, they become too small (here 0).
     """
     s, mask = np.float32([-200, 0]), np.array([True, False])
     return (

@@ -33,8 +33,8 @@ def _(attnpool):
 
 @NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
 def _(attnpool):
-    """Mask attention recognizes padding by its scores of 0, which padding has only if its vectors are zeros. A
-    recurrent layer with biases does not return zeros at padding, so padding gets weight.
+    """Mask attention recognizes padding by its scores of 0, which padding is sure to have only if its vectors are zeros.
+    NeurJudge's GRU reads the padding and does not return zeros there, so padding gets weight.
     """
     c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
     return (

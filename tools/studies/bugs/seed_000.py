@@ -80,7 +80,7 @@ def _(attnpool):
 def _(attnpool):
     """The score of a token is the sum of its products with all tokens of the other text, so the length of that text
     (here 1, 10, 50) decides how sharp the weights are. attnpool keeps this definition as the default;
-    `reduction="mean"` and `scale` avoid it.
+    `reduction="mean"` avoids it.
     """
     h, ts = np.array([[1.0], [1.1]]), [np.ones((length, 1)) for length in (1, 10, 50)]
     return (

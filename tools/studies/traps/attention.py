@@ -79,8 +79,8 @@ def _(attnpool):
 
 @WEIGHTS.wrong("P-13a", was="nan 0", now="1 0", place="richliao/textClassifier `textClassifierHATT.py`")
 def _(attnpool):
-    """The maximum is not subtracted from the scores before the exponential, which is infinite in float32 from a score
-    of 89 on.
+    """The maximum is not subtracted from the scores before the exponential, which is infinite in float32 for scores
+    above 88.72.
     """
     s = np.float32([89, 1])
     return (
@@ -194,8 +194,8 @@ IMAGES = Section(
 
 @IMAGES.wrong("P-24a", was="2 4", now="0 0", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
 def _(attnpool):
-    """Scores of padding are set to the lowest number of the dtype. In a fully masked row all scores are equal, so the
-    result is an average of the padding.
+    """The lowest number of the dtype is added to scores of padding. In a fully masked row rounding makes all scores
+    equal, so the result is an average of the padding.
     """
     x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([False, False])
     return (

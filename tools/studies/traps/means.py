@@ -22,8 +22,8 @@ PYG = Section(
 
 @PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation, line 291")
 def _(attnpool):
-    """With exponent p > 0, the mean of the powers is by default clamped to [1e-4, 100] before the root, so no result
-    exceeds 100^(1/p).
+    """With exponent p > 0 (except a fixed p = 1), the mean of the powers is by default clamped to [1e-4, 100] before the
+    root, so no result exceeds 100^(1/p).
     """
     x = np.array([[10.0], [10.0]])
     return (

@@ -31,7 +31,7 @@ def std_of_pyg(x):
 
 
 def std_by_moments(x, floor):
-    """Computes a standard deviation with equal weights: the root of E[x^2] - mean^2, raised to at least ``floor``."""
+    """Computes a standard deviation with equal weights: the root of E[x^2] - mean^2 or, if greater, of ``floor``."""
     weights = np.full_like(x, 1 / len(x))
     squares, mean = (weights * x * x).sum(0), (weights * x).sum(0)
     return np.sqrt(np.maximum(squares - mean * mean, np.array(floor, x.dtype)))

@@ -1,4 +1,4 @@
-"""Table of the implementations on ``docs/verdicts.md``, one file per library; ``table.py`` says what an entry is.
+"""Table of the implementations on ``docs/verdicts.md``; ``table.py`` says what an entry is.
 
 ``tools/studies/make_verdicts.py`` judges all of them and writes the page. Each entry is an example of how to judge a
 library.

@@ -39,7 +39,7 @@ ENTRIES = (
         "mean_pooling",
         masked_array,
         ("numpy",),
-        "Check the tokens for NaN and infinities yourself, because `numpy.ma` masks a quotient that is not finite. Do not pool sequences of length 0.",
+        "Check the tokens for NaN and infinities yourself, because with a mask `numpy.ma` masks a quotient that is not finite. Do not pool sequences of length 0.",
         long=True,
     ),
     Entry(

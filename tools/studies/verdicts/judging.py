@@ -75,7 +75,10 @@ class Verdict:
 
 
 def judged(entry):
-    """Returns the :class:`Verdict` of an entry; only the first dtype has other shapes, gradients and invariances."""
+    """Returns the :class:`Verdict` of an entry.
+
+    Only the first dtype has other shapes, gradients, invariances, ties, and calls that omit some of the arguments.
+    """
     began, reports, elsewhere = time.perf_counter(), {}, None
     for dtype in entry.dtypes:
         candidate = replace(entry.make(dtype), some_real=bool(entry.nothing_real))
@@ -90,7 +93,7 @@ def judged(entry):
 
 
 def _elsewhere(candidate, entry, dtype):
-    """Returns the result for fully masked rows if it is not 0, with weights or without them."""
+    """Returns the failure for fully masked rows if their result is not 0, with weights or without them, else None."""
     few = {"shapes": (), "partial": False, "gradients": False, "long": False}
     for promise, laws in ((promises.EMPTY, False), ("return_weights", True)):
         found = _row(candidate, entry, dtype, laws=laws, **few).promises[promise].failures

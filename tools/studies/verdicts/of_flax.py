@@ -28,7 +28,8 @@ def linen_function(dtype):
 
 def nnx_function(dtype):
     """Takes a mask that is False where a query does not see a key, `bias`, and any batch axes, or none. It is judged with one
-    head. Values are as wide as keys, because the function calls `jax.nn.dot_product_attention`, which needs that.
+    head. Values are as wide as keys, because without dropout the function calls `jax.nn.dot_product_attention`, which
+    needs that.
     """
     del dtype
     from dataclasses import replace

@@ -86,8 +86,8 @@ ENTRIES = (
         attention,
         ("keras", "torch"),
         SELECT
-        + " If a value has no real token, set the results of this example to 0 after the call. Scores near or below -1e9 give "
-        "wrong results, which has no remedy outside of the layer." + FLOAT64,
+        + " If a value has no real token, set the results of this example to 0 after the call. Scores near or below -1e9 (in "
+        "float16, -65504) give wrong results, which has no remedy outside of the layer." + FLOAT64,
         nothing_real=AT_LEAST_ONE,
     ),
     Entry(

@@ -19,21 +19,22 @@ Results of `attnpool check` for the attention and pooling functions of other lib
 [guarantees](guarantees.md) each function gives, and the smallest failing input for each broken guarantee. Most of these
 guarantees are only attnpool's, so a library that does not give one of them is not at fault. If a broken guarantee
 matters to you, "What to do" in the section of the function says what helps before or after the call, what to call
-instead, or that nothing helps.
+instead, or that nothing is needed or helps.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
 {count} implementations, two at a time; their times add up to {minutes} minutes.
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
-dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Features that it does
-not offer are not checked, nor are the guarantees *bad input refused*, *integers alone* and *split over devices*. The
-first dtype that a section names is checked in all calls; the others only in those with the fewest and with the most
-arguments and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees
-*shapes*, *ties and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison
-in shared arrays*, *long sums*, *jit and vmap* and *one program*. Two results must be equal up to the rounding of
-arithmetic in float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate
-results in bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has
-the calls of these implementations, one file per library.
+dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Keras computes with
+PyTorch. Features that an implementation does not offer are not checked, nor are the guarantees *bad input refused*,
+*integers alone* and *split over devices*. The first dtype that a section names is checked in all calls; the others only
+in those with the fewest and with the most arguments, with another value of an option or another form of an argument,
+and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees *shapes*, *ties
+and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison in shared
+arrays*, *long sums*, *jit and vmap* and *one program*. Two results must be equal up to the rounding of arithmetic in
+float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate results in
+bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
+these implementations.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
 fail, but only as a consequence of a broken guarantee; the 24 do not include them. A section also leaves out each dtype

@@ -21,7 +21,7 @@ class Entry:
       nothing_real: why its result for a fully masked row is defined differently or not documented; "" if the result
         must be 0.
       differs: promises that it breaks because it is defined differently, each with the reason.
-      long: whether a sum of a million equal tokens is also judged.
+      long: whether a sum of a million equal tokens is also judged, in the first dtype.
     """
 
     name: str

@@ -1,0 +1,114 @@
+"""Guarantees of the branches for TPUs and GPUs, which are evaluated on a CPU: NaN in the padding, second derivatives."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from constants import replaced
+from differentiated_twice import fullest
+from rounded_products import GPU, TPU, on_device
+from walks import small_tiles
+
+import attnpool_flax
+from attnpool_flax.reductions import packed_kernels, perceptron, softmax
+from attnpool_flax.reductions.narrow_products import token_products
+from attnpool_ref.conformance import checks
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.checks.second_derivatives import REVERSE
+
+pytestmark = pytest.mark.thorough
+
+ROWS = (
+    "attention_pooling",
+    "multi_head_attention_pooling",
+    "weighted_pooling",
+    "additive_attention_pooling",
+    "dot_product_attention",
+    "cross_attention_pooling",
+    "vlad_pooling",
+    "maxsim_score",
+    "segment_attention_pooling",
+)
+"""One row for each kernel that accelerators have of their own."""
+
+DTYPES = {"NaN in padding": "bfloat16", REVERSE: "float64"}
+
+
+class OnDevice(JaxArrays):
+    """Adapter that differentiates programs as a platform runs them."""
+
+    def __init__(self, platform):
+        self.platform = platform
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        def gradients(arrays, fixed, cotangents):
+            return jax.vjp(lambda moved: function(moved | fixed), arrays)[1](cotangents)[0]
+
+        return jax.tree.map(np.asarray, on_device(self.platform, gradients)(arrays, fixed, cotangents))
+
+    def second(self, function, arrays, fixed, cotangents, directions, forward):
+        assert not forward
+
+        def products(arrays, fixed, cotangents, directions):
+            def along(arrays):
+                outputs, pull = jax.vjp(lambda moved: function(moved | fixed), arrays)
+                (slopes,) = pull([c * (1 + output) for c, output in zip(cotangents, outputs, strict=True)])
+                return sum(jnp.sum(slope * directions[key]) for key, slope in slopes.items())
+
+            return jax.grad(along)(arrays)
+
+        return jax.tree.map(np.asarray, on_device(self.platform, products)(arrays, fixed, cotangents, directions))
+
+
+def as_on(platform, function):
+    """Returns the function; its direct calls are evaluated as the platform runs them."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        leaves, shape = jax.tree.flatten((args, kwargs))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):  # differentiated, and then evaluated
+            return function(*args, **kwargs)
+        arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
+
+        def run(*given):
+            own, options = jax.tree.unflatten(
+                shape, [dict(zip(arrays, given, strict=True)).get(i, x) for i, x in enumerate(leaves)]
+            )
+            return function(*own, **options)
+
+        return on_device(platform, run)(*(jnp.asarray(leaves[i]) for i in arrays))
+
+    return call
+
+
+def messages(name, check, platform):
+    """The messages of a check that failed, of tiles of 3 tokens."""
+    candidate = as_on(platform, getattr(attnpool_flax, name))
+    with (
+        small_tiles(WHOLE=0, ROW=0, TOKENS=3),
+        replaced(packed_kernels, TOKENS=3, FEWEST=3),
+        replaced(perceptron, TOKENS=3),
+    ):
+        subject, case, situation = fullest(candidate, name, OnDevice(platform), dtype=DTYPES[check])
+        assert checks.CHECKS[check].applies(situation)
+        found = checks.CHECKS[check].run(subject, case, situation)
+    found = found if isinstance(found, list) else [found]
+    assert None not in found
+    return [finding.message for finding in found if finding.message]
+
+
+@pytest.mark.parametrize("platform", [TPU, GPU])
+@pytest.mark.parametrize("check", DTYPES)
+@pytest.mark.parametrize("name", ROWS)
+def test_nan_in_padding_is_ignored_on_accelerators(name, check, platform):
+    assert messages(name, check, platform) == []
+
+
+@pytest.mark.parametrize("platform", [TPU, GPU])
+def test_products_of_raw_tokens_that_jax_differentiates_are_found(platform, monkeypatch):
+    raw = lambda x, real, *others: token_products(x, *others)  # noqa: E731
+    monkeypatch.setattr(softmax, "raw_products", raw)
+    (message,) = messages("attention_pooling", REVERSE, platform)
+    assert "where NaN stands in the padding" in message
