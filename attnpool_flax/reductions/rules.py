@@ -16,8 +16,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 REFUSAL = (
-    'tiles have no forward mode (jax.jvp, jax.jacfwd, jax.linearize); pass implementation="einsum", '
-    "or differentiate backward first"
+    'tiles and kernels have no forward mode (jax.jvp, jax.jacfwd, jax.linearize); pass implementation="einsum", '
+    "or differentiate tiles backward first"
 )
 
 

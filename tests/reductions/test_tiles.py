@@ -147,7 +147,7 @@ HIDDEN = {
 """Forward mode that no call sees."""
 
 REFUSED = FORWARD | HIDDEN
-NAMED = 'tiles have no forward mode .*; pass implementation="einsum"'
+NAMED = 'tiles and kernels have no forward mode .*; pass implementation="einsum"'
 
 ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling")
 """A walker for each reduction; the others take the same."""
