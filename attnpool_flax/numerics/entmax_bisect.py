@@ -119,7 +119,7 @@ def _powers(below, c, power):
 def _alpha_entmax_jvp(axis, primals, tangents):
     """Computes the tangent g (ds - sum(g ds) / sum(g)), where g = w^(2 - alpha) at weights w > 0 and 0 elsewhere.
 
-    The tangent of alpha adds a term, which a comment below derives.
+    The tangent of alpha adds a term, which a comment below states.
     """
     (scores, alpha), (dscores, dalpha) = primals, tangents
     weights = alpha_entmax(scores, alpha, axis)

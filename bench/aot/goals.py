@@ -5,7 +5,7 @@ compiled in the same way. The first two kinds also limit the cycles of the compi
 the first that fits it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.aot import calls, devices, plain
 from bench.aot.programs import Program
@@ -116,6 +116,7 @@ ROUNDED = "a product writes scores in float32, which later kernels round and sum
 CHANNELS = "scores as large as the tokens, in float32, are read for maximum, denominator, each moment and the gradient"
 PAIRS = "pairs of tokens are combined, then pairs of the results, until one is left"
 SCANNED = "a segmented scan, in twice as many steps as the number of tokens has bits"
+STEPPED = "six steps, each reads its tokens twice forward and five times in all"
 MOMENTS = "each moment is a reduction of its own, after an all-reduce of the one before"
 LOGARITHMS = "logarithms of the tokens are written, and read for maximum and sum"
 EXPANDED = "numbers of each segment are expanded to float32 arrays as large as the tokens"
@@ -142,7 +143,29 @@ THREE_LAYERS = "hidden layers of three pairs, their differences and their gradie
 EXPANDED_SUMS = (
     "unsorted tokens are copied under weights; a step expands the gradient of each segment's sum to float32 tokens"
 )
+GATHERED = "the SparseCores of a v6e write the gathered tokens to memory, from which they are read twice; a step gathers them twice"
+UNITS_IN_MEMORY = (
+    "XLA keeps the scores in memory in a loop over units, in a step on a v6e, where a v5e keeps them in VMEM"
+)
+PLAIN_IN_BLOCKS = (
+    RESIDUALS + "; on a v6e XLA computes a forward pass of plain JAX in blocks in VMEM, and writes none of its arrays"
+)
+V6E_GOALS = (
+    Goal(PACKED, (4.9, 13.7), layouts=UNSORTED, reason=GATHERED),
+    Goal(("segment_cross_attention_pooling",), (5.4, 10.5), FLOOR, UNSORTED, reason=GATHERED),
+    Goal(("segment_set2set_pooling",), (26.5, 37.4), FLOOR, UNSORTED, reason=STEPPED + "; " + GATHERED),
+    Goal(STEPS, (13.2, 20.3), FLOOR, reason=STEPPED),
+    Goal(UNITS_OF_SCORES, (4.0, 4.9), FLOOR, reason=UNITS_IN_MEMORY),
+    Goal(("vlad_pooling",), (6.5, 2.2), OF_PLAIN, DENSE, reason=PLAIN_IN_BLOCKS),
+    Goal(("vlad_pooling",), (10.2, 20.8), FLOOR, MESH, reason=RESIDUALS),
+    Goal(("segment_vlad_pooling",), (21.5, 46.9), FLOOR, reason=RESIDUALS),
+    Goal(("segment_noisy_or_pooling",), (30.4, 84.0), FLOOR, reason=SCANNED),
+    Goal(("label_attention",), (4.0, 6.0), FLOOR, reason=SCORES_OF_LABELS),
+)
+"""Goals of a TPU v6e where they differ from those of a v5e."""
+
 GOALS = (
+    *(replace(goal, devices=(devices.V6E,)) for goal in V6E_GOALS),
     Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
     Goal(HEADS, (2.2, 5.9), layouts=DENSE, devices=devices.TPUS, cycles=(3.5e6, 12.5e6)),
     Goal(HEADS, (4.6, 9.0), layouts=(*DENSE, *STATE), devices=(devices.H200,), reason=SELECTED),
@@ -211,7 +234,7 @@ GOALS = (
     Goal(("segment_cross_attention_pooling",), (4.1, 8.4), FLOOR, devices=devices.TPUS, reason=EXPANDED_SUMS),
     Goal(("power_mean_pooling",), (5.2, 6.0), FLOOR, devices=(devices.H200,), reason=LOGARITHMS),
     Goal(("statistics_pooling", "std_pooling"), (5.3, 4.0), FLOOR, devices=(devices.H200,), reason=MOMENTS),
-    Goal(STEPS, (13.2, 20.2), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),
+    Goal(STEPS, (13.2, 20.2), FLOOR, reason=STEPPED),
     Goal((), (4.0, 4.0), FLOOR, ways=()),
 )
 """Goals, in the order in which they are tried; the last one fits every program of ours."""

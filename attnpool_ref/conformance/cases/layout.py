@@ -31,8 +31,9 @@ def padding(case, key, example=None):
     """Returns a boolean array of the argument's shape that marks its padding, or None if no mask applies to it.
 
     With a mask over [..., L], these are the masked tokens of that axis; with a mask over pairs, queries that see no
-    key, and keys that no query sees. An array that all examples share is padding where it is padding for all of them;
-    with ``example``, where it is padding for this one.
+    key, keys that no query sees, and in an array with both axes the masked pairs; with several masks, what any of them
+    hides. An array that all examples share is padding where it is padding for all of them; with ``example``, where it
+    is padding for this one.
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None

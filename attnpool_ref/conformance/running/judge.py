@@ -137,9 +137,11 @@ def _missing(row, fails):
 
 @takes_options_of(Scope, without=("only", "strict", "jobs", "progress"), dtypes=("float32", "float64"))
 def check(candidate, name, **options: Any):
-    """Asserts, for your own tests, that an implementation gives all guarantees of the function called ``name``.
+    """Asserts, for your own tests, that an implementation breaks no guarantee of the function called ``name``.
 
-    The implementation is called in this process, which a crash would end.
+    By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64;
+    ``contract``, ``integers`` and ``refusals`` together check all. The implementation is called in this process, which
+    a crash would end.
 
     Args:
       candidate: a function, a module with parameters, any mapping or object that has a function called ``name``, or a

@@ -256,8 +256,9 @@ def _(attnpool):
 
 @IMAGES.wrong("P-17b", was="0.047426 0.952574", now="0.952574 0.047426", place="Nanne/pytorch-NetVlad `netvlad.py`")
 def _(attnpool):
-    """The bias of the assignment is -alpha times the norm of the center. The paper's distances need the square of the
-    norm: without it the token is assigned to the farther center.
+    """With `vladv2=True` the bias of the assignment is initialized as -alpha times the norm of the center (by default the
+    layer has no bias). The paper's distances need the square of the norm: without it this token is assigned to the
+    farther center.
     """
     x, centers, alpha = np.array([[1.0]]), np.array([[0.0], [3.0]]), 1.0
     return (

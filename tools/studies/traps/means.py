@@ -163,10 +163,10 @@ def _(attnpool):
     )
 
 
-@POWERS.wrong("P-14d", was="nan", now="0.000001", place="cnnimageretrieval-pytorch `functional.py:23`")
+@POWERS.wrong("P-14d", was="nan", now="0.000001", place="PyTorch `torch.nn.functional.lp_pool2d`")
 def _(attnpool):
-    """A comment offers PyTorch's `lp_pool2d` as an alternative for GeM (power mean). But the result of `lp_pool2d` is
-    NaN if the powers sum to less than 0. GeM raises tokens to at least 1e-6 first.
+    """In place of GeM (power mean), the result of `lp_pool2d` is NaN if the powers sum to less than 0. GeM raises tokens
+    to at least 1e-6 first, and so does the comment of P-14c.
     """
     x = np.array([[-1.0], [-2.0]])
     return (
