@@ -70,6 +70,7 @@ def test_other_values_compile_nothing(example):
     assert events(lambda: call(moved)) == []
 
 
+@pytest.mark.compiles
 def test_a_number_in_any_form_is_the_program_of_its_default(example):
     row, arrays, call = example
     numbers = numbers_of(row)
@@ -90,6 +91,7 @@ def test_asking_for_the_weights_compiles_nothing_but_where_they_are_apart(exampl
     assert events(lambda: call(arrays | {"return_weights": True})) == []
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("place", [1, None])
 def test_device_arrays_with_default_numbers_transfer_nothing(example, place):
     row, arrays, call = example

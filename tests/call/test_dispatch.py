@@ -28,6 +28,7 @@ def calls_of(row):
         yield {key: np.asarray(value) for key, value in case.values.items() if value is not None}, options
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_what_is_looked_up_is_what_is_dispatched(row):
     function = getattr(attnpool_flax, row.name)

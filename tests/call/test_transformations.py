@@ -102,6 +102,7 @@ def test_a_body_promotes_no_ranks(example):
         jax.eval_shape(example.call, example.arrays)
 
 
+@pytest.mark.compiles
 def test_forward_mode_is_there(example):
     """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_judged.py``."""
     jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(example.arrays)

@@ -29,6 +29,7 @@ import attnpool_flax
 from attnpool_flax.reductions import IMPLEMENTATIONS
 
 
+@pytest.mark.compiles
 @every_case
 @both_kinds
 def test_the_output_is_the_functions_to_the_bit(case, kind):
@@ -98,6 +99,7 @@ def test_what_stands_in_padding_never_matters(case, kind):
     chex.assert_tree_all_finite(clean)
 
 
+@pytest.mark.compiles
 @masked
 @both_kinds
 def test_an_example_without_a_real_token_gives_zero(case, kind):

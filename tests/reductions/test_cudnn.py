@@ -43,6 +43,7 @@ def by_xla(monkeypatch):
     monkeypatch.setattr(cudnn_attention, "only_on", lambda platform, array, *_: array)
 
 
+@pytest.mark.compiles
 @every_function
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_results_and_gradients_are_right(name, dtype, by_xla):

@@ -100,6 +100,7 @@ def small_blocks(scores=4 * N * M, **constants):
     return replaced(query_blocks, BUDGET=dict.fromkeys(query_blocks.BUDGET, 4 * scores), **constants)
 
 
+@pytest.mark.compiles
 @every_call
 @pytest.mark.parametrize("derived", [step, *thorough(MORE)])
 @pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])

@@ -51,6 +51,7 @@ def size(request):
         yield
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("size")
 @pytest.mark.parametrize("platform", [*thorough([GPU]), TPU])
 @pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])
@@ -75,6 +76,7 @@ def test_values_in_the_padding_change_no_bit(name, layout, dtype, platform):
     assert not computed(itself, np.nan, there)[1].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [513, *thorough([1, 512, 1300])])
 def test_a_scan_in_blocks_agrees_with_one_of_all_tokens(length):
     """Noisy-or of segments on a TPU, with probabilities of 1; padding is NaN."""

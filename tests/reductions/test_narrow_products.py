@@ -64,6 +64,7 @@ def on_accelerators(monkeypatch, multiply):
     monkeypatch.setattr(softmax, "by_platform", by_platform)
 
 
+@pytest.mark.compiles
 @every_dtype
 @every_form
 def test_results_and_gradients_are_those_of_float32_tokens(arrays, dtype, multiply, heads, on_accelerators):
@@ -105,6 +106,7 @@ def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators)
         chex.assert_trees_all_equal(filled(poison), filled(0), strict=True)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("multiply", [False, True])
 def test_nan_in_padding_reaches_no_second_derivative(multiply, on_accelerators, monkeypatch):
     monkeypatch.setattr(sums, "by_platform", softmax.by_platform)

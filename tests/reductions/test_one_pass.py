@@ -115,6 +115,7 @@ def test_results_of_gradients_are_rounded_where_they_may_be(precision):
     assert is_rounded == [False, precision is NARROW, precision is NARROW]
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("context", [False, True])
 def test_bfloat16_gradients_of_shared_kernels_under_shard_map(context):
     """With replication checks; the kernels do not vary over the mesh."""

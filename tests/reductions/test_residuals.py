@@ -89,6 +89,7 @@ def test_tokens_at_their_center_leave_exactly_nothing(layout, platform, rng):
     assert found[0, [0, 1, 3, 4]].all()
 
 
+@pytest.mark.compiles
 @on_both
 @in_layouts
 def test_derivatives_are_those_of_the_cpu(layout, platform, rng):
@@ -123,6 +124,7 @@ def test_a_real_nan_stays_in_its_segment(layout, platform, rng):
     chex.assert_trees_all_equal(found[1:], clean[1:])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [7, *thorough([1, 40, 300])])
 @pytest.mark.parametrize("length", [23, *thorough([1, 64, 1000])])
 def test_each_real_token_is_in_one_pair_that_has_its_segment(length, count, rng):

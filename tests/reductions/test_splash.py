@@ -40,6 +40,7 @@ def test_padding_changes_no_bit_and_queries_without_keys_are_0(poison, interpret
     many_queries.assert_padding_has_no_effect(poison, "splash")
 
 
+@pytest.mark.thorough
 def test_a_scale_and_a_shared_mask_without_queries_are_taken(interpreted):
     many_queries.assert_takes_scales_and_shared_masks("splash")
 
@@ -102,6 +103,7 @@ def test_several_blocks_and_every_form_of_masks_agree_with_whole_products_in_flo
         assert_near(one, other, LIMITS["float32"] + UNIT["float32"])
 
 
+@pytest.mark.thorough
 def test_vmap_agrees_with_a_batch(interpreted):
     query, key, value, mask = pairs("float32")
     for own in (mask, mask[:, :1], None):
