@@ -156,3 +156,20 @@ def test_a_new_option_is_one_entry():
 def test_the_stub_of_the_judge_has_all_options():
     """Type checkers and editors read it in place of the signature, which is made at the import."""
     assert make_stubs.JUDGE.read_text(encoding="utf-8") == make_stubs.judge_stub(), "run `make docs`"
+
+
+def test_a_skipped_guarantee_names_the_option_that_skips_it():
+    """Without laws, then without shapes: "no case of this function applies" would say that nothing can be judged."""
+
+    def whys(**options):
+        (row,) = conformance.judge(ref.mean_pooling, only=("mean_pooling",), dtypes=("float32",), **options).rows
+        return {name: kept.why for name, kept in row.promises.items()}
+
+    without_laws = whys(laws=False, long=False)
+    assert {without_laws[name] for name in ("batch mates", "split over devices", "poison in shared arrays")} == {
+        "skipped with laws=False, --quick"
+    }
+    without_shapes = whys(shapes=(), long=False)
+    assert {without_shapes[name] for name in ("shapes", "arguments that broadcast", "padding side")} == {
+        "skipped with shapes=(), partial=False, --quick"
+    }
