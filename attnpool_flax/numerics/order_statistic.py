@@ -1,26 +1,51 @@
-"""k-th smallest numbers without sorting. On a CPU, XLA's sort takes as long as hundreds of passes over the array."""
+"""k-th smallest numbers without sorting. XLA's sort takes as long as hundreds of passes over the array on a CPU."""
+
+import functools
 
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.varying import unify_varying
 
-def order_statistics(x, rank, following):
-    """Finds the numbers of two ranks along axis -2: a pair of [..., 1, d].
+BITS = 2
+"""Bits that one pass over the array finds on TPUs and GPUs. XLA counts up to 3 thresholds in one pass; a TPU reads the
+array again for 5.
+"""
 
-    Floating-point numbers map to integers in the same order, and bisection finds the integer of the first rank in at
-    most as many steps as it has bits. The integer of the next rank is the same or the smallest one above.
+
+def order_statistics(x, real, rank, following):
+    """Finds the numbers of two ranks among the real tokens, along axis -2: a pair of [..., d]; if none is real, 0.
+
+    Floating-point numbers map to integers in the same order. The integer of the first rank is found by its bits: on CPUs
+    by bisection, one bit in each step, from the smallest to the largest integer; on TPUs and GPUs, where each step reads
+    the array from the large memory, BITS of them, in as many steps for all arrays. The integer of the next rank is the
+    same or the smallest one above.
 
     Args:
-      x: [..., L, d], any floating dtype. The gradient goes to the selected number; if several are equal, to the first.
-      rank: k - 1 for the k-th smallest number, integers [..., 1, 1] from 0 to L - 1.
-      following: ``rank`` or one more, integers [..., 1, 1] up to L - 1.
+      x: [..., L, d], any floating dtype, arbitrary at padding. The gradient goes to the selected number; if several are
+        equal, to the first.
+      real: bool [..., L, 1], or None if all tokens are real.
+      rank: k - 1 for the k-th smallest number, integers [..., 1, 1] from 0, and less than the number of real tokens.
+      following: ``rank`` or one more, integers [..., 1, 1], less than the number of real tokens.
     """
-    batch = jnp.broadcast_shapes(x.shape[:-2], rank.shape[:-2])
-    x = jnp.broadcast_to(x, (*batch, *x.shape[-2:]))
-    keys = _keys(lax.stop_gradient(x))
+    x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, rank.shape))
+    padding, keys = jnp.iinfo(f"int{8 * x.dtype.itemsize}").max, _keys(lax.stop_gradient(x))
+    keys = keys if real is None else jnp.where(real, keys, padding)
+    found = lax.platform_dependent(keys, rank, cpu=_by_bisection, default=_by_digits)
+    above = jnp.min(jnp.where(keys > found, keys, padding), -2, keepdims=True)
+    both = found, jnp.where(_count(keys <= found, rank) > following, found, above)
+    places = (jnp.argmax(keys == key, -2, keepdims=True) for key in both)
+    numbers = (jnp.squeeze(jnp.take_along_axis(x, place, -2, mode="clip"), -2) for place in places)
+    some = True if real is None else jnp.any(real, -2)
+    return tuple(jnp.where(some, number, 0) for number in numbers)
 
-    def count_up_to(key):
-        return jnp.sum(keys <= key, -2, keepdims=True, dtype=rank.dtype)
+
+def _count(selected, like):
+    return jnp.sum(selected, -2, keepdims=True, dtype=like.dtype)
+
+
+def _by_bisection(keys, rank):
+    """Returns the integers of a rank, [..., 1, d]: each step halves the distance between its bounds."""
 
     def is_open(bounds):
         low, high = bounds
@@ -29,15 +54,29 @@ def order_statistics(x, rank, following):
     def bisect(bounds):
         low, high = bounds
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, which does not overflow
-        enough = count_up_to(middle) > rank
+        enough = _count(keys <= middle, rank) > rank
         return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
-    ends = jnp.min(keys, -2, keepdims=True), jnp.max(keys, -2, keepdims=True)
-    found, _ = lax.while_loop(is_open, bisect, ends)
-    above = jnp.min(jnp.where(keys > found, keys, jnp.iinfo(keys.dtype).max), -2, keepdims=True)
-    both = found, jnp.where(count_up_to(found) > following, found, above)
-    places = (jnp.argmax(keys == key, -2, keepdims=True) for key in both)
-    return tuple(jnp.take_along_axis(x, place, -2, mode="clip") for place in places)
+    return lax.while_loop(is_open, bisect, (jnp.min(keys, -2, keepdims=True), jnp.max(keys, -2, keepdims=True)))[0]
+
+
+def _by_digits(keys, rank):
+    """Returns the integers of a rank, [..., 1, d]: each step finds their next BITS bits, from the highest.
+
+    The largest integer with the bits so far, and 0 in the others, below which at most ``rank`` integers are.
+    """
+    bits = jnp.iinfo(keys.dtype).bits
+
+    def step(place, found):
+        unit = lax.shift_left(jnp.ones((), keys.dtype), (bits - BITS * (place + 1)).astype(keys.dtype))
+        candidates = [found + digit * unit for digit in range(1, 2**BITS)]
+        return functools.reduce(
+            lambda best, key: jnp.where(_count(keys < key, rank) <= rank, key, best), candidates, found
+        )
+
+    shape = (*keys.shape[:-2], 1, keys.shape[-1])
+    keys, rank, least = unify_varying(keys, rank, jnp.full(shape, jnp.iinfo(keys.dtype).min, keys.dtype))
+    return lax.fori_loop(0, bits // BITS, step, least)
 
 
 def _keys(x):

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from packages import every_package
+from rounded_products import GPU, on_device
 from rounding import assert_close, rounded
 
 import attnpool_flax
+from attnpool_flax.numerics.order_statistic import order_statistics
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((2, 6, 3)).astype(np.float32)
@@ -75,3 +77,19 @@ def test_slopes_where_plain_formulas_lose_them():
         assert of_x[0, 0] == 0
     for pooling in (attnpool_flax.logsumexp_pooling, attnpool_flax.softmax_pooling, power):
         assert_close(slopes(pooling, jnp.array([[1.0], [4.0], [4.0]]), jnp.inf)[0][:, 0], np.float32([0, 0.5, 0.5]))
+
+
+@pytest.mark.parametrize("as_on", [lambda function: function, lambda function: on_device(GPU, function)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_order_statistics_are_the_numbers_of_a_sort(dtype, as_on):
+    limits = jnp.finfo(dtype)
+    special = [0.0, -0.0, jnp.inf, -jnp.inf, limits.max, limits.min, limits.tiny, -limits.tiny, 2.0, 2.0]
+    x = jnp.stack([jnp.array(special, dtype), jnp.asarray(RNG.standard_normal(10), dtype)], 1)
+    real = np.ones((10, 1), bool)
+    real[[3, 6]] = False
+    x = jnp.where(real, x, jnp.nan)
+    ordered = np.sort(np.where(real, np.float64(x), np.inf), 0)
+    find = as_on(order_statistics)
+    for rank in range(8):
+        for found, place in zip(find(x, real, *np.int32([[[rank]], [[min(rank + 1, 7)]]])), (rank, rank + 1), strict=True):
+            np.testing.assert_array_equal(np.float64(found), ordered[min(place, 7)])
