@@ -11,6 +11,7 @@ from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.sums import computing
 from attnpool_ref import contract
 
 
@@ -56,7 +57,7 @@ def divide(unnormalized, denominator, mask):
     return weights if mask is None else jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
-@compiled
+@compiled(as_they_come=("scores",))
 def sparsemax(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.sparsemax`; computed by Newton's method in place of a sort.
 
@@ -71,14 +72,15 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 def project_on_simplex(scores, mask, axis=-1):
     """Returns the sparsemax of scores; arguments are checked, and the mask may be None."""
-    below, empty = _below_largest(scores, mask, axis)
-    support = _support(below, 1, axis)
+    scores, largest, empty = _with_largest(scores, mask, 1, axis)
+    below = _below(scores, largest, 1)
+    support = _support(scores, largest, 1, axis)
     size = jnp.sum(support, axis, keepdims=True, dtype=below.dtype)
     threshold = (jnp.sum(jnp.where(support, below, 0), axis, keepdims=True) - 1) / jnp.maximum(size, 1)
     return _where_real(jnp.where(support, below - threshold, 0), mask, empty)
 
 
-@compiled
+@compiled(as_they_come=("scores",))
 def entmax15(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.entmax15`; computed by Newton's method in place of a sort.
 
@@ -93,8 +95,9 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 def entmax_15(scores, mask, axis=-1):
     """Returns the 1.5-entmax of scores; arguments are checked, and the mask may be None."""
-    below, empty = _below_largest(scores / 2, mask, axis)
-    support = _support(below, 2, axis)
+    scores, largest, empty = _with_largest(scores, mask, 2, axis)
+    below = _below(scores, largest, 2)
+    support = _support(scores, largest, 2, axis)
     size = jnp.maximum(jnp.sum(support, axis, keepdims=True, dtype=below.dtype), 1)
     mean = jnp.sum(jnp.where(support, below, 0), axis, keepdims=True) / size
     deviation = jnp.where(support, below - mean, 0)
@@ -105,29 +108,34 @@ def entmax_15(scores, mask, axis=-1):
     return _where_real(above * above, mask, empty)
 
 
-def _below_largest(scores, mask, axis):
-    """Returns (score - max_score, raised to -1 where it is less; bool, True for rows without a score above -inf).
+def _with_largest(scores, mask, degree, axis):
+    """Returns (scores, -inf at padding; max_score / degree; bool, True for rows without a score above -inf).
 
-    At -1 and below, weights are 0. A row with a score of +inf becomes NaN. The bool array has size 1 along the axis.
+    The last two have size 1 along the axis. The largest score is in the computing dtype, without gradient; it is NaN in
+    a row with a score of +inf, and 0 in a row without a score above -inf.
     """
-    if mask is not None:
-        scores = jnp.where(mask, scores, -jnp.inf)
-    largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
+    scores = scores if mask is None else jnp.where(mask, scores, -jnp.inf)
+    largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)).astype(computing(scores.dtype))
     empty = largest == -jnp.inf
-    largest = jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest))
-    below = scores - largest
-    return jnp.where(below <= -1, -1, below), empty
+    return scores, jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest)) / degree, empty
 
 
-def _support(below, degree, axis):
+def _below(scores, largest, degree):
+    """Returns (score - max_score) / degree, raised to -1 where it is less: at -1 and below, weights are 0."""
+    below = scores.astype(largest.dtype) / degree - largest
+    return jnp.where(below <= -1, -1, below)
+
+
+def _support(scores, largest, degree, axis):
     """Returns the support as bool: NaN, and scores s above the t at which the sum of max(0, s - t)^degree is 1.
 
-    The degree is 1 for sparsemax and 2 for 1.5-entmax, whose scores are halved.
+    Here s is the result of :func:`_below`. The degree is 1 for sparsemax and 2 for 1.5-entmax.
 
     Newton's method starts below the solution. The sum is convex in t, so t never passes the solution, and increases
     until rounding stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds of passes.
+    Each step computes s again, because narrow scores are read faster than s.
     """
-    scores = lax.stop_gradient(below)
+    scores = lax.stop_gradient(scores)
 
     def increases(thresholds):
         before, threshold = thresholds
@@ -135,16 +143,18 @@ def _support(below, degree, axis):
 
     def step(thresholds):
         _, threshold = thresholds
-        above = jnp.maximum(scores - threshold, 0)
+        below = _below(scores, largest, degree)
+        above = jnp.maximum(below - threshold, 0)
         first = jnp.sum(above, axis, keepdims=True)
         if degree == 1:
-            total, derivative = first, jnp.sum(scores > threshold, axis, keepdims=True, dtype=scores.dtype)
+            total, derivative = first, jnp.sum(below > threshold, axis, keepdims=True, dtype=below.dtype)
         else:
             total, derivative = jnp.sum(above * above, axis, keepdims=True), 2 * first
         return threshold, jnp.maximum(threshold, threshold + (total - 1) / jnp.where(derivative == 0, 1, derivative))
 
-    least = jnp.min(scores, axis, keepdims=True, initial=-1)  # -1 or NaN
-    return ~(scores <= lax.while_loop(increases, step, (least - 1, least))[1])
+    below = _below(scores, largest, degree)
+    least = jnp.min(below, axis, keepdims=True, initial=-1)  # -1 or NaN
+    return ~(below <= lax.while_loop(increases, step, (least - 1, least))[1])
 
 
 def _where_real(weights, mask, empty):
@@ -152,7 +162,7 @@ def _where_real(weights, mask, empty):
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
-@compiled
+@compiled(as_they_come=("scores",))
 def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     """Twin of :func:`attnpool_ref.entmax`; the gradient is computed from the weights, not through the bisection.
 

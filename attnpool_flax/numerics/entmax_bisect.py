@@ -23,17 +23,24 @@ def alpha_entmax(scores, alpha, axis):
     With d = score - max_score and p = alpha - 1 the weights are max(0, exp(-p c) + p d)^(1/p), or exp(d - c) for p = 0.
     Each row with n > 0 scores above -inf has one c in [0, log n] for which they sum to 1; bisection finds it, because
     the sum decreases in c. Rows of -inf have weights 0. Others are NaN if a score is NaN or inf, or alpha not finite.
-    ``alpha``, an array of shape () that is at least 1, has a derivative as well.
+    ``alpha``, an array of shape () that is at least 1, has a derivative as well. The weights have its dtype; the scores
+    may be narrower.
     """
-    power = alpha - 1
-    max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
-    some = scores > -jnp.inf
-    below = jnp.where(some, scores - jnp.where(max_score == -jnp.inf, 0, max_score), 0)
-    count = jnp.sum(some, axis, keepdims=True, dtype=scores.dtype)
-    high = jnp.log(jnp.maximum(count, 1)) + 0 * power
+    power, dtype = alpha - 1, alpha.dtype
+    max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf).astype(dtype)
+    level = jnp.where(max_score == -jnp.inf, 0, max_score)
+
+    def distances():  # computed again in each step, because narrow scores are read faster
+        some = scores > -jnp.inf
+        return some, jnp.where(some, scores.astype(dtype) - level, 0)
 
     def weights_for(c):
+        some, below = distances()
         return jnp.where(some, _powers(below, c, power), 0)
+
+    some, below = distances()
+    count = jnp.sum(some, axis, keepdims=True, dtype=dtype)
+    high = jnp.log(jnp.maximum(count, 1)) + 0 * power
 
     def bisect(_, bounds):
         low, high = bounds
@@ -41,7 +48,7 @@ def alpha_entmax(scores, alpha, axis):
         enough = jnp.sum(weights_for(middle), axis, keepdims=True) >= 1
         return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
-    steps = jnp.finfo(scores.dtype).nmant + 8
+    steps = jnp.finfo(dtype).nmant + 8
     low, _ = lax.fori_loop(0, steps, bisect, (jnp.zeros_like(high), high))
 
     def refine(weights):
