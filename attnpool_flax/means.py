@@ -71,7 +71,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     """
     tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
-        return jnp.sum(x, -2)
+        return jnp.sum(tokens.x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
     place = last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last).astype(jnp.int32) for end in (jnp.floor, jnp.ceil))

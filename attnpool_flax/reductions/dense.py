@@ -59,11 +59,10 @@ class Dense(Tokens):
         scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
-        if weight_sums is None and self.requested == KERNEL and multiplier is None:
-            weight_sums = self._unflatten(softmax.weight_sums(state), batch)  # weights would be one more read of x
+        if weight_sums is None and multiplier is None:
+            weight_sums = self._unflatten(softmax.weight_sums(state), batch)
         if weight_sums is None:
-            applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-            weight_sums = self.sum_over_tokens(applied)
+            weight_sums = self.sum_over_tokens(weights * self.fill_padding(multiplier))
         return pooled, weights, weight_sums
 
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):

@@ -146,18 +146,9 @@ class Packed(Tokens):
         """Computes :meth:`softmax`, and the sums [S, h] of the weights after the multiplier."""
         scores, state = self._softmax(queries, multiplier, None, bias)
         pooled, weights = self._softmax_averages(scores, state)
-        if multiplier is not None or self.requested == "einsum":
-            applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-            return pooled, weights, self.sum_over_tokens(applied)
-        if self.requested == KERNEL:  # weights would be one more read of x
+        if multiplier is None:
             return pooled, weights, weight_sums(state)[: self.number]
-        sums = lax.platform_dependent(
-            scores,
-            state,
-            cpu=lambda scores, state: self.sum_over_tokens(self._softmax_averages(scores, state)[1]),
-            default=lambda _, state: weight_sums(state)[: self.number],
-        )
-        return pooled, weights, sums
+        return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
         """Sums the tokens under weights that are not those of a softmax, as :meth:`.Dense.weighted_sums`.

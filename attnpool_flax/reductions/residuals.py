@@ -43,7 +43,7 @@ def dense(by_center, x, mask, centers, weights, dtype, precision):
     def on_tpus(centers, weights):
         return _by_products(weighted, x.astype(dtype), mask, centers, weights, precision, False)
 
-    on_gpus = functools.partial(_at_once, x, mask)
+    on_gpus = functools.partial(_at_once, x.astype(dtype), mask)
     # rematerialized: nothing is saved for a CPU
     return lax.platform_dependent(centers, weights, cpu=by_center, tpu=remat(on_tpus), default=on_gpus)
 

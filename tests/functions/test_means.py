@@ -91,5 +91,7 @@ def test_order_statistics_are_the_numbers_of_a_sort(dtype, as_on):
     ordered = np.sort(np.where(real, np.float64(x), np.inf), 0)
     find = as_on(order_statistics)
     for rank in range(8):
-        for found, place in zip(find(x, real, *np.int32([[[rank]], [[min(rank + 1, 7)]]])), (rank, rank + 1), strict=True):
+        for found, place in zip(
+            find(x, real, *np.int32([[[rank]], [[min(rank + 1, 7)]]])), (rank, rank + 1), strict=True
+        ):
             np.testing.assert_array_equal(np.float64(found), ordered[min(place, 7)])
