@@ -42,14 +42,18 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Computes Euclidean norms [..., 1] along the last axis; gradient 0 at 0.
+    """Computes Euclidean norms [..., 1] along the last axis, without gradient, in one read of x.
 
-    No square overflows, nor does the largest underflow.
+    Squares are summed in three units, as squares in one of them may all over- or underflow (Blue 1978).
     """
-    size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
-    scaled = x / size
-    squares = jnp.sum(scaled * scaled, -1, keepdims=True)
-    return jnp.where(squares == 0, 0, size * jnp.sqrt(jnp.where(squares == 0, 1, squares)))
+    x, info = lax.stop_gradient(x), jnp.finfo(x.dtype)
+    unit = 2.0 ** (2 * info.maxexp // 3)
+    squares, of_small, of_large = (
+        jnp.sum(scaled * scaled, -1, keepdims=True) for scaled in (x, x * unit, x * (1 / unit))
+    )
+    small, large = squares < 2.0 ** (2 * info.minexp // 3), jnp.isinf(squares)
+    size = jnp.sqrt(jnp.where(small, of_small, jnp.where(large, of_large, squares)))
+    return jnp.where(small, size * (1 / unit), jnp.where(large, size * unit, size))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
