@@ -29,7 +29,12 @@ the results (forward) or also the gradients of all floating arrays (step). `benc
 Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """
 
+OTHERS = """`make aot ARGS=--all` also compiles for other devices and dtypes. `bench/aot.json` has these results; they miss goals as
+follows.
+"""
+
 HEAD = ("function, layout", "device, program", "moves and has", "misses its goal")
+HEAD_OF_OTHERS = ("device, program", "programs", "miss their goal")
 
 
 def section(found):
@@ -38,14 +43,38 @@ def section(found):
     order = {key: place for place, key in enumerate(places())}
     programs = sorted(results, key=lambda one: (order.get((one.name, one.layout, one.way), len(order)), *_order(one)))
     programs = [program for program in programs if "no" not in results[program]]
-    rows = [cells(program, results[program], found["programs"]) for program in programs]
-    table = [HEAD, ["---"] * len(HEAD), *_without_repeats(rows)]
-    short = sum(bool(goals.shortfalls(program, results[program], found["programs"])) for program in programs)
+    expected = default_run()
+    kinds = {(program.device, program.direction, program.dtype) for program in expected}
+    own = [program for program in programs if _kind(program) in kinds]
+    others = [program for program in programs if _kind(program) not in kinds]
+    rows = [cells(program, results[program], found["programs"]) for program in own]
+    short = sum(bool(goals.shortfalls(program, results[program], found["programs"])) for program in own)
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     said = f"{len(rows)} programs, {short} miss a goal; {versions}.\n"
-    if missing := {program.key for program in default_run()} - found["programs"].keys():
+    if missing := {program.key for program in expected} - found["programs"].keys():
         said += f"{len(missing)} programs of a default run are not in the table, because they were not compiled yet.\n"
-    return "\n".join([BEGIN, TEXT, said, *("| " + " | ".join(row) + " |" for row in table), END]) + "\n"
+    parts = [TEXT, said, *_table([HEAD, *_without_repeats(rows)])]
+    if others:
+        parts += ["", OTHERS, *_table([HEAD_OF_OTHERS, *_counted(others, results, found["programs"])])]
+    return "\n".join([BEGIN, *parts, END]) + "\n"
+
+
+def _kind(program):
+    return program.device, program.direction, program.dtype
+
+
+def _table(rows):
+    head, *rest = rows
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rest)]
+
+
+def _counted(programs, results, found):
+    """Returns a line for each device, direction and dtype: the number of programs, and those that miss their goal."""
+    for kind, group in groupby(sorted(programs, key=_order), key=_kind):
+        group = list(group)
+        short = {one: goals.shortfalls(one, results[one], found) for one in group}
+        named = [f"{one.name}, {one.layout}: {'; '.join(lines)}" for one, lines in short.items() if lines]
+        yield [", ".join(kind), str(len(group)), "; ".join(named).replace("|", "\\|") or "none"]
 
 
 def places():

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import jax
 import pytest
@@ -519,7 +519,15 @@ def shortfalls(name, changed, beside=None, **where):
         ("mean_pooling", {"bytes": 401}, {}, "moves 4.01 floors, goal 4"),
         ("mean_pooling", {"gathered": 100}, {"layout": calls.MESH}, "gathers its tokens over the mesh"),
         ("mean_pooling", {"error": "not in 60 s"}, {}, "does not compile: not in 60 s"),
-        ("set2set_pooling", {"bytes": 1401}, {}, "moves 14.01 floors, goal 13.2"),
+        ("set2set_pooling", {"bytes": 1431}, {}, "moves 14.31 floors, goal 14.3"),
+        ("set2set_pooling", {"bytes": 1401}, {"dtype": "float32"}, "moves 14.01 floors, goal 13.2"),
+        ("set2set_pooling", {"bytes": 2021}, {"direction": "step"}, "moves 20.21 floors, goal 20.2"),
+        (
+            "set2set_pooling",
+            {"bytes": 2371},
+            {"direction": "step", "dtype": "float32"},
+            "moves 23.71 floors, goal 23.7",
+        ),
         ("mean_pooling", {"memory": 17e9}, {}, "needs 17 GB"),
         (
             "additive_attention",
@@ -543,9 +551,10 @@ def test_attention_of_many_queries_is_compared_with_plain_jax_where_that_fits_th
 
 
 def found_results():
-    own = {"layout": calls.DENSE, "way": calls.OURS, "device": devices.V5E, "dtype": "bfloat16"}
-    keys = [programs.Program("mean_pooling", direction=direction, **own).key for direction in ("forward", "step")]
-    other = programs.Program("lengths_to_mask", direction="step", **own).key
+    own = {"layout": calls.DENSE, "way": calls.OURS, "device": devices.V5E}
+    kinds = [{"direction": "forward", "dtype": "float32"}, {"direction": "step", "dtype": "bfloat16"}]
+    keys = [programs.Program("mean_pooling", **own | kind).key for kind in kinds]
+    other = programs.Program("lengths_to_mask", **own | kinds[1]).key
     loops = result(bytes=401, counts={"loops": 2, "all-reduce": 1}, steps=9)
     return {
         "versions": {"jax": "0"},
@@ -560,12 +569,12 @@ def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_sa
     others = len(programs.programs()) - len(found["programs"].keys() & {program.key for program in programs.programs()})
     assert f"{others} programs of a default run are not in the table, because they were not compiled yet." in lines
     assert lines[-3] == (
-        "| mean_pooling, dense | TPU v5e, forward, bfloat16 | 4.01 x, 4.01 floors, temporaries 0.03 x, 4.0 M cycles, "
+        "| mean_pooling, dense | TPU v5e, forward, float32 | 4.01 x, 4.01 floors, temporaries 0.03 x, 4.0 M cycles, "
         "2 loops of at most 9 steps, 1 all-reduce | moves 4.01 floors, goal 4 |"
     )
     assert lines[-2] == "|  | TPU v5e, step, bfloat16 | not in 60 s | does not compile: not in 60 s |"
     quantile = programs.Program.of(next(iter(found["programs"])).replace("mean", "quantile"))
-    assert page.cells(quantile, result(), {})[-1] == "(bisection: a read for each bit of a number)"
+    assert page.cells(quantile, result(), {})[-1] == "(a read for each two bits of a number)"
     document.write_text("before\n")
     page.write(found, document)
     once = document.read_text()
@@ -573,6 +582,18 @@ def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_sa
     document.write_text(once + "after\n")
     page.write(found, document)
     assert document.read_text() == once + "after\n"
+
+
+def test_other_devices_and_dtypes_are_counted_and_their_missed_goals_named():
+    found, program = found_results(), programs.Program("mean_pooling", calls.DENSE, calls.OURS, devices.V6E, "step", "")
+    for dtype, changed in (("float32", {"bytes": 401}), ("bfloat16", {})):
+        found["programs"][replace(program, dtype=dtype).key] = result(**changed)
+    assert page.section(found).splitlines()[-3:] == [
+        "| TPU v6e, step, bfloat16 | 1 | none |",
+        "| TPU v6e, step, float32 | 1 | mean_pooling, dense: moves 4.01 floors, goal 4 |",
+        page.END,
+    ]
+    assert "2 programs, 2 miss a goal; jax 0." in page.section(found)
 
 
 def test_the_page_of_the_benchmarks_keeps_the_table(tmp_path):
