@@ -59,11 +59,11 @@ class Dense(Tokens):
         scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
-        if weight_sums is None and multiplier is None:
-            weight_sums = self._unflatten(softmax.weight_sums(state), batch)
-        if weight_sums is None:
-            weight_sums = self.sum_over_tokens(weights * self.fill_padding(multiplier))
-        return pooled, weights, weight_sums
+        if weight_sums is not None:
+            return pooled, weights, weight_sums
+        if multiplier is None:
+            return pooled, weights, self._unflatten(softmax.weight_sums(state), batch)
+        return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
 
     def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
         """Returns (scores [B, L, h], this device's ``OnlineSoftmax``, batch axes); arguments as in :meth:`softmax`.
