@@ -3,8 +3,6 @@
 XLA fuses these reductions with the elementwise functions, so no kernel is needed. Tokens are dense or packed.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -147,54 +145,89 @@ class PackedChannels:
     def fold(self, values, combine):
         """Reduces values [N, d], 0 at padding, by ``combine``: [S, d]; ``combine`` is as in :class:`DenseChannels`.
 
-        This is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
+        Tokens are combined in the order of their segments: in slots, or if N is a symbol by a segmented scan.
         """
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
         order = jnp.argsort(self.segments.ids)  # stable: tokens of a segment keep their order
-        ids = at(self.segments.ids, order)
-        starts = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
-
-        def operator(a, b):
-            return a[0] | b[0], jnp.where(b[0], b[1], combine(a[1], b[1]))
-
-        _, scanned = _associative_scan(operator, (starts, at(values, order)))
-        if known(ids.shape[0]):
-            ends = jnp.searchsorted(ids, jnp.arange(self.number, dtype=ids.dtype), side="right").astype(jnp.int32)
-        else:  # binary search needs a known length
-            ends = jnp.cumsum(jax.ops.segment_sum(jnp.ones_like(ids), ids, self.number))
-        some = ends > jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1]
-        return jnp.where(some[:, None], at(scanned, jnp.maximum(ends - 1, 0)), 0)
+        by_segment = _by_slots if known(*values.shape) else _by_scan
+        return by_segment(values, self.segments.ids, order, self.segments.count, combine)[: self.number]
 
 
-def _associative_scan(operator, arrays):
-    """Computes the inclusive scan of arrays [N, ...] under an associative operator of two tuples of arrays.
+def _by_slots(values, ids, order, count, combine):
+    """Reduces values [N, d] by segment: [count, d].
 
-    It is computed in blocks if N is a symbol, and on TPUs, because XLA compiles a scan of a long array for minutes there.
+    A slot has consecutive tokens of one segment, and is reduced like an example. The results of slots are reduced in
+    further slots of FEW, until each segment has one: no more often than needed.
+
+    Args:
+      values: [N, d], 0 at padding.
+      ids: [N], the segment of each token.
+      order: [N], the tokens in the order of their segments.
+      count: the number of segments, at least 1.
+      combine: as in :meth:`DenseChannels.fold`.
     """
-    if not known(arrays[0].shape[0]):
-        return _scan_of_blocks(operator, *arrays)
+    length = ids.shape[0]
+    sizes = jax.ops.segment_sum(jnp.ones_like(ids), ids, count)
+    size = max(FEW, min(LONGEST, (length // count) // 2))
+    values, sizes = _slots(values, order, sizes, size, combine)
+    longest = -(-length // size)
 
-    def whole(*arrays):
-        return lax.associative_scan(operator, arrays)
+    def further(values, sizes):
+        found, sizes = _slots(values, lax.iota(jnp.int32, values.shape[0]), sizes, FEW, combine)
+        return resized(found, 0, values.shape[0]), sizes
 
-    return lax.platform_dependent(*arrays, tpu=functools.partial(_scan_of_blocks, operator), default=whole)
+    while longest > 1:
+        values, sizes = lax.cond(jnp.max(sizes) > 1, further, lambda *state: state, values, sizes)
+        longest = -(-longest // FEW)
+    first = jnp.minimum(jnp.cumsum(sizes) - sizes, values.shape[0] - 1)
+    return jnp.where((sizes > 0)[:, None], at(values, first), 0)
+
+
+def _slots(values, order, sizes, size, combine):
+    """Reduces slots of at most ``size`` values: (results [slots, d], the number of slots of each segment [count]).
+
+    ``order`` [n] has the values [n, d] in the order of their segments, and ``sizes`` [count] the values of each segment,
+    at most n in all. Behind the slots the results are 0.
+    """
+    length, count = order.shape[0], sizes.shape[0]
+    slots, end = (sizes + size - 1) // size, jnp.cumsum(sizes)
+    number = min(length, length // size + count)
+    owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
+    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
+    place = (at(end - sizes, owner) + index * size)[:, None] + lax.iota(jnp.int32, size)[None]
+    inside = place < at(end, owner)[:, None]
+    own = at(values, at(order, jnp.minimum(place, length - 1)))
+    return _fold(jnp.where(inside[..., None], own, 0), combine), slots
+
+
+def _by_scan(values, ids, order, count, combine):
+    """Computes :func:`_by_slots` of any number of tokens, also a symbol, by a segmented scan (Blelloch 1990)."""
+    ids = at(ids, order)
+    starts = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
+
+    def operator(a, b):
+        return a[0] | b[0], jnp.where(b[0], b[1], combine(a[1], b[1]))
+
+    _, scanned = _scan_of_blocks(operator, starts, at(values, order))
+    sizes = jax.ops.segment_sum(jnp.ones_like(ids), ids, count)
+    return jnp.where((sizes > 0)[:, None], at(scanned, jnp.maximum(jnp.cumsum(sizes) - 1, 0)), 0)
 
 
 def _scan_of_blocks(operator, *arrays):
-    """Computes the scan of each block of LONGEST tokens, and combines it with the result of all blocks before."""
+    """Computes the inclusive scan of arrays [N, ...] under an associative operator of two tuples of arrays.
+
+    The scan of each block of LONGEST tokens is combined with the result of all blocks before.
+    """
     length = arrays[0].shape[0]
     blocks = -(-length // LONGEST)
     filled = [resized(array, 0, blocks * LONGEST) for array in arrays]
     inside = [jnp.reshape(array, (blocks, LONGEST, *array.shape[1:])) for array in filled]
     inside = lax.associative_scan(operator, inside, axis=1)
-    last = [array[:, -1:] for array in inside]
-    start = jax.tree.map(lambda array: jnp.zeros_like(array[:1]), last)
-    if known(length):
-        before = [jnp.concatenate(pair)[:-1] for pair in zip(start, lax.associative_scan(operator, last), strict=True)]
-    else:
-        _, before = lax.scan(lambda carry, own: (list(operator(carry, own)), carry), [one[0] for one in start], last)
-    whole = operator(before, inside)
+    last = [array[:, -1] for array in inside]
+    start = [jnp.zeros_like(array[0]) for array in last]
+    _, before = lax.scan(lambda carry, own: (list(operator(carry, own)), carry), start, last)
+    whole = operator([array[:, None] for array in before], inside)
     return tuple(resized(jnp.reshape(array, (blocks * LONGEST, *array.shape[2:])), 0, length) for array in whole)
 
 

@@ -124,7 +124,7 @@ LOOP = "a loop over units reads and writes all scores in each step; one reductio
 ROUNDED = "a product writes scores in float32, which later kernels round and sum"
 CHANNELS = "scores as large as the tokens, in float32, are read for maximum, denominator, each moment and the gradient"
 PAIRS = "pairs of tokens are combined, then pairs of the results, until one is left"
-SCANNED = "a segmented scan, in twice as many steps as the number of tokens has bits"
+SLOTS = "tokens are gathered into slots, in float32, and pairs are combined as in dense tokens"
 STEPPED = "six steps, each reads its tokens twice forward and five times in all"
 MOMENTS = "each moment is a reduction of its own, after an all-reduce of the one before"
 LOGARITHMS = "logarithms of the tokens are written, and read for maximum and sum"
@@ -170,7 +170,6 @@ V6E_GOALS = (
     Goal(("vlad_pooling",), (6.5, 2.2), OF_PLAIN, DENSE, reason=PLAIN_IN_BLOCKS),
     Goal(("vlad_pooling",), (10.2, 20.8), FLOOR, MESH, others=(14.4, 20.8), reason=RESIDUALS),
     Goal(("segment_vlad_pooling",), (21.5, 47.3), FLOOR, others=(35.5, 47.3), reason=RESIDUALS),
-    Goal(("segment_noisy_or_pooling",), (30.4, 84.0), FLOOR, others=(58.5, 84.0), reason=SCANNED),
     Goal(("label_attention",), (4.0, 6.0), FLOOR, reason=SCORES_OF_LABELS),
 )
 """Goals of a TPU v6e where they differ from those of a v5e."""
@@ -263,7 +262,7 @@ GOALS = (
     Goal(("additive_attention_pooling", "gated_sum_pooling"), (5.7, 7.9), FLOOR, others=(8.4, 7.9), reason=LAYER),
     Goal(("attentive_statistics_pooling",), (15.4, 24.1), FLOOR, others=(25.1, 24.1), reason=CHANNELS),
     Goal(("noisy_or_pooling",), (4.9, 11.7), FLOOR, others=(8.8, 11.7), reason=PAIRS),
-    Goal(("segment_noisy_or_pooling",), (30.0, 82.0), FLOOR, others=(57.7, 82.0), reason=SCANNED),
+    Goal(("segment_noisy_or_pooling",), (11.9, 27.3), FLOOR, others=(22.7, 14.2), reason=SLOTS),
     Goal(STATISTICS_OF_SEGMENTS, (17.0, 22.1), FLOOR, others=(30.0, 22.1), reason=EXPANDED),
     Goal(SUMS_OF_SEGMENTS, (4.0, 10.6), FLOOR, others=(6.1, 10.6), reason=EXPANDED),
     Goal(

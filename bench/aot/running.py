@@ -13,9 +13,14 @@ from bench.child import Child
 LIMIT = 60.0
 """Seconds for lowering and compiling a program."""
 
+TOO_LATE = "not in"
+"""Beginning of the error of a program that exceeds the limit."""
+
 
 def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
     """Compiles programs and calls ``done(program, result, seconds)`` for each.
+
+    A program that exceeds the limit beside others is compiled once more, alone, after them.
 
     Args:
       programs: the programs to compile.
@@ -26,23 +31,28 @@ def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
       text: a folder for the texts of the compiled programs, or None.
       command: a command in place of :mod:`bench.aot.compiling`.
     """
-    waiting, results = SimpleQueue(), SimpleQueue()
+    waiting, results, late = SimpleQueue(), SimpleQueue(), []
     for program in programs:
         waiting.put(program)
 
+    def started():
+        return Child(command or [sys.executable, "-m", "bench.aot.compiling"], limit, devices.ENVIRONMENT)
+
+    def ask(child, program):
+        question = asdict(program) | {"known": known.get(program.key)}
+        if text:
+            question |= {
+                "known": None,
+                "text": str(Path(text).resolve() / f"{program.key.replace(' | ', '_')}.txt".replace(" ", "-")),
+            }
+        start = time.monotonic()
+        return program, child.ask(question), time.monotonic() - start
+
     def work():
-        child = Child(command or [sys.executable, "-m", "bench.aot.compiling"], limit, devices.ENVIRONMENT)
+        child = started()
         try:
             while not waiting.empty():
-                program = waiting.get_nowait()
-                question = asdict(program) | {"known": known.get(program.key)}
-                if text:
-                    question |= {
-                        "known": None,
-                        "text": str(Path(text).resolve() / f"{program.key.replace(' | ', '_')}.txt".replace(" ", "-")),
-                    }
-                start = time.monotonic()
-                results.put((program, child.ask(question), time.monotonic() - start))
+                results.put(ask(child, waiting.get_nowait()))
         except BaseException as error:
             results.put((None, error, 0.0))
             raise
@@ -56,4 +66,13 @@ def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
             program, result, seconds = results.get()
             if program is None:
                 raise result
-            done(program, result, seconds)
+            if workers > 1 and result.get("error", "").startswith(TOO_LATE):
+                late.append(program)
+            else:
+                done(program, result, seconds)
+    child = started()
+    try:
+        for program in late:
+            done(*ask(child, program))
+    finally:
+        child.stop()

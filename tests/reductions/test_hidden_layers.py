@@ -1,4 +1,4 @@
-"""Programs for accelerators of poolings with a hidden layer, of VLAD, and of a scan in blocks, evaluated on a CPU."""
+"""Programs for accelerators of poolings with a hidden layer, and of VLAD, evaluated on a CPU."""
 
 import contextlib
 import functools
@@ -74,21 +74,3 @@ def test_values_in_the_padding_change_no_bit(name, layout, dtype, platform):
         wide = [jax.tree.map(np.float32, own) for own in (clean, computed(derived, 0, jax.jit))]
         chex.assert_trees_all_close(*wide, atol={"bfloat16": 0.05, "float32": 1e-5}[dtype])
     assert not computed(itself, np.nan, there)[1].any()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("length", [513, *thorough([1, 512, 1300])])
-def test_a_scan_in_blocks_agrees_with_one_of_all_tokens(length):
-    """Noisy-or of segments on a TPU, with probabilities of 1; padding is NaN."""
-    ids, mask = RNG.integers(-1, 9, length), RNG.random(length) < 0.8
-    x = RNG.random((length, 3)) * 0.1
-    x[::97] = 1
-    x = jnp.where(mask[:, None] & (ids >= 0)[:, None], x, jnp.nan)
-
-    def pool(x):
-        return attnpool_flax.segment_noisy_or_pooling(x, jnp.asarray(ids), 10, mask)
-
-    def both(x):
-        return pool(x), jax.grad(lambda x: jnp.sum(jnp.sin(pool(x))))(x)
-
-    chex.assert_trees_all_close(on_device(TPU, both)(x), both(x), atol=1e-6)

@@ -27,7 +27,6 @@ LOOPS = {
     "entmax15": "Newton's steps",
     "entmax": "bisection: its steps are bits of a number",
     "quantile_pooling": "each step finds two bits of a number",
-    "segment_noisy_or_pooling": "binary search: its steps are bits of a number",
     "additive_score": HIDDEN_UNITS,
     "concat_score": HIDDEN_UNITS,
     "tanh_sum_score": HIDDEN_UNITS,

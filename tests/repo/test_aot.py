@@ -478,6 +478,31 @@ def test_a_program_that_takes_too_long_or_dies_costs_its_process_and_no_other_pr
     assert found["first"]["process"] != found["last"]["process"]
 
 
+LATE = """
+import json, os, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["name"] == "late" and not os.path.exists(sys.argv[1]):
+        open(sys.argv[1], "w").close()
+        time.sleep(60)
+    print("\\x1e" + json.dumps({"name": asked["name"]}), flush=True)
+"""
+
+
+def test_a_program_that_takes_too_long_beside_others_is_compiled_again_after_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(child, "START", 5)
+    asked = [programs.Program(name, "", "", "", "", "") for name in ("first", "late", "last")]
+    found = []
+
+    def done(program, result, seconds):
+        found.append((program.name, result))
+
+    command = [sys.executable, "-c", LATE, str(tmp_path / "tried")]
+    running.run(asked, {}, done, limit=0.5, command=command)
+    assert sorted(found[:2]) == [("first", {"name": "first"}), ("last", {"name": "last"})]
+    assert found[2:] == [("late", {"name": "late"})]
+
+
 GOOD = {
     "digest": "0",
     "bytes": 200.0,
