@@ -9,6 +9,7 @@ SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "bardes2024": "Bardes et al.: Revisiting feature prediction for learning visual representations from video (V-JEPA). TMLR 2024.",
     "blelloch1990": "Blelloch: Prefix sums and their applications. Carnegie Mellon University, CMU-CS-90-190, 1990.",
+    "blue1978": "Blue: A portable Fortran program to find the Euclidean norm of a vector. ACM Transactions on Mathematical Software 4(1), 1978.",
     "bolya2023": "Bolya et al.: Token merging: your ViT but faster. ICLR 2023.",
     "cai2018": "Cai, Chen, Li: Exploring the encoding layer and loss function in end-to-end speaker and language recognition system. Odyssey 2018.",
     "chan1983": "Chan, Golub, LeVeque: Algorithms for computing the sample variance: analysis and recommendations. The American Statistician 37(3), 1983.",
