@@ -167,6 +167,7 @@ V6E_GOALS = (
     Goal(STEPS, (13.2, 20.3), FLOOR, reason=STEPPED),
     Goal(UNITS_OF_SCORES, (4.0, 4.9), FLOOR, reason=UNITS_IN_MEMORY),
     Goal(("multi_head_attention",), (1.1, 1.1), OF_PLAIN, DENSE, others=(1.46, 1.1), reason=DENOMINATORS),
+    Goal(("latent_attention_pooling",), (1.16, 1.45), OF_PLAIN, DENSE, reason=HIDDEN),
     Goal(("vlad_pooling",), (6.5, 2.2), OF_PLAIN, DENSE, reason=PLAIN_IN_BLOCKS),
     Goal(("vlad_pooling",), (10.2, 20.8), FLOOR, MESH, others=(14.4, 20.8), reason=RESIDUALS),
     Goal(("segment_vlad_pooling",), (21.5, 47.3), FLOOR, others=(35.5, 47.3), reason=RESIDUALS),
