@@ -9,7 +9,7 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
-from attnpool_flax.reductions.segment_sums import at
+from attnpool_flax.reductions.segment_sums import at, consecutive_slots
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
 
@@ -191,12 +191,9 @@ def _slots(values, order, sizes, size, combine):
     at most n in all. Behind the slots the results are 0.
     """
     length, count = order.shape[0], sizes.shape[0]
-    slots, end = (sizes + size - 1) // size, jnp.cumsum(sizes)
-    number = min(length, length // size + count)
-    owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
-    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
-    place = (at(end - sizes, owner) + index * size)[:, None] + lax.iota(jnp.int32, size)[None]
-    inside = place < at(end, owner)[:, None]
+    slots, _, start, end = consecutive_slots(sizes, size, min(length, length // size + count))
+    place = start[:, None] + lax.iota(jnp.int32, size)[None]
+    inside = place < end[:, None]
     own = at(values, at(order, jnp.minimum(place, length - 1)))
     return _fold(jnp.where(inside[..., None], own, 0), combine), slots
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions.narrow_products import raw_products
-from attnpool_flax.reductions.segment_sums import Segments, at, segments_of
+from attnpool_flax.reductions.segment_sums import Segments, at, consecutive_slots, segments_of
 from attnpool_flax.reductions.sums import LONGEST
 
 LEAST = 128
@@ -75,9 +75,5 @@ def slots_of(x, segments):
     order = None if segments.ordered else jnp.argsort(segments.ids)
     size = max(LEAST, min(LONGEST, length // count // 2))
     tokens = jax.ops.segment_sum(jnp.ones_like(segments.ids), segments.ids, count)
-    end, slots = jnp.cumsum(tokens), (tokens + size - 1) // size
-    number = length // size + count
-    owner = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
-    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
-    start = at(end - tokens, owner) + index * size
-    return Slots(x, segments, order, start, at(end, owner), owner, size)
+    _, owner, start, end = consecutive_slots(tokens, size, length // size + count)
+    return Slots(x, segments, order, start, end, owner, size)

@@ -44,7 +44,7 @@ def section(found):
     programs = sorted(results, key=lambda one: (order.get((one.name, one.layout, one.way), len(order)), *_order(one)))
     programs = [program for program in programs if "no" not in results[program]]
     expected = default_run()
-    kinds = {(program.device, program.direction, program.dtype) for program in expected}
+    kinds = {_kind(program) for program in expected}
     own = [program for program in programs if _kind(program) in kinds]
     others = [program for program in programs if _kind(program) not in kinds]
     rows = [cells(program, results[program], found["programs"]) for program in own]
