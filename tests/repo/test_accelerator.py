@@ -1,5 +1,6 @@
 """`make accelerator` in small, and with a child that is slow, dies or is wrong: its time holds, and its JSON says what happened."""
 
+import importlib.util
 import json
 import sys
 import time
@@ -21,6 +22,7 @@ def test_the_rehearsal_judges_times_every_implementation_and_writes_what_can_be_
     found = json.loads((tmp_path / "accelerator.json").read_text())
     (case,) = found["cases"]
     names = ["copy", "attnpool", *(f"attnpool, {name}" for name in ("einsum", "tiles", "pallas"))]
+    names += ["PyTorch"] if importlib.util.find_spec("torch") else []
     assert list(case["seconds"]) == names
     assert (found["device"], found["wrong"], found["not reached"]) == ("cpu", [], [])
     assert found["versions"]["attnpool"]
