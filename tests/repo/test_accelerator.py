@@ -1,6 +1,5 @@
 """`make accelerator` in small, and with a child that is slow, dies or is wrong: its time holds, and its JSON says what happened."""
 
-import importlib.util
 import json
 import sys
 import time
@@ -9,7 +8,7 @@ import pytest
 
 import attnpool_flax
 from attnpool_ref import extras
-from bench import accelerator, accelerator_child, accelerator_page
+from bench import accelerator, accelerator_child, accelerator_page, peers
 from bench.child import Child
 
 
@@ -22,7 +21,7 @@ def test_the_rehearsal_judges_times_every_implementation_and_writes_what_can_be_
     found = json.loads((tmp_path / "accelerator.json").read_text())
     (case,) = found["cases"]
     names = ["copy", "attnpool", *(f"attnpool, {name}" for name in ("einsum", "tiles", "pallas"))]
-    names += ["PyTorch"] if importlib.util.find_spec("torch") else []
+    names += [] if "PyTorch" in peers.missing() else ["PyTorch"]
     assert list(case["seconds"]) == names
     assert (found["device"], found["wrong"], found["not reached"]) == ("cpu", [], [])
     assert found["versions"]["attnpool"]
