@@ -42,11 +42,23 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Computes Euclidean norms [..., 1] along the last axis, without gradient, in one read of x.
+    """Computes Euclidean norms [..., 1] along the last axis, without gradient.
 
-    Squares are summed in three units, as squares in one of them may all over- or underflow (Blue 1978).
+    No square overflows, nor does the largest underflow. On TPUs and GPUs x is read once; on CPUs it is read twice,
+    which takes less time and memory there.
     """
-    x, info = lax.stop_gradient(x), jnp.finfo(x.dtype)
+    return lax.platform_dependent(lax.stop_gradient(x), cpu=_norm_in_unit_of_largest, default=_norm_in_three_units)
+
+
+def _norm_in_unit_of_largest(x):
+    size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
+    scaled = x / size
+    return size * jnp.sqrt(jnp.sum(scaled * scaled, -1, keepdims=True))
+
+
+def _norm_in_three_units(x):
+    """Sums squares in three units, as squares in one of them may all over- or underflow (Blue 1978)."""
+    info = jnp.finfo(x.dtype)
     unit = 2.0 ** (2 * info.maxexp // 3)
     squares, of_small, of_large = (
         jnp.sum(scaled * scaled, -1, keepdims=True) for scaled in (x, x * unit, x * (1 / unit))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import attnpool_flax
-from attnpool_flax.numerics.rounding import norm, tied
+from attnpool_flax.numerics import rounding
+from attnpool_flax.numerics.rounding import tied
 
 LABELS = np.array([[1.0, 0], [1, 0], [0, 1]], np.float32)
 CONTEXT = np.array([[2.0, 1], [0.5, 0.25]], np.float32)
@@ -143,13 +144,18 @@ def test_no_score_of_minus_infinity_is_tied():
     np.testing.assert_array_equal(found, [[True, True, False], [False, True, False], [False, False, False]])
 
 
+every_norm = pytest.mark.parametrize("norm", [rounding._norm_in_unit_of_largest, rounding._norm_in_three_units])
+
+
+@every_norm
 @pytest.mark.parametrize("exponent", [-110, -85, -60, -20, 0, 30, 62, 63, 85, 120])
-def test_no_square_of_a_norm_over_or_underflows(exponent):
+def test_no_square_of_a_norm_over_or_underflows(norm, exponent):
     x = np.ldexp(np.random.default_rng(7).standard_normal((4, 64)).astype(np.float32), exponent)
     found = np.float64(jax.jit(norm)(x))
     np.testing.assert_allclose(found, np.linalg.norm(np.float64(x), axis=-1, keepdims=True), rtol=1e-6)
 
 
-def test_norms_of_special_vectors():
+@every_norm
+def test_norms_of_special_vectors(norm):
     x = jnp.array([[0.0, 0.0], [jnp.inf, 1.0], [jnp.nan, 1.0]])
     np.testing.assert_array_equal(norm(x)[:, 0], [0.0, np.inf, np.nan])
