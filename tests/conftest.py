@@ -6,7 +6,6 @@ checks of itself between its passes, and each program is one LLVM module: neithe
 
 import atexit
 import gc
-import itertools
 import os
 from pathlib import Path
 
@@ -30,12 +29,12 @@ jax.config.update("jax_num_cpu_devices", 8)  # for the tests of meshes
 jax.config.update("jax_disable_most_optimizations", True)
 
 
-MAPS = Path("/proc/self/maps")
-MOST_MAPS = 40_000
+PROCESS = Path("/proc/self")  # of Linux alone
+MOST_MAPS = 30_000
 """Linux gives a process 65,530 memory maps, and each compiled program takes several: without them compiling ends the process."""
 
-BETWEEN = 100
-"""Tests after which the maps are counted."""
+MOST_PAGES = 2 * 2**30 // os.sysconf("SC_PAGE_SIZE")
+"""Memory of 2 GiB: two processes that kept all their programs would need 10, which many machines do not have."""
 
 
 def pytest_configure(config):
@@ -85,10 +84,12 @@ def interpreted(anew, monkeypatch):
     monkeypatch.setenv(INTERPRET, "1")
 
 
-_COUNT = itertools.count(1)
-
-
-def pytest_runtest_teardown():
-    """Frees compiled programs where the process nears the number of memory maps that it may have."""
-    if next(_COUNT) % BETWEEN == 0 and MAPS.exists() and len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
+def pytest_runtest_teardown(item, nextitem):
+    """After a file, whose tests share most programs, frees them where the process has too many memory maps or too much memory."""
+    if nextitem is None or nextitem.path == item.path or not PROCESS.exists():
+        return
+    maps = len((PROCESS / "maps").read_bytes().splitlines())
+    pages = int((PROCESS / "statm").read_text().split()[1])
+    if maps > MOST_MAPS or pages > MOST_PAGES:
         jax.clear_caches()
+        gc.collect()
