@@ -1,6 +1,7 @@
 """Devices that programs are compiled for; none of them needs to exist here."""
 
 import importlib.metadata
+import re
 from pathlib import Path
 
 from bench.aot.calls import DEVICES_OF_MESH
@@ -18,6 +19,9 @@ ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
+    "JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX": re.escape(
+        f"{Path(__file__).parents[2]}/"
+    ),  # digests as in any folder
 }
 """Environment of a process that compiles, to be set before JAX is imported."""
 

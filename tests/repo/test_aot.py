@@ -1,14 +1,18 @@
 """The tool that compiles for devices that are not there: what it reads from compiled programs, what it judges, what it writes."""
 
+import base64
 import json
+import re
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import jax
 import pytest
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu as pallas_tpu
 
+import attnpool_flax
 from attnpool_ref import table
 from bench import child
 from bench import page as bench_page
@@ -607,6 +611,23 @@ def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_sa
     document.write_text(once + "after\n")
     page.write(found, document)
     assert document.read_text() == once + "after\n"
+
+
+@pytest.mark.parametrize("regex", [devices.ENVIRONMENT["JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX"], None])
+def test_the_text_of_a_kernel_and_so_its_digest_is_the_same_in_any_folder(regex):
+    def pooled(x):
+        return attnpool_flax.attention_pooling(x, implementation="pallas")
+
+    before = jax.config.jax_hlo_source_file_canonicalization_regex
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", regex)
+    try:
+        traced = jax.jit(pooled).trace(jax.ShapeDtypeStruct((8, 128, 256), "float32"))
+        text = traced.lower(lowering_platforms=("tpu",)).as_text()
+    finally:
+        jax.config.update("jax_hlo_source_file_canonicalization_regex", before)
+    (body,) = re.findall(r"body\\22: \\22([\w+/=]+)", text)
+    folder = str(Path(attnpool_flax.__file__).parents[1])
+    assert (folder.encode() in base64.b64decode(body)) == (regex is None)
 
 
 def test_other_devices_and_dtypes_are_counted_and_their_missed_goals_named():
