@@ -11,6 +11,8 @@ DEVICES = (V5E, H200, V6E)
 DEFAULT = (V5E, H200)
 TPUS = (V5E, V6E)
 
+_FOLDER = Path(__file__).parents[2]
+
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",  # cuDNN and cuBLAS are not needed for compiling
@@ -19,9 +21,7 @@ ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
-    "JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX": re.escape(
-        f"{Path(__file__).parents[2]}/"
-    ),  # digests as in any folder
+    "JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX": re.escape(f"{_FOLDER}/"),  # no kernel's text names it
 }
 """Environment of a process that compiles, to be set before JAX is imported."""
 
