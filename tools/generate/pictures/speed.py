@@ -35,9 +35,9 @@ def ratios():
 
 
 def span():
-    """Returns the range of the ratios as pages write it: "10–14×"."""
-    medians = [median for median, *_ in ratios().values()]
-    return f"{min(medians):.0f}\N{EN DASH}{max(medians):.0f}\N{MULTIPLICATION SIGN}"
+    """Returns the range of the ratios as pages write it: "10–14×", or "10×" if all round to 10."""
+    medians = [f"{median:.0f}" for median, *_ in ratios().values()]  # the smallest first
+    return "\N{EN DASH}".join(dict.fromkeys([medians[0], medians[-1]])) + "\N{MULTIPLICATION SIGN}"
 
 
 def draw():
