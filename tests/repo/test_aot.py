@@ -627,7 +627,8 @@ def test_the_text_of_a_kernel_and_so_its_digest_is_the_same_in_any_folder(regex)
         jax.config.update("jax_hlo_source_file_canonicalization_regex", before)
     (body,) = re.findall(r"body\\22: \\22([\w+/=]+)", text)
     folder = str(Path(attnpool_flax.__file__).parents[1])
-    assert (folder.encode() in base64.b64decode(body)) == (regex is None)
+    names_it = regex is None and jax.__version_info__ < (0, 12)  # newer JAX writes no file into a kernel
+    assert (folder.encode() in base64.b64decode(body)) == names_it
 
 
 def test_other_devices_and_dtypes_are_counted_and_their_missed_goals_named():
