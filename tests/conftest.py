@@ -6,6 +6,7 @@ checks of itself between its passes, and each program is one LLVM module: neithe
 
 import atexit
 import gc
+import mmap
 import os
 from pathlib import Path
 
@@ -33,7 +34,7 @@ PROCESS = Path("/proc/self")  # of Linux alone
 MOST_MAPS = 30_000
 """Linux gives a process 65,530 memory maps, and each compiled program takes several: without them compiling ends the process."""
 
-MOST_PAGES = 2 * 2**30 // os.sysconf("SC_PAGE_SIZE")
+MOST_PAGES = 2 * 2**30 // mmap.PAGESIZE
 """Memory of 2 GiB: two processes that kept all their programs would need 10, which many machines do not have."""
 
 
