@@ -52,7 +52,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 def _real_by_length(lengths, shape, axis):
     """Returns a mask of this shape, True below the lengths along ``axis``; lengths have the first of the other axes."""
-    mask = lengths_to_mask(lengths, shape[axis])
+    mask = lengths_to_mask.body(lengths, shape[axis])
     others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
     return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)
 
@@ -223,7 +223,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     largest = np.take(ordered, range(max(ordered.shape[axis] - k, 0), ordered.shape[axis]), axis)
     finite = np.all(np.isfinite(largest) | (largest == -np.inf), axis, keepdims=True)
     threshold = np.where(finite, np.min(largest, axis, keepdims=True, initial=np.inf), -np.inf)
-    weights = masked_softmax(scores, mask & ~(scores < threshold), axis=axis)
+    weights = masked_softmax.body(scores, mask & ~(scores < threshold), axis=axis)
     return np.where(mask & ~finite, np.nan, weights)
 
 
@@ -262,8 +262,8 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     """
     scores = np.where(mask, scores, 0) + (0 if noise is None else np.where(mask, noise, 0))
     if hard:
-        return hardmax(scores, mask, axis=axis)
-    return masked_softmax(scores / temperature, mask, axis=axis)
+        return hardmax.body(scores, mask, axis=axis)
+    return masked_softmax.body(scores / temperature, mask, axis=axis)
 
 
 @definition
@@ -302,7 +302,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     with np.errstate(invalid="ignore"):  # a score of +inf gives NaN by definition
         logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
-        return masked_softmax(logarithms, mask, axis=axis)
+        return masked_softmax.body(logarithms, mask, axis=axis)
     return np.where(mask, np.exp(logarithms), 0)
 
 
@@ -363,7 +363,7 @@ def normalize(scores, mask, normalizer):
       TypeError: if the function does not return an array of numbers.
     """
     if isinstance(normalizer, str):
-        return NORMALIZERS[normalizer](scores, mask)
+        return NORMALIZERS[normalizer].body(scores, mask)
     weights = normalizer(np.where(mask, scores, 0), mask.copy())
     contract.check_weights(normalizer, weights, scores.shape)
     return np.where(mask, np.asarray(weights).astype(np.float64), 0)
