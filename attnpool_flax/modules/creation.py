@@ -189,7 +189,7 @@ def _create(module, given, rngs):
         random = None
         if one.parameter.init not in UNDRAWN:
             if rngs is None:
-                raise ValueError(f"{name}: `{key}` needs `rngs`")
+                raise ValueError(f"{name}: `{key}` needs `rngs`, such as `rngs=nnx.Rngs(0)`")
             random = rngs.params()
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
