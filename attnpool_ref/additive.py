@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
+from attnpool_ref.layers import normalize
 from attnpool_ref.numerics.activations import OF_SCORES
-from attnpool_ref.numerics.normalization import normalize
 
 
 @definition

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.numerics.normalization import normalize
+from attnpool_ref.layers import normalize
 from attnpool_ref.numerics.rounding import power_of_two
 from attnpool_ref.scores import additive_score, gaussian_score, location_score, scaled_dot_score, tanh_sum_score
 

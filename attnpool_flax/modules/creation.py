@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.core import Tracer
 
-from attnpool_flax.call.compiled import check_implementation
 from attnpool_flax.call.sharding import check_axis_name
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
@@ -26,6 +25,7 @@ from attnpool_flax.modules.parameters import (
     shaped_parameters,
 )
 from attnpool_flax.modules.specs import UNDRAWN
+from attnpool_flax.reductions.dispatch import check_implementation
 from attnpool_ref.contract.type_names import type_of
 
 Kind = TypeVar("Kind", bound=type)

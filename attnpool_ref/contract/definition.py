@@ -75,7 +75,9 @@ CACHE_SIZE = 256
 
 def _resolve_once(row, values, resolved):
     """Resolves a call once for its shapes, dtypes and static arguments; ``resolved`` is the cache."""
-    key = tuple((v.shape, v.dtype) if type(v) is np.ndarray else (type(v), v) for v in values.values())
+    key = tuple(
+        (v.shape, v.dtype) if type(v) is np.ndarray else (type(v), None if callable(v) else v) for v in values.values()
+    )
     call = resolved.get(key)
     if call is None:
         call = contract.resolve(row, values)

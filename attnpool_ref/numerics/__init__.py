@@ -1,1 +1,1 @@
-"""Numerical helpers: activations, reductions by blocks, alpha-entmax by bisection, normalizers by name, bounds of rounding."""
+"""Numerical helpers: activations, reductions by blocks, alpha-entmax by bisection, bounds of rounding."""

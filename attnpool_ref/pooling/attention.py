@@ -3,8 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.layers import layer_norm
-from attnpool_ref.numerics.normalization import normalize
+from attnpool_ref.layers import layer_norm, normalize
 from attnpool_ref.pooling.plain import mean_pooling, weighted_average
 
 
