@@ -99,7 +99,9 @@ CACHE_SIZE = 256
 
 def _resolve_once(row, values, resolved):
     """Resolves a call once for its shapes, dtypes and static arguments; ``resolved`` is the cache."""
-    key = tuple((v.shape, v.dtype) if type(v) is np.ndarray else (type(v), v) for v in values.values())
+    key = tuple(
+        (v.shape, v.dtype) if type(v) is np.ndarray else (type(v), None if callable(v) else v) for v in values.values()
+    )
     call = resolved.get(key)
     if call is None:
         call = contract.resolve(row, values)
@@ -127,12 +129,15 @@ def as_array(name, key, value):
     if type(value) is not np.ndarray:
         conversion_errors.refuse_masked(name, key, value)
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         if not hasattr(getattr(value, "dtype", None), "name"):  # not an array of JAX
             conversion_errors.refuse(name, key, value, error)
         contract.refuse_non_numeric(name, key, value)  # raises for PRNG keys
         raise  # an error of JAX about a tracer or a deleted array
+    if array.dtype == object and hasattr(value, "to_numpy"):  # a column of lists, a table of nullable integers
+        conversion_errors.refuse(name, key, value)
+    return array
 
 
 def _full_mask(mask, argument, call, values):

@@ -66,13 +66,14 @@ class Call:
     def empty(self):
         """For each output a boolean array that marks zeros due to fully masked rows or empty sequences.
 
-        It is None if no row can be fully masked, or if the results of fully masked rows are not 0.
+        It is None if no row can be fully masked, or if the results of fully masked rows are not 0. The logarithm of a
+        weight of 0, -inf, counts as a zero.
         """
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:
             nothing = self.oracle(**{key: np.zeros_like(self.values[key]) for key in (*self.masks, *lengths)})
-            if any(np.any(output != 0) for output in nothing if output.dtype != bool):
+            if not all(np.all(_is_zero(output)) for output in nothing if output.dtype != bool):
                 return None
         elif not self.case.given("segments") and not any(self.case.sizes.get(axis) == 0 for axis in SEQUENCES):
             return None
@@ -94,6 +95,9 @@ def always_zero(answer, other, axis=-1):
 
 def _all_zero(output, axis):
     """Returns a boolean array that marks the vectors along ``axis`` that are 0."""
-    if output.ndim == 0:
-        return output == 0
-    return np.broadcast_to(np.all(output == 0, axis, keepdims=True), output.shape)
+    zero = _is_zero(output)
+    return np.broadcast_to(np.all(zero, axis, keepdims=True), output.shape) if output.ndim else zero
+
+
+def _is_zero(output):
+    return (output == 0) | (output == -np.inf)

@@ -76,8 +76,11 @@ class WrongAnswer:
 
     @cached_property
     def wrong_where_empty(self):
-        """Whether the result is not exactly 0 in fully masked rows."""
-        return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
+        """Whether the result is not exactly right (0, or -inf for logarithms) in fully masked rows."""
+        if self.got is None:
+            return False
+        answers = zip(self.got, self.call.exact, self.empty, strict=True)
+        return any(np.any(got[empty] != exact[empty]) for got, exact, empty in answers)
 
     @property
     def is_main(self):

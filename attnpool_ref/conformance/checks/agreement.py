@@ -45,7 +45,7 @@ class Finding:
     hint: str = ""
 
 
-BOUNDED_TERMS = frozenset({"tanh_sum_score", *table.in_all_layouts("gated_sum_pooling")})
+BOUNDED_TERMS = frozenset({"tanh_sum_score", "masked_log_softmax", *table.in_all_layouts("gated_sum_pooling")})
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
 

@@ -110,6 +110,7 @@ class TorchArrays(NumpyArrays):
             raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        traced = [(torch.where(cotangent == 0, 0, output), cotangent) for output, cotangent in traced]
         total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
         own = list(leaves.values())
         first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
