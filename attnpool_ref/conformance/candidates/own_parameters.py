@@ -80,7 +80,8 @@ def at(target, path):
     Raises:
       ValueError: the target has no such attribute.
     """
-    found = target = _owner(target)
+    target = _owner(target)
+    found: Any = target
     for part in path.replace("[", ".[").split("."):
         try:
             found = _part(found, part)
