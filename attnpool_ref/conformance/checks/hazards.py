@@ -290,7 +290,7 @@ def _fitting(subject, case):
     """Returns the case as the implementation takes it; None if it lacks an option or needs data that the case lacks."""
     names, options = subject.calling.restrict([], case.options)
     lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
-    return None if lacking or options != case.options else subject.fit(case)
+    return None if lacking or any(options[key] != own for key, own in case.options.items()) else subject.fit(case)
 
 
 def long_narrow_sums(subject):

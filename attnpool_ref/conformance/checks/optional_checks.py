@@ -92,7 +92,7 @@ def _excused(subject, case, situation, finding):
     if not finding.message or not _is_optional(subject, case, situation, finding):
         return finding
     is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
-    return _noted(finding, finding.message if is_told else "")
+    return _noted(finding, finding.message + finding.hint if is_told else "")
 
 
 def _is_optional(subject, case, situation, finding):
@@ -103,6 +103,8 @@ def _is_optional(subject, case, situation, finding):
     if kind == "form":
         return BROADCASTING not in subject.demands
     if promises.BY_NAME[finding.check].asked == CONTRACT:
+        return True
+    if finding.check == promises.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
         return True
     if finding.check == "jit and vmap":
         return raised or "JAX cannot trace it" in finding.message

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable, bfloat16
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays, bfloat16
 
 
 class TorchArrays(NumpyArrays):
@@ -87,7 +87,7 @@ class TorchArrays(NumpyArrays):
         The arguments are those of ``JaxArrays.gradient``.
 
         Raises:
-          Untraceable: no result has a gradient function.
+          Constant: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         found = self._torch.autograd.grad(
@@ -104,7 +104,7 @@ class TorchArrays(NumpyArrays):
         Raises:
           NotImplementedError: ``forward`` is True.
           RuntimeError: the implementation forbids a second differentiation.
-          Untraceable: no result has a gradient function.
+          Constant: no result has a gradient function.
         """
         if forward:
             raise NotImplementedError("forward mode of PyTorch is not judged")
@@ -134,7 +134,7 @@ class TorchArrays(NumpyArrays):
             if isinstance(output, self._torch.Tensor) and output.requires_grad
         ]
         if not traced:
-            raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
+            raise Constant("PyTorch cannot differentiate it: no result remembers the inputs")
         return leaves, traced
 
     def _by_argument(self, leaves, found):
