@@ -11,6 +11,9 @@ from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
+BATCH = ("...", "B", "C")
+"""Axes of results that count examples."""
+
 
 class Call:
     """One call: its arguments in float64, and the oracle's results if some of them are changed.
@@ -60,6 +63,8 @@ class Call:
         """The same call with other data."""
         rng, case = self.case.rng(" other data"), self.case
         data = {key: rng.standard_normal(self.values[key].shape) for key in case.given("data")}
+        if "epsilon" in self.values:  # with which the deviation of a single token is not 0
+            data["epsilon"] = np.float64(1)
         return Call(self.subject, case.with_values("", **data), self.return_weights)
 
     @cached_property
@@ -77,7 +82,19 @@ class Call:
                 return None
         elif not self.case.given("segments") and not any(self.case.sizes.get(axis) == 0 for axis in SEQUENCES):
             return None
-        return always_zero(self.exact, self.other.exact, self.case.options.get("axis", -1))
+        return self.zeros(self.exact, self.other.exact)
+
+    def zeros(self, answer, other):
+        """Returns boolean arrays that mark the vectors that are 0 in the results for two sets of data.
+
+        A result of one number for each example, such as a score, has no vectors: its numbers are marked.
+        """
+        own = [[axis for axis in axes if axis not in BATCH] for axes in (*self.row.results, *self.row.weight_results)]
+        axis, any_rank = self.case.options.get("axis", -1), "axis" in self.row.options
+        return [
+            _all_zero(a, axis if axes or any_rank else ()) & _all_zero(b, axis if axes or any_rank else ())
+            for a, b, axes in zip(answer, other, own[: len(answer)], strict=True)
+        ]
 
 
 def _with_defaults(row, values):
@@ -86,11 +103,6 @@ def _with_defaults(row, values):
     numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
     left = [key for key, value in values.items() if value is None and key in numbers]
     return values | {key: np.float64(parameters[key].default) for key in left}
-
-
-def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark the vectors along ``axis`` that are 0 in the results for two sets of data."""
-    return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 
 def _all_zero(output, axis):

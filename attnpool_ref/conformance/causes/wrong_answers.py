@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from attnpool_ref.conformance.cases import SEQUENCES
-from attnpool_ref.conformance.causes.call import Call, always_zero
+from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.definition import in_the_right_dtype
@@ -190,7 +190,7 @@ class WrongAnswer:
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
-        nothing = always_zero(answer, other, self.call.case.options.get("axis", -1))
+        nothing = self.call.zeros(answer, other)
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
