@@ -74,7 +74,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
 
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
-    checked_definition.body = function
+    checked_definition.__dict__["body"] = function
     return checked_definition
 
 
