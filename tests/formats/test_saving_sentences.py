@@ -143,8 +143,12 @@ ONES = {"kernel_1": np.ones((4, 3), np.float32), "bias_1": np.ones(3, np.float32
 @pytest.mark.parametrize(
     ("stages", "parameters", "message"),
     [
-        ((), {}, "there is no stage of the kind 'pooling'"),
-        ((Stage("normalize"), MEAN), {}, "a part of the kind 'normalize' before the pooling would change the tokens"),
+        ((), {}, "the head has no Pooling, nor a Dense that projects tokens"),
+        (
+            (Stage("layer_norm", (("scale", (4,)), ("bias", (4,)))), MEAN),
+            {"scale_0": np.ones(4), "bias_0": np.ones(4)},
+            "stage 0 normalizes the pooled vector, and no Pooling comes before it",
+        ),
         ((MEAN, MEAN), {}, "a second pooling after the first has nothing to pool"),
         ((MEAN, Stage("prompt")), {}, "a stage of the kind 'prompt' cannot be written"),
         ((Stage("pooling", modes=("median",), width=4),), {}, r"the modes \('median',\) cannot be written; there are cls, max"),
