@@ -206,9 +206,8 @@ def examined(tensors):
                 full.append((row, prefix, None, tuple(options.known(row, NO_OPTIONS, source.config, found)[1])))
             except ValueError as error:
                 near.append((share, (row, prefix, str(error), ())))
-        if not prefixes_of_row and (
-            bare := bare_prefixes(row, names)
-        ):  # any two layers have such names: if no other fits
+        bare = [] if prefixes_of_row else bare_prefixes(row, names)
+        if bare:  # any two layers may have such names, so the share is one that is shown only if no format fits
             near.append((0.8, (row, bare[0], ask_for_prefix(row, bare, source.title), ())))
     least = 0.8 if full else 0.5
     return full + [found for share, found in sorted(near, key=lambda pair: -pair[0]) if share > least]
