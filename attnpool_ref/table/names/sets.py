@@ -93,7 +93,7 @@ SETS = (
     Entry(
         ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation", "SortPool", "SortPooling", "DGCNN"),
         "",
-        "PyG's aggregations; Zhang et al. 2018",
+        "PyG's aggregations",
         "attnpool has no LSTM or GRU over the tokens, does not sort tokens, and has no product.",
     ),
 )

@@ -54,13 +54,13 @@ SENTENCES = (
     Entry(
         ("special tokens", "register tokens", "special_tokens_mask", "num_prefix_tokens", "without CLS and SEP"),
         "mean_pooling(x, mask & ~special)",
-        "transformers' special_tokens_mask; Darcet et al. 2024; timm's num_prefix_tokens",
+        "transformers' special_tokens_mask; timm's num_prefix_tokens",
         "`special` [..., L] is True at the tokens to leave out. For `k` registers at the beginning it is `arange(L) < k`.",
     ),
     Entry(
         ("BGE-M3", "BGE", "FlagEmbedding"),
         "l2_normalize(first_pooling(x, mask))",
-        "Chen et al. 2024; FlagEmbedding",
+        "FlagEmbedding's model cards",
         "This is the dense vector. Multi-vectors: `maxsim_score`. Lexical weights: `segment_max_pooling(relu(x @ w), ids, V)`.",
     ),
     Entry(
