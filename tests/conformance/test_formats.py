@@ -260,6 +260,8 @@ def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_wa
     row.promises["shape"].notes = ["first", "second"]
     row.notes = ["prints: x", "shape: first", "shape: second"]
     assert list(words.remarks(row)) == ["prints: x", "shape: first"]
+    with_parameters = RowReport("mean_pooling", unasked=[Unasked(words.PARAMETERS, "it holds `q`: say which")])
+    assert list(words.remarks(with_parameters)) == ["its parameters: it holds `q`: say which"]
     listed = list(words.others(row))
     assert listed[0] == "skipped, no such argument: `scale` (default 1.0), `lengths`"
     assert "n/a, as its note says: shape" in listed and listed[-1] == "shape: second"

@@ -62,6 +62,10 @@ def evidence(kept):
     return "\n".join(lines)
 
 
+PARAMETERS = "its parameters"
+"""What was skipped and is always a remark: parameters of a module that need an option."""
+
+
 def remarks(row):
     """Yields lines about arguments that were matched by place, what was never judged, and one note a guarantee."""
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
@@ -69,6 +73,7 @@ def remarks(row):
         yield f"took {', '.join(taken)}, by place"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
+    yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
     more = _more_notes(row)
     yield from (note for note in row.notes if note not in more)
     if row.ended:
