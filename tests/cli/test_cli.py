@@ -397,7 +397,7 @@ def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64", "--jobs", "0")
     assert result.exit_code == 1
     assert "\nmean_pooling\n  broken: " in result.stdout
-    code = result.stdout.partition("At a Python prompt:\n")[2].partition("\ncandidate_of_a_test:pool against")[0]
+    code = result.stdout.partition("At a Python prompt:\n\n")[2].partition("\n\n")[0]
     pasted = python("-c", code)
     assert pasted.returncode == 0, pasted.stderr
     candidate, oracle = re.findall(r"(?:candidate|oracle): (.*)", pasted.stdout)
