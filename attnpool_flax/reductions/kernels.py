@@ -14,14 +14,6 @@ def softmax_kernel():
     return pallas_softmax.kernel
 
 
-def packed_softmax_kernel():
-    """Logs the dispatch and returns the Pallas kernel that computes scores and ``OnlineSoftmax`` of packed tokens."""
-    from attnpool_flax.reductions import pallas_segments
-
-    log_dispatch(KERNEL)
-    return pallas_segments.kernel
-
-
 def attention_kernel(implementation, **refused):
     """Logs the dispatch and returns the function that computes attention of many queries by a kernel.
 

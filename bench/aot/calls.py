@@ -27,8 +27,6 @@ KERNELS = {
     KERNEL: {
         "attention_pooling": (DENSE,),
         "multi_head_attention_pooling": (DENSE,),
-        "segment_attention_pooling": (SORTED,),
-        "segment_multi_head_attention_pooling": (SORTED,),
     },
     SPLASH: {"dot_product_attention": (DENSE,), "multi_head_attention": (DENSE,)},
 }

@@ -185,7 +185,7 @@ GOALS = (
     Goal(PACKED, (2.3, 6.5), layouts=SORTED),
     Goal(PACKED, (3.3, 8.0), layouts=UNSORTED),
     Goal((), (1.05, 3.1), ways=KERNEL, devices=devices.TPUS),
-    Goal(("attention_pooling", "segment_attention_pooling"), (1.05, 3.1), ways=KERNEL),
+    Goal(("attention_pooling",), (1.05, 3.1), ways=KERNEL),
     Goal((), (1.3, 3.6), ways=KERNEL),
     Goal((), (9.0, 15.0), FLOOR, ways=(calls.SPLASH,), reason=BLOCKS_OF_MASKS),
     Goal(("dot_product_attention",), (1.27, 1.1), OF_PLAIN, DENSE, devices=(devices.H200,), reason=CLEANED),
