@@ -19,7 +19,7 @@ from attnpool_flax.reductions import pallas_softmax, splash_attention
 
 attended = functools.partial(many_queries.attended, implementation="splash")
 every_function = pytest.mark.parametrize("name", ATTENTION)
-pytestmark = pytest.mark.usefixtures("anew")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("anew")]
 
 
 SLOW = ("multi_head_attention", "float32"), ("dot_product_attention", "bfloat16")
