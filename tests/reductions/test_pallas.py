@@ -308,6 +308,10 @@ REFUSED = {
         lambda: attnpool_flax.segment_mean_pooling(X[0], jnp.zeros(3, int), 1, implementation="pallas"),
         "segment_mean_pooling: .* this call does not; pass None",
     ),
+    "a kernel of another library": (
+        lambda: attnpool_flax.dot_product_attention(X, X, X, implementation="splash"),
+        "dot_product_attention: `implementation` is 'splash', needs .*; call that kernel yourself, as docs/questions.md#",
+    ),
     "chosen": (
         lambda: chosen_implementation("mean_pooling", X, implementation="pallas"),
         "mean_pooling: `implementation` is 'pallas'",
