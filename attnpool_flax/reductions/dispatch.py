@@ -208,5 +208,5 @@ def check_implementation(name, requested):
         return
     needs = f"needs None or one of {', '.join(map(repr, (*IMPLEMENTATIONS, KERNEL)))}"
     if isinstance(requested, str) and requested in REMOVED:
-        needs += "; call that kernel yourself, as docs/questions.md#attention-kernels shows"
+        needs += "; call that kernel yourself, as docs/questions.md#how-do-i-call-other-attention-kernels shows"
     raise ValueError(f"{name}: `implementation` is {requested!r}, {needs}")

@@ -171,7 +171,7 @@ REFUSED = [
         ),
         ValueError,
         "MultiHeadAttention: `implementation` is 'cudnn', needs None or one of 'einsum', 'tiles', 'pallas'; "
-        "call that kernel yourself, as docs/questions.md#attention-kernels shows",
+        "call that kernel yourself, as docs/questions.md#how-do-i-call-other-attention-kernels shows",
     ),
     (
         lambda: type("Mine", (linen.AttentionPool,), {})(implementation=2),
