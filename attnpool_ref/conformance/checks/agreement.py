@@ -4,6 +4,7 @@
 one dtype.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +103,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
             return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
         if w.dtype.kind in "bi":
             if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
-                return Finding(check, case, np.inf, 0, "{} is {}, needs {}".format(name, *apart(g, w)))
+                return Finding(check, case, np.inf, 0, needed(name, g, w))
             continue
         own = subject.rounding_of(g.dtype.name, case)
         if not own:
@@ -114,7 +115,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         odd = ~np.isfinite(w)
         wrong = (np.isnan(g) != np.isnan(w)) | (odd & ~np.isnan(w) & (g != w))
         if np.any(wrong):
-            return Finding(check, case, np.inf, 0, "{} is {}, needs {}".format(name, *apart(g, w, wrong)), aspect)
+            return Finding(check, case, np.inf, 0, needed(name, g, w, wrong), aspect)
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
@@ -142,10 +143,7 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
     place = int(np.argmax(ratio))
     element, limit = float(error.flat[place]), float(allowed.flat[place])
-
-    def message():
-        return "{} is {}, needs {}".format(name, *apart(got, want, ~(error <= allowed), place))
-
+    message = functools.partial(needed, name, got, want, ~(error <= allowed), place)
     return worse(finding, element / unit, limit / unit, message, aspect)
 
 
@@ -161,6 +159,21 @@ def worse(finding, error, allowed, message, aspect="values"):
     return replace(
         finding, error=error, allowed=allowed, message=message() if not error <= allowed else "", aspect=aspect
     )
+
+
+def needed(name, got, want, wrong=None, place=None):
+    """Returns the message about a wrong result; the arguments are as in :func:`apart`."""
+    return "{} is {}, needs {}".format(name, *apart(got, want, wrong, place))
+
+
+def changed(name, before, after):
+    """Returns the message about a result that has other bits after a change that must have no effect."""
+    return "{} changes from {} to {}".format(name, *apart(before, after))
+
+
+def shown(array, wrong):
+    """Returns the text of an array that is wrong whatever is needed: whole if small, else its first marked element."""
+    return apart(array, array, wrong)[0]
 
 
 def apart(got, want, wrong=None, place=None):
@@ -180,10 +193,10 @@ def apart(got, want, wrong=None, place=None):
     if wrong is None:
         wrong = (got != want) & ~(np.isnan(got) & np.isnan(want))
     place = int(np.argmax(wrong)) if place is None else place
-    one, needed = _first_apart(_number, got.flat[place], want.flat[place], (6, 9, 17))
+    one, other = _first_apart(_number, got.flat[place], want.flat[place], (6, 9, 17))
     count = int(np.sum(wrong))
     counted = f" ({count} of {got.size} elements differ)" if count else ""
-    return f"{one} at {[int(i) for i in np.unravel_index(place, got.shape)]}", f"{needed} there{counted}"
+    return f"{one} at {[int(i) for i in np.unravel_index(place, got.shape)]}", f"{other} there{counted}"
 
 
 def _first_apart(text, got, want, digits):

@@ -10,7 +10,15 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import optional_checks, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, apart, compare, compare_with_itself
+from attnpool_ref.conformance.checks.agreement import (
+    Finding,
+    apart,
+    changed,
+    compare,
+    compare_with_itself,
+    needed,
+    shown,
+)
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
@@ -32,7 +40,7 @@ def empty_rows(subject, case, situation):
         wrong = got.shape != zero.shape or zero & (got != want)
         if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
-            message = f"the result is {apart(got, want, wrong)[0]}, not {needs} for a fully masked row"
+            message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"
             return Finding("empty rows", case, np.inf, 0, message)
     return Finding("empty rows", case)
 
@@ -107,7 +115,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
     for a, b in zip(clean, dirty, strict=True):
         if not same_bits(a, b) and optional_checks.BITS not in subject.tolerated:
-            return Finding(check, bad, np.inf, 0, "the result changes from {} to {}".format(*apart(a, b)))
+            return Finding(check, bad, np.inf, 0, changed("the result", a, b))
     if optional_checks.BITS in subject.tolerated:
         found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
         if found.message:
@@ -118,8 +126,8 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         after = subject.gradients(bad, cotangents, gradients)
         for key in before:
             if not same_bits(before[key], after[key]):
-                message = "changes from {} to {}".format(*apart(before[key], after[key]))
-                return Finding(check, bad, np.inf, 0, f"the gradient of `{key}` {message}")
+                message = changed(f"the gradient of `{key}`", before[key], after[key])
+                return Finding(check, bad, np.inf, 0, message)
     return Finding(check, bad)
 
 
@@ -140,7 +148,7 @@ def weights_change_nothing(subject, case, _situation=None):
         return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
     for a, b in zip(alone, both, strict=False):
         if not same_bits(a, b):
-            return Finding(check, case, np.inf, 0, "the pooled result changes from {} to {}".format(*apart(a, b)))
+            return Finding(check, case, np.inf, 0, changed("the pooled result", a, b))
     return Finding(check, case)
 
 
@@ -286,9 +294,10 @@ def long_sums(subject):
             continue
         finding = Finding("long sums", case)
         for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
-            off = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
-            if got.shape != want.shape or not off <= _allowed_drift(subject) * np.max(np.abs(want), initial=0):
-                message = "the result is {}, needs {}".format(*apart(got, want))
+            error = np.abs(got.astype(np.float64) - want)
+            wrong = ~(error <= _allowed_drift(subject) * np.max(np.abs(want), initial=0))
+            if got.shape != want.shape or np.any(wrong):
+                message = needed("the result", got, want, wrong, int(np.argmax(error)))
                 return replace(finding, error=np.inf, message=message)
     return finding
 
