@@ -27,6 +27,15 @@ QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes":
 )
 """The options of ``attnpool check --quick``; in Python, ``judge(pool, **QUICK)``."""
 
+REMOVED = {"examples": "no known mistake needs its search; `seed` (--seed) draws other cases"}
+"""Former options of the judge, each with the reason for its removal and what to use instead."""
+
+
+def refuse_removed(names):
+    """Raises a TypeError if one of the names is that of a former option."""
+    for name in REMOVED.keys() & names:
+        raise TypeError(f"the judge no longer has `{name}`: {REMOVED[name]}")
+
 
 def _functions(names):
     return tuple(table.get(name).name for name in names)
@@ -174,15 +183,6 @@ class Scope:
         example="1e30 in padding=inputs are finite",
         help="A guarantee, or FUNCTION/GUARANTEE, that need not hold, and the reason; may be repeated.",
     )
-    examples: int = option(
-        0,
-        "for each function in which nothing else is wrong, the number of further calls in which hypothesis searches "
-        "for a wrong result, in the first dtype.",
-        flag="--examples",
-        kind="count",
-        metavar="N",
-        help="Search N more calls of each function for a wrong result; needs hypothesis (the extra test).",
-    )
     time_limit: float = option(
         TIME_LIMIT,
         "seconds for one call, including its compilation; a call that takes longer is a failure, and ends the judging "
@@ -241,6 +241,11 @@ class Scope:
 
 
 def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into those of a :class:`Scope` and the others, which are the calling convention."""
+    """Splits keyword arguments into those of a :class:`Scope` and the others, which are the calling convention.
+
+    Raises:
+      TypeError: the judge no longer has one of the options.
+    """
+    refuse_removed(given.keys())
     own = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
     return own, {key: value for key, value in given.items() if key not in own}

@@ -11,7 +11,6 @@ from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, waivers
 from attnpool_ref.conformance.report.promises import ANSWER
-from attnpool_ref.conformance.running import searching
 from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.rows import RowJudge
 from attnpool_ref.conformance.running.setup import setup_of
@@ -45,12 +44,10 @@ def judge(candidate, *, name="", progress=None, **options: Any):
       TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
       ValueError: no function, dtype, shape, argument, axis, attribute, array family, guarantee or form of masks has
         such a name, ``dtypes`` is empty, a waiver has no reason, or ``candidate`` is a class.
-      ModuleNotFoundError: ``examples`` needs hypothesis, or ``arrays`` a framework, which is not installed.
+      ModuleNotFoundError: ``arrays`` names a framework that is not installed.
     """
     own, calls = split(options)
     scope = Scope(**own)
-    if scope.examples:
-        searching.need_hypothesis()
     rows = [table.get(each) for each in scope.only] or list(table.BY_NAME.values())
     whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
     steps = _Steps(progress, rows, scope.dtypes)

@@ -17,7 +17,7 @@ from attnpool_ref.conformance.checks import AGREEMENT, BAD_INPUT, CHECKS, WITH_O
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import GRADIENT
-from attnpool_ref.conformance.running import refusals, searching, verdict
+from attnpool_ref.conformance.running import refusals, verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.scope import Scope
@@ -222,8 +222,6 @@ class RowJudge:
         for name, check in WITH_OWN_CASES.items():
             if check.applies(scope, dtype, self._differentiates(subject)):
                 self._judge_by_itself(subject, name, check.run)
-        if first and scope.examples:
-            self._search(dtype, evidence)
 
     def _differentiates(self, subject):
         """Returns whether there are gradients to judge in the subject's dtype."""
@@ -237,13 +235,6 @@ class RowJudge:
             return None
         wide = self._subject(self.adapter, "float64")
         return None if self._lacks(wide) else wide
-
-    def _search(self, dtype, evidence):
-        """Searches further calls for a wrong result, with hypothesis; adds the wrong ones to ``evidence``."""
-        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
-        traced = self._differentiates(subject)
-        for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
-            evidence.cases.append((case, situation.weights))
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope

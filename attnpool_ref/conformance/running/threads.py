@@ -21,8 +21,6 @@ class Threads:
     """Judging of functions, each in its own thread, a few at a time; a function whose call takes too long is abandoned.
 
     Compilation releases Python's lock: with two functions at a time, judging takes little more than half of the time.
-    If hypothesis searches (``Scope.examples``), only one function is judged at a time, because hypothesis resets the
-    global random states for each example, and the check of these states would then fail for the other functions.
 
     Attributes:
       waiting: the functions that are not being judged yet; more may be added.
@@ -71,8 +69,7 @@ class Threads:
         return False
 
     def _has_room(self):
-        at_once = 1 if self.waiting[0].scope.examples else min(os.cpu_count() or 1, 4)
-        return len(self._batch) < BATCH and len(self._running) < at_once
+        return len(self._batch) < BATCH and len(self._running) < min(os.cpu_count() or 1, 4)
 
     def _start(self, judged):
         thread = threading.Thread(
