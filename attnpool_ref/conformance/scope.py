@@ -27,7 +27,10 @@ QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes":
 )
 """The options of ``attnpool check --quick``; in Python, ``judge(pool, **QUICK)``."""
 
-REMOVED = {"examples": "no known mistake needs its search; `seed` (--seed) draws other cases"}
+REMOVED = {
+    "examples": "no known mistake needs its search; `seed` (--seed) draws other cases",
+    "refusals": "only attnpool promises the errors of its contract; test those of your function with pytest.raises",
+}
 """Former options of the judge, each with the reason for its removal and what to use instead."""
 
 
@@ -135,12 +138,6 @@ class Scope:
         True,
         "also judge sums over many tokens: 70,000 in float32 (with ``contract`` a million), 4,100 in narrower dtypes.",
     )
-    refusals: bool = option(
-        False,
-        "also judge bad input: it must raise a TypeError or a ValueError.",
-        flag="--refusals",
-        help="Also test bad input, which must raise a TypeError or a ValueError.",
-    )
     integers: bool = option(
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
@@ -167,9 +164,9 @@ class Scope:
     contract: bool = option(
         False,
         "require all guarantees of attnpool's contract (``docs/contract.md``), including ``mixed`` and "
-        "``broadcasting``, but neither ``refusals`` nor ``integers``.",
+        "``broadcasting``, but not ``integers``.",
         flag="--contract",
-        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without --refusals and "
+        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without "
         "--integers; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(

@@ -137,7 +137,7 @@ def check(candidate, name, **options: Any):
     """Asserts, for your own tests, that an implementation breaks no guarantee of the function called ``name``.
 
     By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64;
-    ``contract``, ``integers`` and ``refusals`` together check all. The implementation is called in this process, which
+    ``contract`` and ``integers`` together check all. The implementation is called in this process, which
     a crash would end.
 
     Args:

@@ -13,11 +13,11 @@ from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, BAD_INPUT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import GRADIENT
-from attnpool_ref.conformance.running import refusals, verdict
+from attnpool_ref.conformance.running import verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.scope import Scope
@@ -75,9 +75,6 @@ class RowJudge:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
-        if BAD_INPUT.applies(self.scope) and self._evidence:
-            self.subject = self._evidence[0].subject
-            refusals.judge(self.report, self.subject)
         self.finish()
         found = causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
@@ -220,7 +217,7 @@ class RowJudge:
         if not report.cases:
             return
         for name, check in WITH_OWN_CASES.items():
-            if check.applies(scope, dtype, self._differentiates(subject)):
+            if check.applies(scope, dtype):
                 self._judge_by_itself(subject, name, check.run)
 
     def _differentiates(self, subject):
