@@ -182,8 +182,8 @@ class Scope:
     )
     time_limit: float = option(
         TIME_LIMIT,
-        "seconds for one call, including its compilation; a call that takes longer is a failure, and ends the judging "
-        "of its function.",
+        "seconds for one call in a child process, including its compilation; a call that takes longer is a failure, and "
+        "ends the judging of its function. There is no limit for calls in this process, see ``jobs``.",
         flag="--time-limit",
         kind="number",
         help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its "
@@ -200,15 +200,15 @@ class Scope:
     )
     jobs: int = option(
         1,
-        "the number of processes; the report is the same for 1 and more. 1 judges in threads of this process. With 2 "
-        "or more, each child process judges one function at a time, and imports the implementation or receives a copy "
-        "by ``pickle``; a single function, and an implementation that cannot be pickled, such as a function of a "
-        "notebook or a script, are judged in this process. 0 judges in this thread, one function after another, "
-        "without ``time_limit`` and without capturing output, for debuggers.",
+        "the number of processes; the report is the same for 1 and more. 1 judges in this thread, without "
+        "``time_limit``. With 2 or more, each child process judges one function at a time, and imports the "
+        "implementation or receives a copy by ``pickle``; a single function, and an implementation that cannot be "
+        "pickled, such as a function of a notebook or a script, are judged in this thread. 0 is like 1, but does not "
+        "capture output, for debuggers.",
         flag="--jobs",
         kind="count",
         metavar="N",
-        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions, "
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 2 functions, "
         "but only one with JAX on an accelerator. 0 judges in this process, for debuggers: without a time limit, and "
         "with its output on the screen.",
         command_default=None,

@@ -37,7 +37,9 @@ def defaults():
 
 def test_judge_and_check_take_the_options_of_a_scope_with_its_defaults():
     assert keywords_of(conformance.judge) == {"name": "", "progress": None} | defaults()
-    without = {name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs")}
+    without = {
+        name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs", "time_limit")
+    }
     assert keywords_of(conformance.check) == without | {"dtypes": ("float32", "float64")}
 
 
@@ -49,7 +51,7 @@ def test_the_help_explains_each_option_once(function):
     assert max(map(len, text.splitlines())) <= 120, text
 
 
-@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "no_such_option"])
+@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "time_limit", "no_such_option"])
 def test_check_refuses_what_it_does_not_take(name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1})

@@ -46,7 +46,6 @@ def check(
     broadcasting: bool = ...,
     contract: bool = ...,
     waive: Mapping[str, str] | None = ...,
-    time_limit: float = ...,
     seed: str = ...,
     **calls: Unpack[Calls],
 ) -> None: ...

@@ -28,6 +28,11 @@ TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 PRINTED = 200
 """Cases of :data:`WITH_OWN_CASES` with at least this number of elements are not printed."""
 
+BATCH = 8
+"""Number of functions after which adapters clear their compiled programs."""
+
+STOPPED = "stopped by Ctrl-C"
+
 
 @dataclass
 class Evidence:
@@ -60,8 +65,13 @@ class RowJudge:
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
-        with np.errstate(all="ignore"):  # warnings about the judge's own arithmetic are not of interest
-            self._run()
+        before = drawing.SEED.set(self.scope.seed)
+        try:
+            with np.errstate(all="ignore"):  # warnings about the judge's own arithmetic are not of interest
+                self._run()
+        finally:
+            drawing.SEED.reset(before)
+        self.done = True
 
     def _run(self):
         self._began = time.perf_counter()
@@ -79,7 +89,6 @@ class RowJudge:
         found = causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
-        self.done = True
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
@@ -91,17 +100,6 @@ class RowJudge:
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
         self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
-
-    def overrun(self, limit):
-        """Reports that the current call took longer than ``limit`` seconds."""
-        if self.subject is None:  # the array family is not known yet
-            verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
-            return
-        finding = f"{self.watch.title}: no answer within {limit:g} s"
-        kept = self.report.promises["an answer"]
-        kept.status, kept.cases = BROKEN, kept.cases + 1
-        kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
-        self.finish(f"no answer within {limit:g} s")
 
     # The implementation
 
@@ -319,6 +317,26 @@ class RowJudge:
             if isinstance(error, TypeError) or optional_checks.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
+
+
+def judge_each(rows, done):
+    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C has stopped it.
+
+    ``rows`` yields a :class:`RowJudge` for each function; ``done`` is called with each that is judged or was stopped.
+    """
+    judged = None
+    try:
+        for count, judged in enumerate(rows, 1):
+            judged.run()
+            done(judged)
+            if count % BATCH == 0 and judged.adapter is not None:
+                judged.adapter.forget()
+    except KeyboardInterrupt:
+        if judged is not None and not judged.done:
+            judged.finish(STOPPED)
+            done(judged)
+        return True
+    return False
 
 
 def _structure(case, kind):

@@ -47,7 +47,7 @@ def conclude(report, subject, scope, coverage, ended=""):
     report.set_status()
 
 
-def unanswered(report, dtype, title, how, code=""):
+def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
     Args:
@@ -55,7 +55,6 @@ def unanswered(report, dtype, title, how, code=""):
       dtype: the dtype of the last call, or "".
       title: the title of that call's case, or "".
       how: the way in which the judging ended, as text.
-      code: code that shows the end at a prompt.
     """
     for kept in report.promises.values():
         kept.why = "its check was not reached"
@@ -63,7 +62,7 @@ def unanswered(report, dtype, title, how, code=""):
     kept.status, kept.why, kept.cases = BROKEN, "", 1
     kept.dtypes = [dtype] if dtype else []
     finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, code, 10**9))
+    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
     report.ended = how
     report.partial.append(how)
     report.set_status()
