@@ -41,8 +41,9 @@ def last_pooling(x, mask=None):
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A module of one's own that other processes find as well."""
+    """A module of one's own that other processes find as well, which then import no JAX."""
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(setup, "jax_settings", dict)
     (tmp_path / "processes_of_a_test.py").write_text(OWN)
     yield __import__("processes_of_a_test")
     sys.modules.pop("processes_of_a_test")

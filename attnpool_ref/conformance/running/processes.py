@@ -127,7 +127,7 @@ class ProcessPool:
             if child.ended:
                 verdict.unanswered(judged.report, *child.case, how=child.ended)
             steps.finish(judged.row.name)
-        if child.ended or time.monotonic() - child.began > MAX_AGE:
+        if child.ended or self._stopped or time.monotonic() - child.began > MAX_AGE:
             self._children.discard(child)
             child.kill()
         else:
