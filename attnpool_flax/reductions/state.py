@@ -1,4 +1,4 @@
-"""Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
+"""Accumulator states of chunked pooling: pytrees with compensated sums.
 
 The class and the dtype of the result are static. The leaves have the batch axes ``...`` of the chunk, and are integers,
 booleans, or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it:
