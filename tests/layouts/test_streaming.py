@@ -122,6 +122,15 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
     assert nothing.dtype == np.float32 and not np.any(nothing)
 
 
+def test_padding_that_would_change_the_order_of_the_oracles_sums_is_left_out():
+    x = np.random.default_rng(0).standard_normal((1001, 4))
+    for name in ("mean_state", "sum_state", "logsumexp_state", "std_state"):
+        state = state_of(attnpool_ref, name, x, None)
+        padding = state_of(attnpool_ref, name, x[:37], np.zeros(37, bool))
+        assert_same_bits(attnpool_ref.merge_states(padding, state), state)
+        assert_same_bits(attnpool_ref.merge_states(state, padding), state)
+
+
 @every_package
 def test_extremes_and_tokens_are_the_same_bits_in_any_order(package):
     for name in ("max_state", "first_state", "last_state"):
