@@ -185,6 +185,10 @@ TEXTS = {
             of axes, compared with that of x, decides which; it must be the same for all chunks. None gives each token
             weight 1.
 
+        Returns:
+          A ``WeightedState``, or with weights for each feature a ``ChannelState``, for :func:`merge_states` and then
+          :func:`finalize_state`, which returns [..., d].
+
         >>> whole = merge_states(weighted_state([[1.0], [2.0]], [1.0, -1.0]), weighted_state([[5.0]], [2.0]))
         >>> finalize_state(whole)
         array([4.5])

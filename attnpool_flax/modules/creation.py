@@ -91,12 +91,6 @@ class PoolingModule(nnx.Module):
         """Returns the parameters by name, as :func:`shaped_parameters` does for these arguments of the constructor."""
         return shaped_parameters(cls._pooling, given)
 
-    def _shapes_from(self, shaped):
-        """Stores and returns the :class:`Shapes` for calls, from the result of ``_shaped``."""
-        parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
-        self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
-        return self._shapes
-
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
@@ -106,7 +100,7 @@ class PoolingModule(nnx.Module):
           ValueError: data of another size than the module was made for.
         """
         attributes = vars(self)
-        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # old pickles lack it
+        shapes = attributes["_shapes"]
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
@@ -193,7 +187,8 @@ def _create(module, given, rngs):
             random = rngs.params()
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
-    module._shapes_from(shaped)
+    parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
+    module._shapes = Shapes(parameters, made_for(name, vars(module)))
     if "dropout_rate" in given:
         module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 

@@ -13,21 +13,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-from attnpool_flax.reductions.state_base import State, kind, kinds, pytree
+from attnpool_flax.reductions.state_base import State, kind, pytree
 from attnpool_flax.reductions.sums import compensated_add, divisor_of
-
-__all__ = [
-    "AdditiveAttentionState",
-    "AttentionState",
-    "ChannelState",
-    "FirstState",
-    "LastState",
-    "MaxState",
-    "MeanState",
-    "MultiHeadAttentionState",
-    "WeightedState",
-    "kinds",
-]
 
 
 @kind
