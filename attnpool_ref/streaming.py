@@ -59,7 +59,8 @@ class State:
         arguments = self.chunks[0]
         axes = {key: axis for key, axis in token_axes(self.name, arguments).items() if arguments[key] is not None}
         cut = {key: arguments[key][(..., slice(0), *(-1 - axis) * [slice(None)])] for key, axis in axes.items()}
-        return type(self)(self.dtype, (arguments | cut,)).pooled().shape
+        with np.errstate(all="ignore"):  # options such as a negative epsilon warn only in finalize_state
+            return type(self)(self.dtype, (arguments | cut,)).pooled().shape
 
     @property
     def empty(self):

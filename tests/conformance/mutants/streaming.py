@@ -155,6 +155,26 @@ for _row in (
     _merging(_row, f"{_name}: what the chunks give, averaged by their numbers of tokens")(_by_mass)
 
 
+def _averaged_variances(a, b):
+    """A merge of the means, if they come with the deviations, and of the variances, without the distance of the means."""
+    width = a.pooled.shape[-1]
+    powers = np.where(np.arange(width) < (width - a.whole.chunks[0]["x"].shape[-1]), 1, 2)
+    average = _averaged(*(part._replace(pooled=part.pooled**powers) for part in (a, b)))
+    return average ** (1 / powers), a.mass + b.mass
+
+
+for _row in ("std_state", "statistics_state", "attentive_statistics_state"):
+    _merging(_row, f"{_row.replace('_', ' ')}: the distance of the means forgotten")(_averaged_variances)
+
+
+def max_of_nothing(state):
+    real = np.any([np.any(chunk["mask"], -1) for chunk in state.chunks], 0)
+    return np.where(real[..., None], ref.finalize_state(state), -np.inf)
+
+
+MUTANTS["max_state"]["max state: -inf where nothing is real"] = states(finalize_state=max_of_nothing)
+
+
 @_merging("max_state", "max state: real if both are")
 def max_real_if_both_are(a, b):
     both = (a.mass > 0) & (b.mass > 0)
@@ -209,8 +229,8 @@ def _sum_of_weights(arguments):
 
 _merging("weighted_state", "weighted state: weighed by the number of tokens")(_by_mass)
 _merging("weighted_state", "weighted state: weights that cancel make the unit", _sum_of_weights)(_by_mass)
-_merging("weighted_state", "weighted state: normalised by the chunk", lambda a: _sum_of_weights(a) != 0)(
-    lambda a, b: (_averaged(a._replace(mass=a.mass + 0), b), a.mass + 0 + b.mass)
+_merging("weighted_state", "weighted state: normalised by the chunk", lambda a: np.where(_sum_of_weights(a), 1, 0))(
+    _by_mass
 )
 
 
