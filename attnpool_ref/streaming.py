@@ -7,7 +7,6 @@ the functions that return states are derived from those definitions; ``TEXTS`` h
 
 import inspect
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +16,7 @@ from attnpool_ref import contract, table
 from attnpool_ref.contract import docstrings, states
 from attnpool_ref.contract.blocks import cast
 from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.table.language import present
 
 OPTIONS = {
     "power_mean_state": ("p",),
@@ -36,10 +36,12 @@ class State:
 
     Attributes:
       dtype: the dtype of the result, or None if all data are integers.
+      shape: the shape of the result without kernels.
       chunks: the arguments of each chunk by name. Chunks without a real token are left out, except a single one.
     """
 
     dtype: np.dtype | None
+    shape: tuple[int, ...]
     chunks: tuple[dict[str, Any], ...]
 
     name = ""
@@ -52,15 +54,6 @@ class State:
     def options(self):
         """The names of the options that must be equal in states that are merged."""
         return OPTIONS.get(self.name, ())
-
-    @cached_property
-    def shape(self):
-        """The shape of the result of ``finalize_state``: that of a chunk of which no token is used."""
-        arguments = self.chunks[0]
-        axes = {key: axis for key, axis in token_axes(self.name, arguments).items() if arguments[key] is not None}
-        cut = {key: arguments[key][(..., slice(0), *(-1 - axis) * [slice(None)])] for key, axis in axes.items()}
-        with np.errstate(all="ignore"):  # options such as a negative epsilon warn only in finalize_state
-            return type(self)(self.dtype, (arguments | cut,)).pooled().shape
 
     @property
     def empty(self):
@@ -381,7 +374,9 @@ def _function(row):
         weights, name = kept.get("weights"), row.name
         if name == "weighted_state" and weights is not None and weights.ndim == kept["x"].ndim:
             name = "channel_state"
-        return KINDS[name](call.dtype, (kept,))
+        axes = present(row.results, call.sizes)[0][1:]
+        shape = (*call.batch, *(contract.size_of(axis, call.sizes) for axis in axes))
+        return KINDS[name](call.dtype, shape, (kept,))
 
     parameters = inspect.signature(definition_of(row)).parameters.values()
     parameters = [parameter for parameter in parameters if parameter.name in {*row.arguments, *row.options}]
@@ -431,7 +426,7 @@ def merge_states(a, b):
     states.check_mergeable(a, b, State, State.option)
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     chunks = b.chunks if a.empty else a.chunks if b.empty else a.chunks + b.chunks
-    return type(a)(dtype, chunks)
+    return type(a)(dtype, a.shape, chunks)
 
 
 @contract.with_short_traceback
