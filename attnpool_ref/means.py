@@ -205,12 +205,6 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     return 1 - np.prod(1 - fill_padding(x, mask), -2)
 
 
-def either(a, b):
-    """Returns the probability that at least one of two independent events of probabilities a and b happens."""
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
-        return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
-
-
 @definition
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     r"""Computes the power mean of the real values of each feature, clamped from below (GeM pooling).
