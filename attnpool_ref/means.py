@@ -371,7 +371,7 @@ def _below_the_top(x, real, scale):
     signed = np.where(scale < 0, -x, x)
     top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)
     below = np.where(real, below_maximum(np.where(real, signed, top), top, scale), 0)
-    with np.errstate(invalid="ignore"):  # 0 * inf, which is not selected
+    with np.errstate(invalid="ignore", over="ignore"):  # 0 * inf, which is not selected; -inf has weight 0
         scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
     return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
 
