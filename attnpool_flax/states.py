@@ -1,6 +1,6 @@
-"""Former path of the accumulator states, for old pickles. The classes are in :mod:`attnpool_flax.reductions.state`."""
+"""Former path of the accumulator states, for old pickles. The classes are in :mod:`attnpool_flax.streaming.states`."""
 
-from attnpool_flax.reductions.state import (
+from attnpool_flax.streaming.states import (
     AdditiveAttentionState,
     AttentionState,
     ChannelState,

@@ -13,7 +13,7 @@ from jax.interpreters import ad
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import varying_axes
-from attnpool_flax.reductions.tiling import WHOLE
+from attnpool_flax.reductions.loops.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
 """The two implementations of each reduction that takes ``implementation``.

@@ -136,7 +136,7 @@ def states():
         for kind in importlib.import_module(f"{package}.states").kinds():
             fields = getattr(kind, "_fields", None) or list(kind.__dataclass_fields__)
             yield from (f"state: {package}.{kind.__name__}.{field}" for field in fields)
-    for kind in importlib.import_module("attnpool_flax.reductions.state").kinds():
+    for kind in importlib.import_module("attnpool_flax.streaming.states").kinds():
         state = kind(**dict.fromkeys(kind.__dataclass_fields__, 0.0) | {"decided": ""})
         for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]:
             yield f"pytree: {kind.__name__}{jax.tree_util.keystr(path)}"

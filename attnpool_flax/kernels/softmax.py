@@ -4,9 +4,9 @@ XLA reads the tokens twice, for the scores and for the sums. A kernel reads them
 once more, with one write of ``dx``. It has not been timed in this project, so it is never the default.
 
 * On TPUs the tokens are float32, with at most 8192 features, or bfloat16, with at most 16384
-  (:mod:`attnpool_flax.reductions.pallas_tpu`). On NVIDIA GPUs they may be
+  (:mod:`attnpool_flax.kernels.tpu`). On NVIDIA GPUs they may be
   float16 as well, with at most 4096 features under one query and 1152 under several
-  (:mod:`attnpool_flax.reductions.pallas_triton`). On other platforms
+  (:mod:`attnpool_flax.kernels.triton`). On other platforms
   lowering raises an error, except that on a CPU the kernel for TPUs runs interpreted, slowly, if the environment
   variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
 * There are at most 16 queries of an example, heads included; they share one read of the tokens.
@@ -32,13 +32,13 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
+from attnpool_flax.kernels import tpu as pallas_tpu
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import pallas_tpu
 from attnpool_flax.reductions.dispatch import KernelRefusal
+from attnpool_flax.reductions.loops.tiling import flatten_batch
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
-from attnpool_flax.reductions.tiling import flatten_batch
 
 QUERIES = 16
 """The largest number of queries of an example, heads included."""
@@ -194,7 +194,7 @@ def _on_platforms(name, x, queries, precision):
         return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
 
     def on_gpu(*arrays):
-        from attnpool_flax.reductions import pallas_triton  # late, because JAX deprecates Triton
+        from attnpool_flax.kernels import triton as pallas_triton  # late, because JAX deprecates Triton
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 

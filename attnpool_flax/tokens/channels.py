@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
+from attnpool_flax.numerics.sums import LONGEST, computing, summed
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
-from attnpool_flax.reductions.segment_sums import at, consecutive_slots
+from attnpool_flax.reductions.packed.segments import at, consecutive_slots
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import LONGEST, computing, summed
 
 FEW, FOLDS = 8, 7
 """Tokens of a part, and the number of rounds of folding, for a symbolic number of tokens: 8 ** 7 are 2 million."""
@@ -90,7 +90,7 @@ class DenseChannels:
 
 
 class PackedChannels:
-    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`; S is their number.
+    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.packed.segments.Segments`; S is their number.
 
     ``x`` has the tokens in float32, or float64 if they are float64, and 0 at padding. Values of tokens are [N, d], and
     values of segments [S, d]; the last axis has size 1 for values that all channels share.

@@ -14,9 +14,9 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.sums import computing
 from attnpool_flax.numerics.varying import cast_varying, unify_varying, varying_axes
-from attnpool_flax.reductions.query_blocks import by_budget, in_blocks, rows_of
-from attnpool_flax.reductions.sums import computing
+from attnpool_flax.reductions.loops.budget import by_budget, in_blocks, rows_of
 
 
 def dense(function, x, real, mask, width):
@@ -45,7 +45,7 @@ def packed(function, x, segments, width):
     Args:
       function: from tokens [rows, d] in float32 (or float64, as x), 0 at padding, to [rows, o].
       x: [N, d] tokens, in any floating dtype.
-      segments: the S :class:`~attnpool_flax.reductions.segment_sums.Segments`, at least one.
+      segments: the S :class:`~attnpool_flax.reductions.packed.segments.Segments`, at least one.
       width: the number of array elements that the function holds for one token.
     """
 

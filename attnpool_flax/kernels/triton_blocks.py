@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.reductions.pallas_tpu import PADDING
+from attnpool_flax.kernels.tpu import PADDING
 
 
 class Parts(NamedTuple):

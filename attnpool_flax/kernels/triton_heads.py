@@ -1,6 +1,6 @@
 """Pallas kernels of softmax pooling with 2 to 16 queries on NVIDIA GPUs (Triton): tensor cores, one read of x.
 
-A program loops over blocks of tokens as in :mod:`attnpool_flax.reductions.pallas_triton`. Tensor cores multiply narrow
+A program loops over blocks of tokens as in :mod:`attnpool_flax.kernels.triton`. Tensor cores multiply narrow
 numbers exactly and accumulate in float32, so each float32 factor becomes the sum of a high and a low number. The
 queries, and in the backward pass the cotangents of the numerator, are matrices of 32 rows: after each vector's high
 numbers its low ones. These matrices stay in shared memory for all blocks, and the sums stay in registers, so x is read
@@ -23,8 +23,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.reductions.pallas_tpu import WITHOUT_QUERY
-from attnpool_flax.reductions.pallas_triton_blocks import (
+from attnpool_flax.kernels.tpu import WITHOUT_QUERY
+from attnpool_flax.kernels.triton_blocks import (
     features_of,
     load_block,
     load_tokens,

@@ -8,14 +8,17 @@ from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.sums import computing
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax, perceptron, residuals
-from attnpool_flax.reductions.channels import PackedChannels
+from attnpool_flax.reductions import perceptron, residuals
 from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_default, log_dispatch
-from attnpool_flax.reductions.segment_sums import at, segments_of
+from attnpool_flax.reductions.loops import mapped_sums
+from attnpool_flax.reductions.packed import softmax as packed_softmax
+from attnpool_flax.reductions.packed import sums as packed_sums
+from attnpool_flax.reductions.packed.segments import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential, weight_sums
-from attnpool_flax.reductions.sums import computing
-from attnpool_flax.reductions.tokens import Tokens
+from attnpool_flax.tokens.channels import PackedChannels
+from attnpool_flax.tokens.protocol import Tokens
 
 PALLAS = (
     "`implementation` is 'pallas', which takes no packed tokens: its kernels for them never ran on a device, where the "
@@ -27,7 +30,7 @@ PALLAS = (
 class Packed(Tokens):
     """Packed tokens [N, d] in the caller's dtype: their segments, their mask, and the requested implementation.
 
-    Each method does what the method of :class:`~attnpool_flax.reductions.dense.Dense` with this name does, with S
+    Each method does what the method of :class:`~attnpool_flax.tokens.dense.Dense` with this name does, with S
     segments as the examples. Values of segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N]
     for h queries. ``ordered`` says that the segment ids never decrease.
     """
@@ -173,7 +176,7 @@ class Packed(Tokens):
             scores = scores + self.fill_padding(bias)
         weights = normalize(scores, self.segments.real[None])
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        pooled = packed_kernels.plain_sums(self.x, self.segments, applied.T)[: self.number]
+        pooled = packed_sums.plain_sums(self.x, self.segments, applied.T)[: self.number]
         return pooled, weights, self.sum_over_tokens(applied)
 
     def cross_softmax(self, other, scale, mean):
@@ -189,7 +192,7 @@ class Packed(Tokens):
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
-        kernels = packed_kernels.tiled_max, packed_kernels.plain_max
+        kernels = packed_sums.tiled_max, packed_sums.plain_max
         extreme = by_default(self.requested, *kernels, (self.x, self.segments), least)
         extreme = extreme.astype(self.dtype)[: self.number]
         return jnp.where(self.has_real_token()[:, None], extreme, 0)
@@ -243,6 +246,6 @@ class Packed(Tokens):
 
         def plain(x, segments, weights, learned):
             del learned
-            return packed_kernels.plain_sums(x, segments, weights)
+            return packed_sums.plain_sums(x, segments, weights)
 
-        return by_default(self.requested, packed_kernels.tiled_sums, plain, (x, self.segments, weights), learned)
+        return by_default(self.requested, packed_sums.tiled_sums, plain, (x, self.segments, weights), learned)

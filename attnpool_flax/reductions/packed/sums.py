@@ -3,7 +3,7 @@
 By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x,
 except ``dx``, exist only for one tile at a time. N are the tokens, h heads, d features, count segments, size the tokens
 of a tile.
-``segments`` is always a :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+``segments`` is always a :class:`~attnpool_flax.reductions.packed.segments.Segments`.
 """
 
 import functools
@@ -14,13 +14,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import tiling as tiles
-from attnpool_flax.reductions.blocks import Blocks
+from attnpool_flax.numerics.sums import computing
+from attnpool_flax.reductions.loops import tiling as tiles
+from attnpool_flax.reductions.loops.blocks import Blocks
+from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.max import signed
+from attnpool_flax.reductions.packed.segments import at
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.segment_sums import at
-from attnpool_flax.reductions.sums import computing
-from attnpool_flax.reductions.tiling import by_platform
 
 TOKENS, FEWEST = 2048, 64
 """Largest and smallest number of tokens of a tile."""

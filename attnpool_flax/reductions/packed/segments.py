@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.sums import LEVELS, PART
+from attnpool_flax.numerics.sums import LEVELS, PART
 
 
 @jax.tree_util.register_dataclass

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.numerics.sums import weighted
 
 
 def softmax_average(scores, mask, value, precision):

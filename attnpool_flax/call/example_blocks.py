@@ -13,21 +13,22 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.queries.blocks import ForQueries
 from attnpool_flax.reductions.dispatch import on_platform, on_several_devices
-from attnpool_flax.reductions.query_blocks import ForQueries, elements_on, items_on
+from attnpool_flax.reductions.loops.budget import elements_on, items_on
 
 
 def over_examples(body, kernel, call, given, dtype, values):
     """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
 
-    A block has at most ``query_blocks.elements_on`` elements; CPUs always compute all examples at once. The backward
+    A block has at most ``budget.elements_on`` elements; CPUs always compute all examples at once. The backward
     pass recomputes each full block, except its saveable arrays. The examples are split along the largest batch
     axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
     which the axis may be split.
 
     Args:
       body: from arguments by name to a tree of arrays with the batch axes of the call.
-      kernel: returns the implementation of a call; blocks are only for :class:`~query_blocks.ForQueries`.
+      kernel: returns the implementation of a call; blocks are only for :class:`~attnpool_flax.queries.blocks.ForQueries`.
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
       given: the call's arrays by name. A loop reads them, and writes their gradients, in their dtypes.
       dtype: the dtype of the result.

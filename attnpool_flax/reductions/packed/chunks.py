@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.narrow_products import is_narrow, token_products
+from attnpool_flax.numerics.sums import computing
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
-from attnpool_flax.reductions.narrow_products import is_narrow, token_products
-from attnpool_flax.reductions.query_blocks import even_rows
-from attnpool_flax.reductions.segment_sums import at
+from attnpool_flax.reductions.loops.budget import even_rows
+from attnpool_flax.reductions.packed.segments import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
-from attnpool_flax.reductions.sums import computing
 
 ROWS = 256
 """Rows of a group: its segments times the queries are at most this, where one segment has not more."""
@@ -215,7 +215,7 @@ def _products_of_rows(rows, tokens, finite, dtype):
 
 
 def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
-    """Computes :func:`attnpool_flax.reductions.packed_softmax.plain`, which describes the arguments.
+    """Computes :func:`attnpool_flax.reductions.packed.softmax.plain`, which describes the arguments.
 
     A real token that is not finite makes the result of its own segment NaN.
     """

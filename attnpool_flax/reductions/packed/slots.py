@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.narrow_products import raw_products
-from attnpool_flax.reductions.segment_sums import Segments, at, consecutive_slots, segments_of
-from attnpool_flax.reductions.sums import LONGEST
+from attnpool_flax.numerics.narrow_products import raw_products
+from attnpool_flax.numerics.sums import LONGEST
+from attnpool_flax.reductions.packed.segments import Segments, at, consecutive_slots, segments_of
 
 LEAST = 128
 """The smallest :attr:`Slots.size`; the largest is LONGEST, up to which a plain sum does not drift."""

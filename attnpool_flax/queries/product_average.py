@@ -20,8 +20,8 @@ from jax import lax
 
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import largest_product
+from attnpool_flax.numerics.sums import weighted
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import weighted
 
 
 class Products(NamedTuple):

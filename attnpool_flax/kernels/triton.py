@@ -1,7 +1,7 @@
 """Pallas kernels of softmax pooling on NVIDIA GPUs (Triton): each reads x once, and the backward kernel writes dx.
 
 This file has the calls, and the kernels with one query; those with several queries are in
-:mod:`attnpool_flax.reductions.pallas_triton_heads`.
+:mod:`attnpool_flax.kernels.triton_heads`.
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
@@ -18,10 +18,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.reductions import pallas_triton_heads as heads
-from attnpool_flax.reductions.narrow_products import token_products
-from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
-from attnpool_flax.reductions.pallas_triton_blocks import (
+from attnpool_flax.kernels import triton_heads as heads
+from attnpool_flax.kernels.tpu import PADDING, WITHOUT_QUERY, result_shapes
+from attnpool_flax.kernels.triton_blocks import (
     Parts,
     features_of,
     load_block,
@@ -29,6 +28,7 @@ from attnpool_flax.reductions.pallas_triton_blocks import (
     program_of,
     store_piece,
 )
+from attnpool_flax.numerics.narrow_products import token_products
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ELEMENTS = 4096
@@ -67,9 +67,9 @@ def parts_of(x, count, backward):
 
 
 def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`, except that ``precision`` is ignored.
+    """Computes :func:`attnpool_flax.kernels.tpu.forward`, except that ``precision`` is ignored.
 
-    Products are float32 with one query, and as in :mod:`attnpool_flax.reductions.pallas_triton_heads` with several.
+    Products are float32 with one query, and as in :mod:`attnpool_flax.kernels.triton_heads` with several.
     """
     del precision
     (batch, _, width), count = x.shape, queries.shape[1]
@@ -121,7 +121,7 @@ def backward(
     precision=None,
     interpret=False,
 ):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; ``precision`` is ignored."""
+    """Computes :func:`attnpool_flax.kernels.tpu.backward`; ``precision`` is ignored."""
     del precision
     (batch, length, width), count = x.shape, queries.shape[1]
     parts = parts_of(x, count, backward=True)

@@ -13,7 +13,7 @@ def end_token(tokens, last):
     It has the dtype of x. Over a mesh the sequence is that of all devices.
 
     Args:
-      tokens: :class:`~attnpool_flax.reductions.dense.Dense`; an x that the examples share is not copied.
+      tokens: :class:`~attnpool_flax.tokens.dense.Dense`; an x that the examples share is not copied.
       last: True for the last token, False for the first.
     """
     x, mask = tokens.x, tokens.mask

@@ -2,7 +2,7 @@
 
 Scores and unnormalized weights have one number for each token and query. On CPUs and GPUs both exist as whole arrays,
 and the maximum and the denominator are segment reductions of them. On TPUs only the scores do:
-:mod:`attnpool_flax.reductions.packed_chunks` updates the sums chunk by chunk. On CPUs x is read twice: for the scores,
+:mod:`attnpool_flax.reductions.packed.chunks` updates the sums chunk by chunk. On CPUs x is read twice: for the scores,
 by tiles or in one product (:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d
 features, count segments.
 """
@@ -13,8 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions import packed_chunks
-from attnpool_flax.reductions.packed_kernels import (
+from attnpool_flax.reductions.loops.tiling import by_platform
+from attnpool_flax.reductions.packed import chunks as packed_chunks
+from attnpool_flax.reductions.packed.segments import at
+from attnpool_flax.reductions.packed.slots import slots_of
+from attnpool_flax.reductions.packed.sums import (
     add_tile,
     outer,
     plain_products,
@@ -26,11 +29,8 @@ from attnpool_flax.reductions.packed_kernels import (
     zero_padded_tile,
     zeros,
 )
-from attnpool_flax.reductions.packed_slots import slots_of
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
-from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
@@ -38,7 +38,7 @@ def plain(x, segments, has_query, queries, multiplier, bias, precision):
 
     Args:
       x: [N, d] tokens, in any floating dtype.
-      segments: their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+      segments: their :class:`~attnpool_flax.reductions.packed.segments.Segments`.
       has_query: bool [count], or None: all scores of a segment without a query are 0, whatever the tokens hold.
       queries: [1, h, d] or [count, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
       multiplier: [N, h] of the unnormalized weights in the numerator (dropout), or None.

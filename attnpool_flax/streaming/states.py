@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from attnpool_flax.call.states import State, kind, kinds, pytree
+from attnpool_flax.numerics.sums import compensated_add, divisor_of
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-from attnpool_flax.reductions.state_base import State, kind, kinds, pytree
-from attnpool_flax.reductions.sums import compensated_add, divisor_of
 
 __all__ = [
     "AdditiveAttentionState",

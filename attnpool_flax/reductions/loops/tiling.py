@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.blocks import Blocks, inside_loop
+from attnpool_flax.reductions.loops.blocks import Blocks, inside_loop
 
 WHOLE = 2**20
 """Bytes of x up to which a loop does not pay."""

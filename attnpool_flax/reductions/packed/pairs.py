@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.segment_sums import at, segments_of
-from attnpool_flax.reductions.sums import LONGEST
+from attnpool_flax.numerics.sums import LONGEST
+from attnpool_flax.reductions.packed.segments import at, segments_of
 
 FEWEST, MOST = 8, 128
 """The smallest and the largest number of tokens of a chunk.

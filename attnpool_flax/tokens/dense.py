@@ -9,16 +9,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.kernels import softmax_kernel
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
+from attnpool_flax.numerics.sums import computing, divisor_of, weighted
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, residuals, softmax, sums
+from attnpool_flax.reductions import cross, max, perceptron, residuals, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
-from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve
-from attnpool_flax.reductions.kernels import softmax_kernel
-from attnpool_flax.reductions.tokens import Tokens
+from attnpool_flax.reductions.loops import mapped_sums
+from attnpool_flax.tokens import end_tokens
+from attnpool_flax.tokens.channels import DenseChannels
+from attnpool_flax.tokens.protocol import Tokens
 
 
 class Dense(Tokens):
@@ -30,7 +33,7 @@ class Dense(Tokens):
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
         """Stores the tokens. Chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
-        self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
+        self.mask, self.precision, self.dtype = mask, precision, computing(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
@@ -218,11 +221,11 @@ class Dense(Tokens):
         return power_above(self.length * self.shards, self.dtype)
 
     def sum_and_count(self):
-        """Returns (sum [..., d] of a chunk's real tokens, divided by :func:`sums.divisor_of` of the count; count)."""
+        """Returns (sum [..., d] of a chunk's real tokens, divided by :func:`divisor_of` of the count; count)."""
         count = self._count()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
-        ratio = self.divisor / sums.divisor_of(count.astype(self.dtype))
+        ratio = self.divisor / divisor_of(count.astype(self.dtype))
         return self.sum(None, self.divisor) * ratio[..., None], count
 
     def _count(self):
@@ -267,7 +270,7 @@ class Dense(Tokens):
             scores = scores + self.fill_padding(bias)
         weights = normalize(scores, mask)
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        local = WeightedSum(sums.weighted(applied, x, self.precision), jnp.sum(applied, -1))
+        local = WeightedSum(weighted(applied, x, self.precision), jnp.sum(applied, -1))
         (state,) = all_reduce_states([local], self.axis_name)
         return state.sum, weights, state.weight
 
