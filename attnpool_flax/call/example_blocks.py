@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.platforms import on_platform, on_several_devices
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.reductions.dispatch import on_platform, on_several_devices
 from attnpool_flax.reductions.loops.budget import elements_on, items_on
 
 

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.platforms import platform
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
-from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, log_dispatch, platform
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, log_dispatch
 from attnpool_flax.reductions.loops.budget import by_budget, elements_on, exceeds_a_block, in_blocks, rows_of
 
 

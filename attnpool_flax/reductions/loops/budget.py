@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.platforms import on_several_devices, only_platform
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.dispatch import on_several_devices, only_platform
 
 LARGEST = 2**20
 """The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""
