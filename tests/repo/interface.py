@@ -20,8 +20,8 @@ from flax import linen as nn
 from flax import nnx
 
 import attnpool_flax
+from attnpool_flax.call.states import kinds
 from attnpool_flax.modules.specs import SPECS
-from attnpool_flax.reductions.state_base import kinds
 from attnpool_ref import conformance, streaming
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from module_stubs import module_stub
 
+from attnpool_flax.call.states import kinds as kinds_in_jax
 from attnpool_flax.modules import formats
-from attnpool_flax.reductions import state_base
 from attnpool_ref import table
 from attnpool_ref.conformance import check, judge
 from attnpool_ref.formats import FORMATS
@@ -137,7 +137,7 @@ def _states(package):
             ["from attnpool_ref.streaming import State", *(f"class {kind}(State): ..." for kind in kinds)]
         )
     else:
-        places = {kind.__name__: kind.__module__ for kind in state_base.kinds()}
+        places = {kind.__name__: kind.__module__ for kind in kinds_in_jax()}
         listed = "\n".join(f"from {places[kind]} import {kind} as {kind}" for kind in kinds)
     return f'{listed}\n\n_State = TypeVar("_State", {names})'
 
