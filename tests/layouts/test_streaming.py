@@ -277,6 +277,11 @@ REFUSED = [
         "merge_states: `a` is a MeanState but `b` is a MaxState, needs states of one kind",
     ),
     Refusal(
+        lambda p: p.merge_states(p.weighted_state(X, np.ones((3, 7))), p.weighted_state(X, np.ones(X.shape))),
+        ValueError,
+        "merge_states: `a` is a WeightedState but `b` is a ChannelState, needs states of one kind",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.mean_state(X[..., :3])),
         ValueError,
         "merge_states: `a` has shape (3, 4) but `b` has (3, 3), needs states of equal widths and batch axes",
