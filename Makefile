@@ -14,7 +14,7 @@ help: ## show this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
-	$(BIN)/attnpool demo
+	$(BIN)/python examples/demo.py
 
 check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every function and dtype
 	$(BIN)/attnpool check $(ARGS)
