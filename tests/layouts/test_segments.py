@@ -11,6 +11,7 @@ import pytest
 from agreement import assert_agree, assert_gradients_agree
 from constants import replaced
 from flax import nnx
+from minilm_pairs import minilm_pairs
 from packages import every_package
 from programs import compiled
 from rounding import rounded
@@ -19,7 +20,6 @@ from walks import PACKED, Call, size, small_tiles
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.reductions.packed import sums as packed_sums
-from attnpool_ref import data
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.hazards import DRIFT
 
@@ -30,7 +30,7 @@ from attnpool_ref.conformance.checks.hazards import DRIFT
 @pytest.fixture(scope="module")
 def embeddings():
     """(x, mask) of the real token embeddings, and the same tokens packed in order and shuffled."""
-    pairs = data.minilm_pairs()
+    pairs = minilm_pairs()
     x, mask = pairs["tail"], pairs["tail_mask"].astype(bool)
     packed, numbers, count = attnpool_ref.pack([tokens[real] for tokens, real in zip(x, mask, strict=True)])
     return x, mask, packed, numbers, count

@@ -23,7 +23,7 @@ EXCEPTIONS = {
 """Imports (folder, importing, imported) that close a cycle, with the reason; one that closes none has to go."""
 
 LOADS = {
-    "cli/application.py": "the default candidate, and the demo",
+    "cli/application.py": "the default candidate",
     "cli/check.py": "the default candidate has to have all functions",
     "cli/finding.py": "the names of its modules, read from its stub",
     "cli/heads.py": "the call that loads a head, as text",

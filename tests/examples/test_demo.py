@@ -1,30 +1,30 @@
 """The demonstration, run once as a user runs it; its figures are those that the data's authors measured."""
 
+import contextlib
+import io
 import re
 
+import demo
+import minilm_pairs
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import attnpool_ref
-from attnpool_flax import demo
-from attnpool_ref import data
-from attnpool_ref.cli.application import application
 
 EPS = np.finfo(np.float32).eps
 
 
 @pytest.fixture(scope="module")
 def pairs():
-    return data.minilm_pairs()
+    return minilm_pairs.minilm_pairs()
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     picture = tmp_path_factory.mktemp("demo") / "weights.png"
-    result = CliRunner().invoke(application, ["demo", "--out", str(picture)], catch_exceptions=False)
-    assert result.exit_code == 0
-    return result.output, picture
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        demo.main(["--out", str(picture)])
+    return output.getvalue(), picture
 
 
 def row_of(output, start):
@@ -127,3 +127,21 @@ def test_the_picture_is_written_where_asked(shown):
     output, picture = shown
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert str(picture) in output
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/picture.png", "there is no folder for nowhere/picture.png"),
+        ("picture.txt", "no picture can be written as picture.txt; the endings are "),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
+    monkeypatch, tmp_path, capsys, name, message
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "run", lambda out: pytest.fail("it has begun"))
+    with pytest.raises(SystemExit) as end:
+        demo.main(["--out", name])
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err

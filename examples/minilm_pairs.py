@@ -1,6 +1,6 @@
-"""Real token embeddings for the demonstration; ``README.md`` in this folder describes their origin."""
+"""Real token embeddings, for the examples and the pages; ``minilm_pairs.md`` describes their origin."""
 
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -10,14 +10,14 @@ def minilm_pairs():
 
     Returns:
       A dict of arrays: ``hr`` [64, 21, 384] and ``tail`` [64, 18, 384] are the tokens of the first and the second text
-      of each pair; others are masks, word pieces, texts and sentence embeddings (see ``README.md``). All padded
+      of each pair; others are masks, word pieces, texts and sentence embeddings (see ``minilm_pairs.md``). All padded
       positions hold the same vector, a hidden state of padding.
 
     >>> pairs = minilm_pairs()
     >>> pairs["tail"].shape, str(pairs["tail"].dtype), str(pairs["tail_text"][3])
     ((64, 18, 384), 'float32', 'Canada')
     """
-    with resources.files(__name__).joinpath("minilm_pairs.npz").open("rb") as file, np.load(file) as stored:
+    with np.load(Path(__file__).with_suffix(".npz")) as stored:
         pairs = {key: stored[key] for key in stored.files}
     padding = pairs.pop("padding").astype(np.float32)
     for key in ("hr", "tail"):

@@ -1,23 +1,24 @@
-"""``attnpool demo``: real sentence embeddings, pooled in both packages and by a softmax that counts padding.
+"""Real sentence embeddings, pooled in both packages and by a softmax that counts padding (``make demo``).
 
-``pairs`` is everywhere the dict of :func:`attnpool_ref.data.minilm_pairs`: tokens, masks and texts of 64 questions
+``pairs`` is everywhere the dict of :func:`minilm_pairs.minilm_pairs`: tokens, masks and texts of 64 questions
 (keys that begin with "hr", the head and relation of a fact) and of their answers ("tail").
 """
 
+import argparse
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from minilm_pairs import minilm_pairs
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import plot
-from attnpool_ref.cli.exits import Refused
-from attnpool_ref.cli.listing import console
-from attnpool_ref.data import minilm_pairs
 
 PADDED_TO = (32, 64, 512)
 PICTURE_PADDED_TO = 64
@@ -267,17 +268,10 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
 
 
 def run(out):
-    """Measures everything, prints it and writes the picture to the path ``out``.
-
-    Raises:
-      Refused: the ending of ``out`` names no format of pictures that matplotlib writes.
-    """
+    """Measures everything, prints it and writes the picture to the path ``out``."""
     start = time.perf_counter()
-    known = plot.new_figure((1, 1)).canvas.get_supported_filetypes()
-    if Path(out).suffix.lower().removeprefix(".") not in known:
-        raise Refused(f"no picture can be written as {out}; the endings are {', '.join(sorted(known))}")
     pairs = minilm_pairs()
-    screen = console()
+    screen = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     count, width = len(pairs["hr"]), pairs["hr"].shape[-1]
     screen.print(
         f"{count} pairs of texts, a question (the beginning of a fact) and its answer, as {width}-wide token embeddings "
@@ -362,3 +356,22 @@ def _largest_difference(actual, expected):
 
 def _cosine(x, y):
     return np.sum(attnpool_ref.l2_normalize(x) * attnpool_ref.l2_normalize(y), -1)
+
+
+def main(arguments=None):
+    """Reads the arguments of the command line, and refuses a picture that cannot be written before it computes."""
+    parser = argparse.ArgumentParser(description="Pool 64 pairs of texts in NumPy and in JAX, and plot the weights.")
+    parser.add_argument(
+        "--out", default="attnpool_demo.png", help="file of the picture, which is replaced if it exists"
+    )
+    out = Path(parser.parse_args(arguments).out)
+    known = plot.new_figure((1, 1)).canvas.get_supported_filetypes()
+    if not out.absolute().parent.is_dir():
+        parser.error(f"there is no folder for {out}")
+    if out.suffix.lower().removeprefix(".") not in known:
+        parser.error(f"no picture can be written as {out}; the endings are {', '.join(sorted(known))}")
+    run(out)
+
+
+if __name__ == "__main__":
+    main()
