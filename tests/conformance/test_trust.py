@@ -1,5 +1,6 @@
 """What a candidate does beside answering is reported, not suffered."""
 
+import contextlib
 import os
 import re
 import signal
@@ -203,22 +204,28 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
-    (tmp_path / "sleeper_of_a_test.py").write_text(SLEEPER)
+@contextlib.contextmanager
+def asleep(folder, jobs):
+    """Runs the command until it has judged one of two functions and the other one sleeps; yields it and the sleeper."""
+    (folder / "sleeper_of_a_test.py").write_text(SLEEPER)
     words = ["check", "sleeper_of_a_test", "--quick", "--only", "mean_pooling", "--only", "max_pooling"]
     words += ["--jobs", str(jobs)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     command = [sys.executable, "-c", HEARING, "-m", "attnpool_ref", *words]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True, **pipes) as process:
+    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes) as process:
         said = ""  # two processes write: a line of one may be inside a line of the other
         while not ("asleep" in said and "mean_pooling bfloat16" in said):
             line = process.stderr.readline()
             assert line, said
             said += line
         time.sleep(1)  # the verdict of a function comes shortly after its last step
-        sleeper = int(re.search(r"asleep (\d+) ", said)[1])
+        yield process, int(re.search(r"asleep (\d+) ", said)[1])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
+    with asleep(tmp_path, jobs) as (process, sleeper):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         shown, errors = process.communicate(timeout=60)  # the sleeper would sleep on
     with pytest.raises(ProcessLookupError):
@@ -228,6 +235,12 @@ def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
     assert process.returncode == 130
     assert "Stopped by Ctrl-C" in shown
     assert "2 rows: 1 passed, 1 partial" in shown
+
+
+def test_a_killed_command_leaves_no_process_behind(tmp_path):
+    with asleep(tmp_path, 1) as (process, _):
+        process.kill()
+        process.communicate(timeout=60)  # until the sleeper, which has the same standard error, has ended
 
 
 def test_an_adapter_forgets_after_some_rows(monkeypatch):
