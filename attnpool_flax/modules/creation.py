@@ -174,7 +174,7 @@ def constructor_from_fields(kind: Kind) -> Kind:
 
 def _with_options(kind, fields):
     """Returns the docstring of a class with the descriptions of all ``fields`` in order, some of them from OPTIONS."""
-    before, _, after = inspect.getdoc(kind).partition("Args:\n")
+    before, _, after = (inspect.getdoc(kind) or "").partition("Args:\n")
     own, _, rest = after.partition("\n\n")
     described = dict(re.findall(r"^  (\w+): (.*(?:\n    .*)*)", own, re.MULTILINE))
     entries = [f"  {key}: {described.get(key) or OPTIONS[key]}\n" for key in fields if key != "_"]
