@@ -1,8 +1,8 @@
-"""Cases of many equal tokens, in which sums may drift, overflow or lose their count."""
+"""Cases of many tokens, in which sums may drift, overflow or lose their count, and of many examples."""
 
 import numpy as np
 
-from attnpool_ref.conformance.cases.case import SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.layout import places_of
 from attnpool_ref.conformance.cases.ways import defaults_of
@@ -15,15 +15,77 @@ LONG_BY_DEFAULT = 70_000
 LONG_NARROW = 4100
 """Number of tokens in narrow dtypes: a count stops growing at 2048 in float16, and at 256 in bfloat16."""
 
+WIDE = "long, batch of 101"
+"""Name of the shape of many tokens and many examples, larger than blocks, position limits and 8-bit counters."""
+
+MANY, EXAMPLES, FEW = 609, 101, 3
+"""Sizes of :data:`WIDE`: of one token axis, of the batch, and of most other axes."""
+
+PACKED = {"N": 1217, "M": 1211}
+"""Numbers of packed tokens in :data:`WIDE`; half of them are in one segment."""
+
+MOST = 2**21
+"""Number of elements from which on many tokens and many examples are drawn in two cases."""
+
+SQUARED = {"attention_penalty": "n", "label_attention": "M"}
+"""Functions that multiply tokens with each other, and their axis; it has half as many tokens in :data:`WIDE`."""
+
+
+def sides(row):
+    """Returns tuples of token axes that are long together: each axis by itself, but the axes of packed tokens."""
+    own = [a for argument in row.arguments.values() for axes in argument.shapes for a in axes if a in SEQUENCES]
+    if row.arguments[next(iter(row.arguments))].shapes == (("...",),):
+        return [ANY_RANK[-1:]]
+    packed = tuple(axis for axis in PACKED if axis in own and "num_segments" in row.options)
+    return [packed] if packed else [(axis,) for axis in dict.fromkeys(own)] or [()]
+
+
+def wide(row, title, names, options):
+    """Yields cases of 609 random tokens in a batch of 101 examples, for each token axis in turn; other sizes are 3.
+
+    Functions of packed tokens get about 1,200 tokens, half of them in one of 101 segments. If the arrays were too
+    large, many tokens and many examples are drawn in a case each.
+    """
+    options = options | {k: n for k, n in {"max_length": MANY, "num_segments": EXAMPLES}.items() if k in options}
+    for side in sides(row):
+        at_once = SQUARED.get(row.name) not in side and MANY * EXAMPLES * max([FEW, *row.sizes.values()]) <= MOST
+        for axes, count in [(side, EXAMPLES)] if at_once else [(side, FEW), ((), EXAMPLES)]:
+            yield _wide(row, f"{title}, {' and '.join(axes) or 'examples'}: {WIDE}", names, options, axes, count)
+
+
+def _wide(row, title, names, options, side, count):
+    batches = {a for argument in row.arguments.values() if {*side} & {*argument.own} for a in argument.own} & {"B", "C"}
+    many = MANY // 2 if SQUARED.get(row.name) in side else MANY
+    sizes = dict.fromkeys(SIZES, FEW) | {axis: PACKED.get(axis, many) for axis in side} | dict.fromkeys(batches, count)
+    case, values = draw(row, title, names, options, (count,), sizes), {}
+    for key in case.given("int", "lengths"):
+        value, mask = case.values[key], row.arguments.get(row.arguments[key].mask)
+        limit = case.sizes[(mask.own or ANY_RANK)[-1]] if mask else MANY
+        values[key] = (limit - 7 * np.arange(value.size).reshape(value.shape)) % (limit + 1)
+    for key in case.given("segments"):
+        value = np.where(np.arange(case.values[key].size) % 2, case.values[key], case.values[key][0])
+        values[key] = np.sort(value) if options["indices_are_sorted"] else value
+    if row.unit:  # the product of many numbers below 1 is 0
+        values |= {key: case.values[key] * 2.0**-8 for key in case.given("data")}
+    return case.with_values("", **values)
+
 
 def long_rows(row, size=LONG):
-    """Yields (case, axis) for each masked axis that the result does not have, with ``size`` equal tokens along it."""
+    """Yields (case, axis) for each masked axis that the result does not have, with ``size`` tokens along it.
+
+    All are equal but the last sixteenth, which are multiples of the others by factors from 0.5 to 2.
+    """
     for axis in _summed(row):
-        case = _equal(row, f"{size} equal tokens along {axis}", axis, size)
-        values = {}
+        case, values = _equal(row, f"{size} tokens along {axis}", axis, size), {}
         others = [key for key in case.given("data", "parameter") if key != "scale"]
         if case.values.get("scale") is not None and len(others) > 1:
             values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
+        tail = np.arange(size) >= size - size // 16
+        factors = np.where(tail, case.rng(" tail").uniform(0.5, 2, size), 1)
+        for key in [] if row.norms else case.given("data"):  # a choice by the angle would be one of rounding
+            for place in places_of(axis, case.axes[key], case.values[key].ndim):
+                spread = factors.reshape(-1, *(1,) * (case.values[key].ndim - 1 - place))
+                values[key] = np.float32(case.values[key] * spread).astype(np.float64)
         yield case.with_values("", **values), axis
 
 
