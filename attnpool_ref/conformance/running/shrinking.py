@@ -8,7 +8,6 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 
-
 LONG = 64
 """Size from which on an axis is cut at its ends alone, because JAX compiles each size that is tried."""
 
@@ -53,16 +52,16 @@ def _cut(case, size, taken, fails):
 
     ``taken(case, positions)`` returns the case with some positions.
     """
-    for ends in (lambda count: range(count), lambda count: range(size - count, size)):
+    for first in (True, False):
         few, many = 0, size  # the case with `many` positions fails
         while many - few > 1:
             count = (few + many) // 2
-            if fails(taken(case, [*ends(count)])):
+            if fails(taken(case, [*range(size)][:count] if first else [*range(size)][-count:])):
                 many = count
             else:
                 few = count
         if many < size:
-            case, size = taken(case, [*ends(many)]), many
+            case, size = taken(case, [*range(size)][:many] if first else [*range(size)][-many:]), many
     return case
 
 

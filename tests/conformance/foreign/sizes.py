@@ -23,7 +23,7 @@ def with_masks(call, change):
 
 @KINDS.of("wrong beyond 300 tokens", has_tokens)
 def is_wrong_beyond_300(call):
-    return off(call.right(), any(TOKENS < max(a.shape, default=0) for a in call.arrays("data")))
+    return off(call.right(), any(max(a.shape, default=0) > TOKENS for a in call.arrays("data")))
 
 
 @KINDS.of("only the first 300 tokens", masked_tokens)
