@@ -104,6 +104,7 @@ __all__ = [
     "spans_to_mask",
     "token_positions",
     "masked_softmax",
+    "masked_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -267,6 +268,9 @@ def lengths_to_mask(lengths: ArrayLike, max_length: int, *, side: Literal["right
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
 def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> Array: ...
+def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...

@@ -27,11 +27,16 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     Array([[0.25, 0.25, 0.25, 0.25],
            [0.  , 0.  , 0.  , 0.  ]], dtype=float32)
     """
-    if lengths is not None:
-        mask = lengths_to_mask(lengths, scores.shape[axis])
-        mask = mask.reshape(mask.shape[:-1] + (1,) * (scores.ndim - mask.ndim) + mask.shape[-1:])
-        mask = jnp.broadcast_to(jnp.moveaxis(mask, -1, axis), scores.shape)
-    return softmax(scores, mask, axis)
+    return softmax(scores, _real(scores, mask, lengths, axis), axis)
+
+
+def _real(scores, mask, lengths, axis):
+    """Returns the mask, or that of the lengths along the axis if they are given."""
+    if lengths is None:
+        return mask
+    mask = lengths_to_mask(lengths, scores.shape[axis])
+    mask = mask.reshape(mask.shape[:-1] + (1,) * (scores.ndim - mask.ndim) + mask.shape[-1:])
+    return jnp.broadcast_to(jnp.moveaxis(mask, -1, axis), scores.shape)
 
 
 def softmax(scores, mask, axis=-1):
@@ -49,6 +54,29 @@ def exp_scores(scores, mask, axis=-1):
     max_score = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
     unnormalized = exponential(scores, max_score)
     return unnormalized, saveable(jnp.sum(unnormalized, axis, keepdims=True))
+
+
+@compiled
+def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
+    """Twin of :func:`attnpool_ref.masked_log_softmax`; gradients are 0 where the result is -inf.
+
+    Lengths in a JAX array are not checked, but clipped to 0 and the size of ``axis``.
+
+    >>> masked_log_softmax(jnp.array([0.0, -1000.0, 9.0]), jnp.array([True, True, False]))
+    Array([    0., -1000.,   -inf], dtype=float32)
+    >>> masked_log_softmax(jnp.zeros((2, 2)), lengths=jnp.array([1, 0]))
+    Array([[  0., -inf],
+           [-inf, -inf]], dtype=float32)
+    """
+    mask = _real(scores, mask, lengths, axis)
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    max_score = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
+    below = scores - jnp.where(max_score == -jnp.inf, 0, max_score)
+    denominator = jnp.sum(jnp.exp(below), axis, keepdims=True)
+    logarithms = below - jnp.log(jnp.where(denominator == 0, 1, denominator))
+    logarithms = jnp.where(scores == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
+    return logarithms if mask is None else jnp.where(mask, logarithms, -jnp.inf)
 
 
 def divide(unnormalized, denominator, mask):

@@ -60,6 +60,7 @@ __all__ = [
     "spans_to_mask",
     "token_positions",
     "masked_softmax",
+    "masked_log_softmax",
     "sparsemax",
     "entmax15",
     "entmax",
@@ -188,6 +189,9 @@ def lengths_to_mask(
 def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
 def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
+) -> NDArray[Any]: ...
+def masked_log_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...

@@ -5,6 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.activations import OF_SCORES
+from attnpool_ref.numerics.tokens import fill_padding
 
 
 @definition
@@ -80,8 +81,9 @@ def additive_attention_pooling(
            [9., 9.]])
     """
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
-    scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
-    value = np.where(mask[..., None], x if value is None else value, 0)
+    x = fill_padding(x, mask)
+    value = x if value is None else fill_padding(value, mask)
+    scores = additive_scores(x, *parameters)
     weights = normalize(scores, np.broadcast_to(mask[..., None, :], scores.shape), normalizer)
     pooled = weights @ value
     if out_kernel.ndim == 1:

@@ -5,6 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.numerics.tokens import fill_padding
 from attnpool_ref.scores import additive_score, gaussian_score, location_score, scaled_dot_score, tanh_sum_score
 
 
@@ -46,7 +47,7 @@ def attend(
     >>> attend([[0.0, 0.0, 9.0]], [[1.0], [3.0], [99.0]], [[True, True, False]])
     array([[2.]])
     """
-    value = np.where(np.any(mask, -2)[..., None], value, 0)
+    value = fill_padding(value, np.any(mask, -2))
     weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = applied @ value
@@ -96,15 +97,15 @@ def dot_product_attention(
     array([[6.]])
     """
     query, key = _only_seen(query, key, mask)
-    scores = scaled_dot_score(query, key, scale=scale)
+    scores = scaled_dot_score.body(query, key, scale=scale)
     if bias is not None:
         scores = scores + np.where(mask, bias, 0)
-    return attend(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+    return attend.body(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
 
 
 def _only_seen(query, key, mask):
-    """Returns (query, key) with queries that see no key, and keys that no query sees, replaced by 0."""
-    return np.where(np.any(mask, -1)[..., None], query, 0), np.where(np.any(mask, -2)[..., None], key, 0)
+    """Returns queries and keys; those that are padding under the mask [..., n, m] become 0."""
+    return fill_padding(query, np.any(mask, -1)), fill_padding(key, np.any(mask, -2))
 
 
 @definition
@@ -156,8 +157,8 @@ def additive_attention(
     array([[3.]])
     """
     query, key = _only_seen(query, key, mask)
-    scores = additive_score(query, key, query_kernel, key_kernel, out_kernel, bias=bias)
-    return attend(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+    scores = additive_score.body(query, key, query_kernel, key_kernel, out_kernel, bias=bias)
+    return attend.body(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
 
 
 @definition
@@ -193,7 +194,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
     array([[3.]])
     """
     query, key = _only_seen(query, key, mask)
-    return attend(tanh_sum_score(query, key, kernel, bias=bias), value, mask, return_weights=return_weights)
+    return attend.body(tanh_sum_score.body(query, key, kernel, bias=bias), value, mask, return_weights=return_weights)
 
 
 @definition
@@ -231,9 +232,10 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
     >>> location_attention([[1.0]], [[2.0]], [[2.0], [4.0]], np.zeros((2, 2)), np.zeros(2), [[10.0], [1.0]], [0.5])
     array([[13.5]])
     """
-    state = np.where(np.any(mask, -1)[..., None, None], state, 0)
-    scores = location_score(query, state, kernel, bias=bias)
-    context, weights = attend(scores, value, mask[..., None, :], return_weights=True)
+    mask = np.broadcast_to(mask[..., None, :], (*query.shape[:-1], mask.shape[-1]))
+    state = fill_padding(state, np.any(mask, -1))
+    scores = location_score.body(query, state, kernel, bias=bias)
+    context, weights = attend.body(scores, value, mask, return_weights=True)
     result = np.concatenate([query, context], -1) @ out_kernel + out_bias
     return (result, weights) if return_weights else result
 
@@ -308,21 +310,34 @@ def multi_head_attention(
         mask = mask[..., None, :, :]
     mask = np.broadcast_to(mask, (*mask.shape[:-3], query_kernel.shape[1], *mask.shape[-2:]))
     query, key = _only_seen(query, key, np.any(mask, -3))
-    value = np.where(np.any(mask, (-3, -2))[..., None], value, 0)
+    value = fill_padding(value, np.any(mask, (-3, -2)))
     queries = project_to_heads(query, query_kernel, query_bias)
     keys = project_to_heads(key, key_kernel, key_bias)
     values = project_to_heads(value, value_kernel, value_bias)
-    attended, weights = attend(
-        scaled_dot_score(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
+    attended, weights = attend.body(
+        scaled_dot_score.body(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
     )
-    result = np.einsum("...hnc,hco->...no", attended, out_kernel) + (0 if out_bias is None else out_bias)
+    result = output_of_heads(attended, out_kernel, out_bias)
     return (result, weights) if return_weights else result
 
 
 def project_to_heads(x, kernel, bias):
     """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c], and adds a bias [H, c] unless it is None."""
-    heads = np.einsum("...ld,dhc->...hlc", x, kernel)
+    d, number, c = kernel.shape
+    heads = np.swapaxes((x @ kernel.reshape(d, number * c)).reshape(*x.shape[:-1], number, c), -3, -2)
     return heads if bias is None else heads + bias[:, None, :]
+
+
+def concatenate_heads(heads):
+    """Concatenates the heads [..., H, n, c] of each query: [..., n, Hc]."""
+    heads = np.swapaxes(heads, -3, -2)
+    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
+
+
+def output_of_heads(heads, kernel, bias):
+    """Projects heads [..., H, n, c] by a kernel [H, c, o], sums over the heads, and adds a bias [o] unless it is None."""
+    result = concatenate_heads(heads) @ kernel.reshape(-1, kernel.shape[-1])
+    return result if bias is None else result + bias
 
 
 @definition
@@ -367,8 +382,8 @@ def kernel_regression(
     """
     query, key = _only_seen(query, key, mask)
     if kernel == "gaussian":
-        scores = gaussian_score(query, key, bandwidth=bandwidth)
-        return attend(scores, value, mask, return_weights=return_weights)
+        scores = gaussian_score.body(query, key, bandwidth=bandwidth)
+        return attend.body(scores, value, mask, return_weights=return_weights)
     part = power_of_two(bandwidth)  # division is exact; the square of a small bandwidth would underflow
     squared, bandwidth = np.sum(((query[..., :, None, :] - key[..., None, :, :]) / part) ** 2, -1), bandwidth / part
     unnormalized = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
@@ -376,7 +391,7 @@ def kernel_regression(
     weights = np.where(
         mask, unnormalized / np.where(denominator == 0, 1, denominator), 0
     )  # NaN at one position must not reach the padding
-    pooled = weights @ np.where(np.any(mask, -2)[..., None], value, 0)
+    pooled = weights @ fill_padding(value, np.any(mask, -2))
     return (pooled, weights) if return_weights else pooled
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import l2_normalize
 from attnpool_ref.numerics.rounding import power_of_two, within_rounding
+from attnpool_ref.numerics.tokens import fill_padding
 
 
 @definition
@@ -41,7 +42,7 @@ def projection(x, reference):
 
     It uses the unit vector along r, because squares of numbers such as 1e-300 underflow.
     """
-    unit = l2_normalize(reference)
+    unit = l2_normalize.body(reference)
     return np.sum(x * unit, -1, keepdims=True) * unit
 
 
@@ -70,7 +71,7 @@ def linear_decomposition(x, reference):
     >>> linear_decomposition([2.0, 0.0], [3.0, 4.0])
     (array([1.2, 0. ]), array([0.8, 0. ]))
     """
-    cosine = np.sum(l2_normalize(x) * l2_normalize(reference), -1, keepdims=True)
+    cosine = np.sum(l2_normalize.body(x) * l2_normalize.body(reference), -1, keepdims=True)
     similar = cosine * x
     return similar, x - similar
 
@@ -164,8 +165,8 @@ def semantic_match(
     array([[1.      , 0.      ],
            [0.572949, 1.572949]])
     """
-    x, y = np.where(x_mask[..., None], x, 0), np.where(y_mask[..., None], y, 0)
-    cosine = l2_normalize(x) @ np.swapaxes(l2_normalize(y), -1, -2)
+    x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
+    cosine = l2_normalize.body(x) @ np.swapaxes(l2_normalize.body(y), -1, -2)
     real = np.broadcast_to(y_mask[..., None, :], cosine.shape)
     if method == "global" or y.shape[-2] == 0:
         weights = np.where(real, cosine, 0)
@@ -184,7 +185,7 @@ def semantic_match(
     if normalize and method != "max":
         total = np.sum(weights, -1, keepdims=True)
         matched = np.where(total == 0, 0, matched / np.where(total == 0, 1, total))
-    return np.where(x_mask[..., None], matched, 0)
+    return fill_padding(matched, x_mask)
 
 
 @definition

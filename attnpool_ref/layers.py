@@ -97,7 +97,20 @@ def residual_feed_forward(
     >>> residual_feed_forward([1.0, -2.0], np.eye(2), normalize=False, activation="relu")
     array([ 2., -2.])
     """
-    hidden = layer_norm(x, norm_scale, norm_bias, epsilon=epsilon) if normalize else x
+    row = x[..., None, :]  # each vector is a product of its own
+    norm = (norm_scale, norm_bias, epsilon) if normalize else None
+    return feed_forward(row, kernel, bias, out_kernel, out_bias, norm, activation)[..., 0, :]
+
+
+def feed_forward(x, kernel, bias, out_kernel, out_bias, norm, activation):
+    """Computes :func:`residual_feed_forward` of tokens [..., L, d].
+
+    ``norm`` is None, or (norm_scale, norm_bias, epsilon). The other arguments are those of that function.
+    """
+    hidden = x
+    if norm is not None:
+        norm_scale, norm_bias, epsilon = norm
+        hidden = layer_norm.body(x, norm_scale, norm_bias, epsilon=epsilon)
     hidden = ACTIVATIONS[activation](hidden @ kernel + (0 if bias is None else bias))
     if out_kernel is not None:
         hidden = hidden @ out_kernel + (0 if out_bias is None else out_bias)

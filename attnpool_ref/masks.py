@@ -138,3 +138,10 @@ def pad(sequences, *, length=None, side="right"):
         own = slice(0, len(array)) if side == "right" else slice(length - len(array), length)
         x[i, own], mask[i, own] = array, True
     return x, mask
+
+
+def real_by_length(lengths, shape, axis):
+    """Returns a mask of this shape, True below the lengths along ``axis``; lengths have the first of the other axes."""
+    mask = lengths_to_mask.body(lengths, shape[axis])
+    others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
+    return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.rounding import LARGE, SMALLER
+from attnpool_ref.numerics.tokens import fill_padding
 from attnpool_ref.pooling import max_pooling
 
 
@@ -39,7 +40,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
     array([[4.],
            [5.]])
     """
-    return np.sum(np.where(mask[..., None], x, 0), -2)
+    return np.sum(fill_padding(x, mask), -2)
 
 
 @definition
@@ -75,7 +76,7 @@ def min_pooling(x, mask=None, *, lengths=None):
     array([[1.],
            [5.]])
     """
-    return 0 - max_pooling(-x, mask)
+    return 0 - max_pooling.body(-x, mask)
 
 
 @definition
@@ -201,7 +202,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     array([[0.75],
            [0.25]])
     """
-    return 1 - np.prod(np.where(mask[..., None], 1 - x, 1), -2)
+    return 1 - np.prod(1 - fill_padding(x, mask), -2)
 
 
 def either(a, b):

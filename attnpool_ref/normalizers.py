@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.masks import lengths_to_mask
+from attnpool_ref.masks import real_by_length
 from attnpool_ref.numerics.entmax_bisect import gentle_entmax, steep_entmax
 from attnpool_ref.numerics.rounding import power_of_two
 
@@ -40,8 +40,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     >>> masked_softmax([1.0, 2.0], [False, False])
     array([0., 0.])
     """
-    if lengths is not None:
-        mask = _real_by_length(lengths, scores.shape, axis)
+    mask = mask if lengths is None else real_by_length(lengths, scores.shape, axis)
     scores = np.where(mask, scores, -np.inf)
     top = np.max(scores, axis, keepdims=True, initial=-np.inf)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
@@ -50,11 +49,43 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     return np.where(mask, unnormalized / np.where(total == 0, 1, total), 0)
 
 
-def _real_by_length(lengths, shape, axis):
-    """Returns a mask of this shape, True below the lengths along ``axis``; lengths have the first of the other axes."""
-    mask = lengths_to_mask(lengths, shape[axis])
-    others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
-    return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)
+@definition
+def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
+    r"""Computes the logarithm of the softmax over the real positions, without underflow; padding has -inf.
+
+    .. math:: \log w_j = s_j - c - \log \sum_{i : k_i} \exp(s_i - c), \qquad c = \max_{i : k_i} s_i
+
+    :math:`k_i` is 1 at real positions :math:`i`, else 0. A fully masked row and a real score of :math:`-\infty` give
+    :math:`-\infty`, too. There cotangents are ignored, and the gradient is 0. NaN or :math:`+\infty` at a real position
+    makes all real results of its row NaN.
+
+    Args:
+      scores: [..., m] scores; ``axis`` may name another axis than the last.
+      mask: bool, broadcastable to ``scores``: True at real positions, False at padding; None if all are real.
+      lengths: number of real positions, counted from the left, as for :func:`masked_softmax`. Give this or ``mask``.
+      axis: the axis that is normalized.
+
+    Returns:
+      Logarithms of the weights, of the shape of ``scores``.
+
+    Raises:
+      ValueError: if mask and lengths are both given, if shapes or the axis disagree, or if the mask has a float dtype.
+
+    Source:
+      ONNX, operator LogSoftmax (onnx), with a mask.
+
+    >>> masked_log_softmax([0.0, -900.0, 9.0], lengths=2)
+    array([   0., -900.,  -inf])
+    >>> masked_log_softmax([1.0, 2.0], [False, False])
+    array([-inf, -inf])
+    """
+    mask = mask if lengths is None else real_by_length(lengths, scores.shape, axis)
+    scores = np.where(mask, scores, -np.inf)
+    top = np.max(scores, axis, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
+        below = scores - np.where(top == -np.inf, 0, top)
+    total = np.sum(np.exp(below), axis, keepdims=True)
+    return np.where(mask, below - np.log(np.where(total == 0, 1, total)), -np.inf)
 
 
 @definition
@@ -223,7 +254,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     largest = np.take(ordered, range(max(ordered.shape[axis] - k, 0), ordered.shape[axis]), axis)
     finite = np.all(np.isfinite(largest) | (largest == -np.inf), axis, keepdims=True)
     threshold = np.where(finite, np.min(largest, axis, keepdims=True, initial=np.inf), -np.inf)
-    weights = masked_softmax(scores, mask & ~(scores < threshold), axis=axis)
+    weights = masked_softmax.body(scores, mask & ~(scores < threshold), axis=axis)
     return np.where(mask & ~finite, np.nan, weights)
 
 
@@ -262,8 +293,8 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     """
     scores = np.where(mask, scores, 0) + (0 if noise is None else np.where(mask, noise, 0))
     if hard:
-        return hardmax(scores, mask, axis=axis)
-    return masked_softmax(scores / temperature, mask, axis=axis)
+        return hardmax.body(scores, mask, axis=axis)
+    return masked_softmax.body(scores / temperature, mask, axis=axis)
 
 
 @definition
@@ -302,7 +333,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     with np.errstate(invalid="ignore"):  # a score of +inf gives NaN by definition
         logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
-        return masked_softmax(logarithms, mask, axis=axis)
+        return masked_softmax.body(logarithms, mask, axis=axis)
     return np.where(mask, np.exp(logarithms), 0)
 
 
@@ -363,7 +394,7 @@ def normalize(scores, mask, normalizer):
       TypeError: if the function does not return an array of numbers.
     """
     if isinstance(normalizer, str):
-        return NORMALIZERS[normalizer](scores, mask)
+        return NORMALIZERS[normalizer].body(scores, mask)
     weights = normalizer(np.where(mask, scores, 0), mask.copy())
     contract.check_weights(normalizer, weights, scores.shape)
     return np.where(mask, np.asarray(weights).astype(np.float64), 0)

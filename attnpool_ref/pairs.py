@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from attnpool_ref.contract.blocks import call_in_blocks
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.numerics.tokens import fill_padding, weighted_sum
 
 
 @definition
@@ -59,14 +61,14 @@ def cross_attention_pooling(
     >>> x_pooled.round(6), y_pooled
     (array([1.731059]), array([1.]))
     """
-    x, y = np.where(x_mask[..., None], x, 0), np.where(y_mask[..., None], y, 0)
+    x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
     x_key = x if x_kernel is None else x @ x_kernel
     y_key = y if y_kernel is None else y @ y_kernel
     scores = scale * (x_key @ np.swapaxes(y_key, -1, -2))
     real = x_mask[..., :, None] & y_mask[..., None, :]
-    x_weights = masked_softmax(_reduce(scores, real, reduction, -1), x_mask)
-    y_weights = masked_softmax(_reduce(scores, real, reduction, -2), y_mask)
-    pooled = np.sum(x_weights[..., None] * x, -2), np.sum(y_weights[..., None] * y, -2)
+    x_weights = masked_softmax.body(_reduce(scores, real, reduction, -1), x_mask)
+    y_weights = masked_softmax.body(_reduce(scores, real, reduction, -2), y_mask)
+    pooled = weighted_sum(x_weights, x), weighted_sum(y_weights, y)
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
 
@@ -130,23 +132,20 @@ def cross_attention_pooling_all_pairs(
     array([[1.731059],
            [1.5     ]])
     """
-    pairs = x.shape[0], y.shape[0]
+    options = {"x_kernel": x_kernel, "y_kernel": y_kernel, "reduction": reduction, "scale": scale}
+    return _over_pairs(cross_attention_pooling.body, x, y, x_mask, y_mask, options | {"return_weights": return_weights})
+
+
+def _over_pairs(body, x, y, x_mask, y_mask, options):
+    """Calls a body for every pair of a sequence [B, L, d] and another [C, T, e], in blocks of pairs."""
+    pairs = len(x), len(y)
 
     def paired(array, axis):
         """Inserts an axis into an array and broadcasts it to pairs: [B, C, ...]."""
-        return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:])
+        return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:]), array.dtype
 
-    return cross_attention_pooling(
-        paired(x, 1),
-        paired(y, 0),
-        paired(x_mask, 1),
-        paired(y_mask, 0),
-        x_kernel=x_kernel,
-        y_kernel=y_kernel,
-        reduction=reduction,
-        scale=scale,
-        return_weights=return_weights,
-    )
+    batched = {"x": paired(x, 1), "y": paired(y, 0), "x_mask": paired(x_mask, 1), "y_mask": paired(y_mask, 0)}
+    return call_in_blocks(body, pairs, batched, options, np.float64)
 
 
 @definition
@@ -181,7 +180,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     >>> float(maxsim_score([[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [0.0, 3.0]]))
     5.0
     """
-    x, y = np.where(x_mask[..., None], x, 0), np.where(y_mask[..., None], y, 0)
+    x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
     real = x_mask[..., :, None] & y_mask[..., None, :]
     total = np.sum(_reduce(x @ np.swapaxes(y, -1, -2), real, "max", -1), -1)
     return total / np.maximum(np.sum(x_mask, -1), 1) if mean else total
@@ -216,11 +215,7 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
     >>> maxsim_score_all_pairs([[[1.0, 0.0], [0.0, 1.0]]], [[[2.0, 1.0]], [[0.0, 3.0]]])
     array([[3., 3.]])
     """
-    columns = [
-        maxsim_score(x, np.broadcast_to(one, (len(x), *one.shape)), x_mask, real, mean=mean)
-        for one, real in zip(y, y_mask, strict=True)
-    ]
-    return np.stack(columns, -1) if columns else np.zeros((len(x), 0))
+    return _over_pairs(maxsim_score.body, x, y, x_mask, y_mask, {"mean": mean})
 
 
 @definition
@@ -269,11 +264,11 @@ def code_wise_attention(
     >>> code_wise_attention([[-1.0, 0.0], [-2.0, 0.0]], [[1.0, 0.0], [2.0, 0.0]]).round(6)
     array([1.268941, 0.      ])
     """
-    query, context = np.where(query_mask[..., None], query, 0), np.where(context_mask[..., None], context, 0)
+    query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
     real = context_mask[..., :, None] & query_mask[..., None, :]
-    weights = masked_softmax(_reduce(scores, real, "max", -1), np.any(real, -1))
-    pooled = np.sum(weights[..., None] * context, -2)
+    weights = masked_softmax.body(_reduce(scores, real, "max", -1), np.any(real, -1))
+    pooled = weighted_sum(weights, context)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -324,10 +319,10 @@ def mask_attention(
     array([[0.952574, 0.094852],
            [0.268941, 1.462117]])
     """
-    query, context = np.where(query_mask[..., None], query, 0), np.where(context_mask[..., None], context, 0)
+    query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
-    weights = masked_softmax(scores, context_mask[..., :, None] & query_mask[..., None, :])
-    pooled = np.where(context_mask[..., None], weights @ query, 0)
+    weights = masked_softmax.body(scores, context_mask[..., :, None] & query_mask[..., None, :])
+    pooled = fill_padding(weights @ query, context_mask)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -381,14 +376,14 @@ def bidaf_attention(
     array([[1.      , 0.731059, 0.731059, 1.731059],
            [2.      , 0.880797, 1.761594, 3.462117]])
     """
-    context, query = np.where(context_mask[..., None], context, 0), np.where(query_mask[..., None], query, 0)
+    context, query = fill_padding(context, context_mask), fill_padding(query, query_mask)
     h, u = np.broadcast_arrays(context[..., :, None, :], query[..., None, :, :])
     scores = np.concatenate([h, u, h * u], -1) @ kernel
     real = context_mask[..., :, None] & query_mask[..., None, :]
-    to_query = masked_softmax(scores, real)
-    to_context = masked_softmax(_reduce(scores, real, "max", -1), np.any(real, -1))
+    to_query = masked_softmax.body(scores, real)
+    to_context = masked_softmax.body(_reduce(scores, real, "max", -1), np.any(real, -1))
     chosen = to_query @ query
-    summary = np.sum(to_context[..., None] * context, -2)[..., None, :]
+    summary = weighted_sum(to_context, context)[..., None, :]
     joined = np.concatenate([context, chosen, context * chosen, context * summary], -1)
-    joined = np.where(context_mask[..., None], joined, 0)
+    joined = fill_padding(joined, context_mask)
     return (joined, (to_query, to_context)) if return_weights else joined

@@ -4,9 +4,11 @@ import numpy as np
 
 from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.layers import layer_norm, residual_feed_forward
+from attnpool_ref.layers import feed_forward, layer_norm
 from attnpool_ref.normalizers import l2_normalize
-from attnpool_ref.pooling import attention_pooling, mean_pooling
+from attnpool_ref.numerics.tokens import fill_padding, vecmat
+from attnpool_ref.pooling import attention_pooling
+from attnpool_ref.pooling.plain import mean_of_tokens
 
 
 @definition
@@ -107,29 +109,21 @@ def latent_attention_pooling(
     array([[ 3.,  2.],
            [10.,  7.]])
     """
-    x = np.where(mask[..., None], x, 0)
-    known = layer_norm(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
-    asked = multi_head_attention(
-        layer_norm(x, norm_scale, norm_bias, epsilon=epsilon),
+    x = fill_padding(x, mask)
+    known = layer_norm.body(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
+    asked = multi_head_attention.body(
+        layer_norm.body(x, norm_scale, norm_bias, epsilon=epsilon),
         known,
         known,
+        np.ones((*mask.shape, len(known)), bool),
         query_kernel=query_kernel,
         key_kernel=key_kernel,
         value_kernel=value_kernel,
         out_kernel=out_kernel,
     )
-    mapped = residual_feed_forward(
-        x + asked,
-        mlp_kernel,
-        mlp_bias,
-        mlp_out_kernel,
-        mlp_out_bias,
-        norm_scale=mlp_norm_scale,
-        norm_bias=mlp_norm_bias,
-        activation="geglu",
-        epsilon=epsilon,
-    )
-    return mean_pooling(mapped, mask)
+    norm = mlp_norm_scale, mlp_norm_bias, epsilon
+    mapped = feed_forward(x + asked, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, norm, "geglu")
+    return mean_of_tokens(fill_padding(mapped, mask), mask)
 
 
 @definition
@@ -180,16 +174,16 @@ def set2set_pooling(
     array([[0., 2.],
            [0., 5.]])
     """
-    x = np.where(mask[..., None], x, 0)
+    x = fill_padding(x, mask)
     state = np.zeros((*x.shape[:-2], x.shape[-1]))
     hidden, read = state, np.concatenate([state, state], -1)
     weights = np.zeros(mask.shape)
     for _ in range(num_steps):
-        gates = read @ input_kernel + hidden @ recurrent_kernel + bias
+        gates = vecmat(read, input_kernel) + vecmat(hidden, recurrent_kernel) + bias
         i, f, g, o = np.split(gates, 4, -1)
         state = _sigmoid(f) * state + _sigmoid(i) * np.tanh(g)
         hidden = _sigmoid(o) * np.tanh(state)
-        pooled, weights = attention_pooling(x, mask, hidden, scale=1.0, return_weights=True)
+        pooled, weights = attention_pooling.body(x, mask, hidden, scale=1.0, return_weights=True)
         read = np.concatenate([hidden, pooled], -1)
     read = np.where(np.any(weights != 0, -1)[..., None], read, 0)
     return (read, weights) if return_weights else read
@@ -235,10 +229,10 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
     array([[0.878324],
            [0.      ]])
     """
-    x = np.where(mask[..., None], x, 0)
+    x = fill_padding(x, mask)
     gate = _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
     value = np.tanh(x @ value_kernel + (0 if value_bias is None else value_bias))
-    return np.sum(np.where(mask[..., None], gate * value, 0), -2)
+    return np.sum(fill_padding(gate * value, mask), -2)
 
 
 def _sigmoid(x):
@@ -299,34 +293,39 @@ def vlad_pooling(
     <BLANKLINE>
            [[3.]]])
     """
-    top, residuals, weights = residuals_of(x, mask, assign_kernel, centers, assign_bias)
-    result = vlad_of(top, residuals, normalize)
-    return (result, weights) if return_weights else result
+    x = fill_padding(x, mask)
+    logarithms = log_weights(x, mask, assign_kernel, assign_bias)[..., : len(centers)]
+    top, unit = largest_weight(logarithms)
+    residuals = sums_of_residuals(np.exp(logarithms - unit), x, centers)
+    result = normalized(residuals) if normalize else np.exp(top)[..., None] * residuals
+    return (result, np.exp(logarithms)) if return_weights else result
 
 
-def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """Computes the sums of residuals of each cluster, relative to its largest weight, for :func:`vlad_pooling`.
-
-    Returns:
-      (top, sums, weights): ``top`` [..., K] is the logarithm of the largest weight in each cluster, ``sums``
-      [..., K, d] are the sums of residuals under weights divided by the largest one, and ``weights`` are [..., L, K].
-    """
-    x = np.where(mask[..., None], x, 0)
+def log_weights(x, mask, assign_kernel, assign_bias):
+    """Computes the logarithms of the weights a [..., L, K+G] of all clusters and ghosts; -inf at padding."""
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
     with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf gives NaN by definition
         below = scores - np.max(scores, -1, keepdims=True)
-    logs = (below - np.log(np.sum(np.exp(below), -1, keepdims=True)))[..., : len(centers)]
-    logs = np.where(mask[..., None], logs, -np.inf)
-    top = np.max(logs, -2, initial=-np.inf)
-    exp_logs = np.where(mask[..., None], np.exp(logs - np.where(top == -np.inf, 0, top)[..., None, :]), 0)
-    residuals = [np.sum(exp_logs[..., k, None] * (x - center), -2) for k, center in enumerate(centers)]
-    return top, np.stack(residuals, -2), np.where(mask[..., None], np.exp(logs), 0)
+    return fill_padding(below - np.log(np.sum(np.exp(below), -1, keepdims=True)), mask, -np.inf)
 
 
-def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d] from results of :func:`residuals_of`: divided by norms, or else multiplied by exp(top)."""
-    if not normalize:
-        return np.exp(top)[..., None] * residuals
-    each = l2_normalize(residuals)
+def largest_weight(logarithms):
+    """Returns the logarithm of each cluster's largest weight, [..., K], and what its weights are relative to.
+
+    The latter is the former with an axis for the tokens, and 0 in place of -inf. The weights of a distant cluster
+    would underflow to 0 if they were not relative to the largest of them, and its residuals have a direction.
+    """
+    top = np.max(logarithms, -2, initial=-np.inf)
+    return top, np.where(top == -np.inf, 0, top)[..., None, :]
+
+
+def sums_of_residuals(weights, x, centers):
+    """Sums the distances of tokens from each center under weights [..., L, K]: [..., K, d]."""
+    return np.stack([vecmat(weights[..., k], x - center) for k, center in enumerate(centers)], -2)
+
+
+def normalized(residuals):
+    """Divides [..., K, d] by the norm of each cluster's vector, then by the norm of all of them together."""
+    each = l2_normalize.body(residuals)
     whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 cannot be inferred for an empty array
-    return l2_normalize(whole).reshape(each.shape)
+    return l2_normalize.body(whole).reshape(each.shape)

@@ -6,6 +6,7 @@ from attnpool_ref.attention import attend
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.decomposition import projection
 from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.numerics.tokens import fill_padding, vecmat, weighted_sum
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -119,8 +120,8 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
     >>> relation_vector([1.0], [-1.0], [[2.0]], [[2.0]], [[3.0]], [0.0])
     array([1.5])
     """
-    hidden = x @ x_kernel + y @ y_kernel + bias
-    return np.exp(-np.logaddexp(0, -hidden)) @ out_kernel
+    hidden = vecmat(x, x_kernel) + vecmat(y, y_kernel) + bias
+    return vecmat(np.exp(-np.logaddexp(0, -hidden)), out_kernel)
 
 
 @definition
@@ -156,9 +157,9 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
     array(0.5)
     """
     parameters = x_kernel, y_kernel, out_kernel, bias
-    itself = relation_vector(x, x, *parameters)
-    to_similar = itself - relation_vector(x, similar, *parameters)
-    to_dissimilar = itself - relation_vector(x, dissimilar, *parameters)
+    itself = relation_vector.body(x, x, *parameters)
+    to_similar = itself - relation_vector.body(x, similar, *parameters)
+    to_dissimilar = itself - relation_vector.body(x, dissimilar, *parameters)
     return _triplet(to_similar, to_dissimilar, margin)
 
 
@@ -196,11 +197,10 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     >>> field_attention_pooling([1.0], [[0.0], [2.0]], [1.0, 0.0], 0.0)
     array([1., 1.])
     """
-    target = np.where(np.any(mask, -1)[..., None], target, 0)
-    fields = np.where(mask[..., None], fields, 0)
+    target, fields = fill_padding(target, np.any(mask, -1)), fill_padding(fields, mask)
     joined = np.concatenate([np.broadcast_to(target[..., None, :], fields.shape[:-1] + target.shape[-1:]), fields], -1)
-    weights = masked_softmax(np.tanh(np.sum(joined * kernel, -1) + bias), mask)
-    pooled = np.sum(weights[..., None] * joined, -2)
+    weights = masked_softmax.body(np.tanh(np.sum(joined * kernel, -1) + bias), mask)
+    pooled = weighted_sum(weights, joined)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -234,7 +234,7 @@ def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel
     array([[3.],
            [3.]])
     """
-    labels = np.where(mask[..., None], labels, 0)
-    scores = scaled_dot_score(labels @ query_kernel, labels @ key_kernel)
+    labels = fill_padding(labels, mask)
+    scores = scaled_dot_score.body(labels @ query_kernel, labels @ key_kernel)
     pairs = mask[..., :, None] & mask[..., None, :]
-    return attend(scores, labels @ value_kernel, pairs, return_weights=return_weights)
+    return attend.body(scores, labels @ value_kernel, pairs, return_weights=return_weights)

@@ -56,7 +56,7 @@ def scaled_dot_score(query, key, *, scale=None):
     """
     if scale is None:
         scale = 1 / np.sqrt(query.shape[-1])
-    return scale * dot_score(query, key)
+    return scale * dot_score.body(query, key)
 
 
 @definition
@@ -109,7 +109,7 @@ def cosine_score(query, key):
     >>> cosine_score([[3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]])
     array([[0.8, 0. ]])
     """
-    return l2_normalize(query) @ np.swapaxes(l2_normalize(key), -1, -2)
+    return l2_normalize.body(query) @ np.swapaxes(l2_normalize.body(key), -1, -2)
 
 
 @definition

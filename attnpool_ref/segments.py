@@ -86,12 +86,12 @@ def segment_cross_attention_pooling(
     del indices_are_sorted  # NumPy sums in the same way without it
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
-    pool = pairs.cross_attention_pooling.__wrapped__  # without its checks: the packed arguments have been checked
+    pool = pairs.cross_attention_pooling.body  # without its checks: the packed arguments have been checked
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
         (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
-            x[of_x],
-            y[of_y],
+            x[of_x].astype(np.float64),
+            y[of_y].astype(np.float64),
             x_mask[of_x],
             y_mask[of_y],
             x_kernel=x_kernel,

@@ -6,6 +6,7 @@ from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.numerics.activations import OF_SCORES
 from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.numerics.tokens import fill_padding
 
 
 @definition
@@ -167,16 +168,15 @@ def attentive_statistics_pooling(
     array([[2., 1.],
            [5., 0.]])
     """
-    clean = np.where(mask[..., None], x, 0)
+    x = tokens = fill_padding(x, mask)
     if global_context:
         whole = np.concatenate(_moments(x, mask, None, context_ddof, epsilon), -1)[..., None, :]
-        clean = np.concatenate([clean, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1]))], -1)
-    network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-    weights = scores_of(clean, *network)
+        tokens = np.concatenate([x, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1]))], -1)
+    scores = scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel)
     if out_kernel.ndim == 1:
-        weights = masked_softmax(weights, mask)
+        weights = masked_softmax.body(scores, mask)
     else:
-        weights = masked_softmax(weights, mask[..., None], axis=-2)
+        weights = masked_softmax.body(scores, mask[..., None], axis=-2)
     pooled = np.concatenate(_moments(x, mask, weights, 0.0, epsilon), -1)
     return (pooled, weights) if return_weights else pooled
 

@@ -17,6 +17,7 @@ from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.precision import resolve_precision
 from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
+from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, over_examples
 from attnpool_flax.reductions.dispatch import (
@@ -24,6 +25,7 @@ from attnpool_flax.reductions.dispatch import (
     KERNELS,
     PLATFORMS,
     KernelRefusal,
+    check_implementation,
     for_tokens,
     logged_dispatches,
     on_platform,
@@ -231,6 +233,7 @@ class CompiledFunction:
                 self.specializations.clear()
                 self.programs.clear()
             self.specializations[key] = specialization
+            forget_with_functions(self.specializations, key)
         if on_host:
             integers = np.int64 if _SETTINGS.jax_enable_x64 else np.int32
             contract.check_values(self.row, values, specialization.call, np.iinfo(integers).max)
@@ -275,7 +278,7 @@ class CompiledFunction:
             check_split(self.row, values)
         for name, default in self.static.items():
             value = values[name]
-            key.append(_DEFAULT if value is default else (type(value), value))
+            key.append(_DEFAULT if value is default else static_key(value))
         return tuple(key), on_host
 
     def _specialization(self, values):
@@ -309,17 +312,21 @@ class CompiledFunction:
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
         shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
-        key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
-        if key not in self.programs:
+        held = {name: static_key(value) for name, value in static.items()}
+        key = (names, shapes, dtype, *held.values())
+        found = self.programs.get(key)
+        if found is None:
 
             def program(*arrays):
                 given = dict(zip(names, arrays, strict=True))
+                static = {name: value_of(key) for name, key in held.items()}
                 body = functools.partial(self.run, call=call, dtype=dtype, static=static)
                 return over_explicit_axes(body, given, self.row, call, weights, self.weights_apart)
 
             program.__name__ = program.__qualname__ = self.row.name
-            self.programs.setdefault(key, jax.jit(program))
-        return self.programs[key]
+            found = self.programs.setdefault(key, jax.jit(program))
+            forget_with_functions(self.programs, key)
+        return found
 
     def run(self, given, call, dtype, static):
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
@@ -391,10 +398,3 @@ def _on(sharding, number):
     (device,) = sharding.device_set
     with jax.ensure_compile_time_eval(), jax.default_device(device):
         return jax.device_put(number)
-
-
-def check_implementation(name, requested):
-    """Raises a ValueError that begins with ``name`` if ``requested`` is neither None nor an implementation."""
-    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
-        names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
-        raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.core import Tracer
 
-from attnpool_flax.call.compiled import check_implementation
 from attnpool_flax.call.sharding import check_axis_name
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
@@ -26,6 +25,7 @@ from attnpool_flax.modules.parameters import (
     shaped_parameters,
 )
 from attnpool_flax.modules.specs import UNDRAWN
+from attnpool_flax.reductions.dispatch import check_implementation
 from attnpool_ref.contract.type_names import type_of
 
 Kind = TypeVar("Kind", bound=type)
@@ -189,7 +189,7 @@ def _create(module, given, rngs):
         random = None
         if one.parameter.init not in UNDRAWN:
             if rngs is None:
-                raise ValueError(f"{name}: `{key}` needs `rngs`")
+                raise ValueError(f"{name}: `{key}` needs `rngs`, such as `rngs=nnx.Rngs(0)`")
             random = rngs.params()
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))

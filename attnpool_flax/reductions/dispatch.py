@@ -230,3 +230,10 @@ def logged_dispatches():
         yield log
     finally:
         _LOGS.reset(token)
+
+
+def check_implementation(name, requested):
+    """Raises a ValueError that begins with ``name`` if ``requested`` is neither None nor an implementation."""
+    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
+        names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
+        raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

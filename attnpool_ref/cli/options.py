@@ -122,9 +122,9 @@ def _pairs(declared, pairs):
 def _size(declared, key, text):
     if text.rstrip("'").isidentifier():  # another axis; the judge knows which there are
         return text
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal():
         example = f"{declared.flag} {declared.example}"
-        needs = f"a whole number above 0, as in {example}, or the name of another axis"
+        needs = f"a whole number, as in {example}, or the name of another axis"
         raise click.UsageError(f"{declared.flag} {key}={text} needs {needs}")
     return int(text)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref import table
 from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.table.language import INTEGERS
 
 
 def is_ragged(value):
@@ -35,17 +36,56 @@ def repair(name, key, value, untried=True):
 
     ``untried`` says that ``np.asarray`` has not failed on the argument, so that it may be suggested.
     """
-    if is_ragged(value):
-        argument = _arguments(name).get(key)
-        if argument is None or argument.kind not in ("data", "mask"):
-            return ""
-        return "; did you mean `pad`, which makes an array and its mask from a list of [L, d], or `pack`?"
+    argument, objects = _arguments(name).get(key), _objects(value)
+    kind = "" if argument is None else argument.kind
+    if is_ragged(objects):
+        if kind == "data":
+            return "; did you mean `pad`, which makes an array and its mask from a list of [L, d], or `pack`?"
+        return _of_ragged_masks(name, argument, objects) if kind == "mask" else ""
+    if objects is not value or isinstance(value, np.ndarray):
+        code = _conversion(value, objects, kind)
+        return f"; did you mean `{code.format(key)}`?" if code else ""
     steps = [step for step, needed in _steps(value) if needed]
     if steps and (untried or steps[1:]):
         return f"; did you mean `{'.'.join([key, *(f'{step}()' for step in steps)])}`?"
     if untried and (isinstance(value, (list, tuple)) or hasattr(value, "__array__")):
-        return "" if isinstance(value, (np.ndarray, np.generic)) else f"; did you mean `np.asarray({key})`?"
+        return "" if isinstance(value, np.generic) else f"; did you mean `np.asarray({key})`?"
     return ""
+
+
+def _objects(value):
+    """Returns the objects of a column or table that NumPy converts to objects; any other value unchanged."""
+    try:
+        array = np.asarray(value) if hasattr(value, "to_numpy") else None
+    except (ValueError, TypeError, RuntimeError, AttributeError):
+        return value
+    return array if array is not None and array.dtype == object else value
+
+
+def _of_ragged_masks(name, argument, rows):
+    """Returns the suggestion for masks of different lengths: their lengths if they have no padding, else padding."""
+    key, lengths = argument.name, argument.lengths
+    real = all(np.ndim(row) == 1 and np.all(row) for row in rows)
+    if real and lengths in _arguments(name):
+        return f"; did you mean `{lengths}=np.array([len(row) for row in {key}])`?"
+    return "; did you mean to pad each row with False to the length of the tokens?"
+
+
+def _conversion(value, objects, kind):
+    """Returns code, with {} for an argument of this kind, that converts objects to an array of numbers; "" if none does."""
+    if hasattr(value, "to_numpy_ndarray"):  # tensors of pyarrow
+        return "{}.to_numpy_ndarray()"
+    if hasattr(value, "combine_chunks") and hasattr(value.combine_chunks(), "to_numpy_ndarray"):
+        return "{}.combine_chunks().to_numpy_ndarray()"
+    try:
+        numbers = np.array(objects.tolist())
+    except ValueError:  # their shapes differ
+        return ""
+    if numbers.dtype.kind not in "buif":
+        return ""
+    if numbers.ndim > objects.ndim:
+        return "np.stack({}.to_pylist())" if hasattr(value, "to_pylist") else "np.stack(list({}))"
+    return f"{{}}.astype({'bool' if kind in ('mask', 'bool') else 'int' if kind in INTEGERS else 'float'})"
 
 
 def _steps(value):

@@ -6,28 +6,34 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract, table
-from attnpool_ref.contract import conversion_errors, docstrings
+from attnpool_ref.contract import blocks, conversion_errors, docstrings
 
 
-def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
+def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the public types
     """Turns the body of a definition into the public function.
 
     The body gets data (with all batch axes), parameters and numbers as float64 arrays, and boolean masks of the full
-    shape, also if the caller gives lengths or neither; only ``masked_softmax`` converts its lengths itself. The result
+    shape, also if the caller gives lengths or neither; only the softmaxes convert their lengths themselves. The result
     of the body is cast to the result dtype that follows from the arguments (``docs/contract.md``). A state stays in
     float64 and has this dtype as its field ``dtype``, to which ``finalize_state`` casts the result.
 
+    The body is called on one block of examples after another (:mod:`attnpool_ref.contract.blocks`), unless the function
+    takes packed tokens or an option ``axis``, or returns a state. It may write into arrays with batch axes. The body of
+    another definition is called as ``other.body``, without checks, on arrays like those that it would receive. Packed
+    tokens come in the caller's dtype: the body converts those of one segment after another.
+
     Args:
       function: the body, which has the name of its row in the table.
-      as_they_come: names of arrays that the body receives in the caller's dtype, because it converts them to float64 in
-        blocks.
+      selects: whether the body only selects elements. It then receives all examples at once, in the caller's dtype.
     """
     if function is None:
-        return functools.partial(definition, as_they_come=as_they_come)
+        return functools.partial(definition, selects=selects)
     row = table.get(function.__name__)
     arguments = row.arguments
     signature = contract.signature_of(function)
     resolved = {}
+    in_blocks = _in_blocks(row) and not selects
+    packed_axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
 
     def checked(args, kwargs):
         """Returns (arguments for the body by name, the :class:`~attnpool_ref.contract.Call`)."""
@@ -40,16 +46,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
             value = values[key]
             if argument.kind == "mask":
                 values[key] = _full_mask(value, argument, call, values)
-            elif value is None:
-                continue
-            elif argument.kind == "bool":
-                values[key] = value.astype(bool)
-            elif argument.kind == "segments":
-                values[key] = value.astype(np.int64)
-            elif argument.kind == "index":
-                values[key] = np.broadcast_to(value.astype(np.int64), call.targets[key])
-            elif not argument.integers:
-                value = value if key in as_they_come else value.astype(np.float64)
+            elif value is not None and (argument.kind == "index" or not argument.integers):
                 values[key] = _broadcast(value, call.targets.get(key, value.shape))
         values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # now in the masks
         return values, call
@@ -60,13 +57,40 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
             values, call = checked(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.without_frames(error) from None
-        result = function(**values)
-        if row.state:
-            return result._replace(dtype=call.dtype)
-        return cast(result, call.dtype or np.dtype(np.float64))
+        dtype = call.dtype or np.dtype(np.float64)
+        batched, shared = {}, {}
+        for key, value in values.items():
+            argument = call.arguments.get(key)
+            if value is None or argument is None or (argument.kind in ("mask", "int", "position") and not in_blocks):
+                shared[key] = value
+            elif in_blocks and argument.batched:
+                batched[key] = value, _dtype_of(argument)
+            elif selects or (argument.kind == "data" and not packed_axes.isdisjoint(argument.own)):
+                shared[key] = value
+            else:
+                shared[key] = np.array(value, _dtype_of(argument), order="C")
+        if in_blocks:
+            return blocks.call_in_blocks(function, call.batch, batched, shared, dtype)
+        result = function(**shared)
+        return result._replace(dtype=call.dtype) if row.state else blocks.cast(result, dtype)
 
     checked_definition.__doc__ = docstrings.help_text(function)
-    return contract.with_frame_name(checked_definition, function)
+    checked_definition = contract.with_frame_name(checked_definition, function)
+    checked_definition.body = function
+    return checked_definition
+
+
+def _in_blocks(row):
+    """Returns whether the examples of a function are independent of one another, and first in each result."""
+    first = all(axes[:1] == ("...",) for axes in (*row.results, *row.weight_results))
+    return first and row.batched and not row.state and "axis" not in row.options
+
+
+def _dtype_of(argument):
+    """Returns the dtype in which a body receives an argument."""
+    if argument.kind in ("mask", "bool"):
+        return np.dtype(bool)
+    return np.dtype(np.int64 if argument.integers else np.float64)
 
 
 CACHE_SIZE = 256
@@ -75,7 +99,9 @@ CACHE_SIZE = 256
 
 def _resolve_once(row, values, resolved):
     """Resolves a call once for its shapes, dtypes and static arguments; ``resolved`` is the cache."""
-    key = tuple((v.shape, v.dtype) if type(v) is np.ndarray else (type(v), v) for v in values.values())
+    key = tuple(
+        (v.shape, v.dtype) if type(v) is np.ndarray else (type(v), None if callable(v) else v) for v in values.values()
+    )
     call = resolved.get(key)
     if call is None:
         call = contract.resolve(row, values)
@@ -103,12 +129,15 @@ def as_array(name, key, value):
     if type(value) is not np.ndarray:
         conversion_errors.refuse_masked(name, key, value)
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         if not hasattr(getattr(value, "dtype", None), "name"):  # not an array of JAX
             conversion_errors.refuse(name, key, value, error)
         contract.refuse_non_numeric(name, key, value)  # raises for PRNG keys
         raise  # an error of JAX about a tracer or a deleted array
+    if array.dtype == object and hasattr(value, "to_numpy"):  # a column of lists, a table of nullable integers
+        conversion_errors.refuse(name, key, value)
+    return array
 
 
 def _full_mask(mask, argument, call, values):
@@ -126,11 +155,3 @@ def _full_mask(mask, argument, call, values):
     target = call.targets[argument.name]
     lengths = np.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
     return np.broadcast_to(np.arange(target[-1]) < lengths[..., None], target)
-
-
-def cast(result, dtype):
-    """Casts the float64 arrays of a result to a dtype; other arrays, such as masks, stay as they are."""
-    if isinstance(result, tuple):
-        return tuple(cast(part, dtype) for part in result)
-    result = np.asarray(result)
-    return result.astype(dtype) if result.dtype == np.float64 else result

@@ -29,7 +29,7 @@ ELSEWHERE = {
 
 
 def with_suggestion(message, given, known, shown=None):
-    """Returns Python's message about an unknown keyword with a suggestion.
+    """Returns Python's message about an unknown keyword, or about missing ``rngs``, with a suggestion.
 
     Args:
       message: the message, such as "got an unexpected keyword argument 'maks'"; any other is returned unchanged.
@@ -40,6 +40,8 @@ def with_suggestion(message, given, known, shown=None):
     >>> with_suggestion("got an unexpected keyword argument 'maks'", ["maks"], ["x", "mask"])
     "got an unexpected keyword argument 'maks'; did you mean `mask`?"
     """
+    if " missing " in message and message.endswith("'rngs'"):
+        return f"{message}, such as `rngs=nnx.Rngs(0)`"
     refusal = message.partition(". Did you mean")[0]  # Python 3.13 adds a suggestion
     unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
     return refusal + suggestion(unknown[0], known, shown) if unknown else message

@@ -30,7 +30,7 @@ def each_segment(dense):
         docstring has the example, and an entry for each argument whose description differs.
     """
     row = table.get(f"segment_{dense.__name__}")
-    body = dense.__wrapped__  # without checks: parts of the checked packed arguments fit
+    body = dense.body  # without checks: parts of the checked packed arguments fit
     absent = {"lengths": None} if "lengths" in inspect.signature(dense).parameters else {}
 
     def pooled(*, segment_ids, num_segments, indices_are_sorted, **values):
@@ -70,7 +70,8 @@ def _of(row, values, own, s):
             continue
         axes = next(shape for shape in arguments[key].shapes if len(shape) == value.ndim)
         if "N" in axes:
-            values[key] = np.compress(own, value, axes.index("N"))
+            part = np.compress(own, value, axes.index("N"))
+            values[key] = part if arguments[key].kind == "mask" else part.astype(np.float64)
         elif "num_segments" in axes:
             values[key] = value[s] if len(value) else np.zeros(value.shape[1:])
     return values

@@ -12,6 +12,7 @@ from attnpool_ref.contract.keywords import with_suggestion
 from attnpool_ref.contract.options import checked_static
 from attnpool_ref.contract.shapes import (
     alternative,
+    axes_text,
     batch_of,
     check_broadcast,
     check_counts,
@@ -87,8 +88,45 @@ def resolve(row, values):
 
     Raises:
       TypeError: if an argument is not an array of numbers, or is None although it is required.
-      ValueError: if a shape, a dtype or a combination of arguments disagrees with the row.
+      ValueError: if a shape, a dtype or a combination of arguments disagrees with the row. If the call is valid after a
+        likely substitution, such as of lengths passed as a mask, the message suggests it.
     """
+    try:
+        return _resolve(row, values)
+    except ValueError as error:
+        for substituted, suggestion, argument in _substitutions(row, values):
+            if _agree(row, values | substituted):
+                reason = str(error).partition("; did you mean")[0]
+                if argument:
+                    reason = f"{row.name}: `{argument.name}` has shape {axes_text(values[argument.name].shape)}, needs {argument}"
+                raise ValueError(f"{reason}; did you mean {suggestion}?") from None
+        raise
+
+
+def _substitutions(row, values):
+    """Yields (other arguments, the suggestion, an argument to blame or None) for each likely substitution."""
+    given = {key: (argument, values[key]) for key, argument in row.arguments.items() if hasattr(values[key], "shape")}
+    for key, (argument, value) in given.items():
+        shape = tuple(value.shape)
+        if argument.kind in ("int", "lengths") and len(shape) > 1 and shape[-1] == 1:
+            yield {key: _with_shape(value, shape[:-1])}, f"`{key}[{':, ' * (len(shape) - 1)}0]`", None
+        if argument.kind != "mask":
+            continue
+        if kind_of(value.dtype) in ("u", "i") and values.get(argument.lengths, value) is None:
+            yield {key: None, argument.lengths: value}, f"`{argument.lengths}=`", None
+        for other, (their, theirs) in given.items():
+            if other != key and their.kind in ("data", "mask"):
+                first, second = sorted((key, other), key=list(given).index)
+                yield {key: theirs, other: value}, f"to exchange `{first}` and `{second}`", None
+            if their.kind == "data" and len(their.own) > 1 and tuple(theirs.shape) == shape:
+                yield {other: _with_shape(theirs, (*shape, 1))}, f"`{other}[..., None]`", their
+
+
+def _with_shape(value, shape, dtype=None):
+    return types.SimpleNamespace(shape=shape, ndim=len(shape), dtype=dtype or value.dtype)
+
+
+def _resolve(row, values):
     name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
         value = values[key]
@@ -144,8 +182,7 @@ def _refuse_floats(row, key, values):
         "`additive == 0` for an additive mask",
         "or `dtype=bool` in Flax's mask helpers",
     ]
-    boolean = types.SimpleNamespace(shape=floats.shape, ndim=floats.ndim, dtype=np.dtype(bool))
-    if others and not _agree(row, values | {key: boolean}):
+    if others and not _agree(row, values | {key: _with_shape(floats, floats.shape, np.dtype(bool))}):
         repairs = []
     raise ValueError(
         f"{row.name}: `{key}` has dtype {floats.dtype}, but {POLARITY}; did you mean {', '.join(others + repairs)}?"
@@ -155,7 +192,7 @@ def _refuse_floats(row, key, values):
 def _agree(row, values):
     """Returns whether a call with these arguments would pass."""
     try:
-        resolve(row, values)
+        _resolve(row, values)
     except (TypeError, ValueError):
         return False
     return True

@@ -28,7 +28,7 @@ def check_values(row, values, call, largest=LARGEST):
     for key, argument in row.arguments.items():
         value = values[key]
         if argument.kind in ("mask", "bool"):
-            _check_mask_values(row.name, key, value)
+            _check_mask_values(row, argument, value)
         elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
             low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
             if low < 0 or exceeds(high, limit):
@@ -92,12 +92,14 @@ def _on_host(value):
     return isinstance(value, (np.ndarray, np.generic))
 
 
-def _check_mask_values(name, key, value):
+def _check_mask_values(row, argument, value):
     if _on_host(value) and value.dtype.kind in "ui" and np.size(value):
         low, high = int(np.min(value)), int(np.max(value))
         if low < 0 or high > 1:
-            worst, repair = low if low < 0 else high, "" if key in MEANING else ", or `lengths_to_mask` for lengths"
+            worst, key = low if low < 0 else high, argument.name
+            lengths = f"{argument.lengths}=" if argument.lengths in row.arguments else "lengths_to_mask"
+            repair = "" if key in MEANING else f", or `{lengths}` for lengths"
             raise ValueError(
-                f"{name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers; "
+                f"{row.name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers; "
                 f"did you mean `{key} != 0`{repair}?"
             )

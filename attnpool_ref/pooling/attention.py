@@ -5,7 +5,8 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import layer_norm
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.pooling.plain import mean_pooling, weighted_average
+from attnpool_ref.numerics.tokens import fill_padding, matvec, vecmat, weighted_sum
+from attnpool_ref.pooling.plain import mean_of_tokens
 
 
 @definition
@@ -81,16 +82,16 @@ def attention_pooling(
     array([[2., 0.],
            [9., 9.]])
     """
-    x = np.where(mask[..., None], x, 0)
+    x = fill_padding(x, mask)
     if query is None:
-        query = mean_pooling(x, mask)
+        query = mean_of_tokens(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
     if bias is not None:
         scores = scores + np.where(mask, bias, 0)
     weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = weighted_average(applied[..., None], x, mask)
+    pooled = weighted_sum(applied, x)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -102,10 +103,10 @@ def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
     """
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
-        query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)
+        query = layer_norm.body(query, query_norm_scale, query_norm_bias, epsilon=epsilon)
     if query_kernel is not None:
-        query = query @ query_kernel
+        query = vecmat(query, query_kernel)
     key = x if key_kernel is None else x @ key_kernel
     if scale is None:
         scale = 1 / np.sqrt(key.shape[-1])
-    return scale * np.sum(key * query[..., None, :], -1)
+    return scale * matvec(key, query)

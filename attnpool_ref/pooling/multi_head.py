@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.attention import attend, project_to_heads
+from attnpool_ref.attention import attend, concatenate_heads, output_of_heads, project_to_heads
 from attnpool_ref.contract.definition import definition
+from attnpool_ref.numerics.tokens import fill_padding
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -104,25 +105,21 @@ def multi_head_attention_pooling(
     <BLANKLINE>
            [[9., 9.]]])
     """
-    x = np.where(mask[..., None], x, 0)
+    x = fill_padding(x, mask)
     cancels = normalizer in ("softmax", "sparsemax", "entmax15", "hardmax")
     queries = np.swapaxes(query, 0, 1) if query_kernel is None else project_to_heads(query, query_kernel, query_bias)
     keys = project_to_heads(x, key_kernel, None if cancels else key_bias)
     values = project_to_heads(x, value_kernel, value_bias)
-    scores = scaled_dot_score(np.broadcast_to(queries, (*keys.shape[:-2], *queries.shape[-2:])), keys, scale=scale)
+    scores = scaled_dot_score.body(queries, keys, scale=scale)
     if bias is not None:
         scores = scores + np.where(mask[..., None, None, :], bias, 0)
-    attended, weights = attend(
+    attended, weights = attend.body(
         scores,
         values,
-        mask[..., None, None, :],
+        np.broadcast_to(mask[..., None, None, :], scores.shape),
         normalizer=normalizer,
         dropout_multiplier=dropout_multiplier,
         return_weights=True,
     )
-    if out_kernel is None:
-        attended = np.swapaxes(attended, -3, -2)
-        result = attended.reshape(*attended.shape[:-2], attended.shape[-2] * attended.shape[-1])
-    else:
-        result = np.einsum("...hnc,hco->...no", attended, out_kernel) + (0 if out_bias is None else out_bias)
+    result = concatenate_heads(attended) if out_kernel is None else output_of_heads(attended, out_kernel, out_bias)
     return (result, weights) if return_weights else result

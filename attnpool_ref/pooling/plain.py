@@ -1,15 +1,13 @@
 """Mean, maximum, mean-max, first, last and weighted pooling."""
 
-import functools
-
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.numerics.blocks import over_tokens
 from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.numerics.tokens import fill_padding, vecmat, weighted_sum
 
 
-@definition(as_they_come=["x"])
+@definition
 def mean_pooling(x, mask=None, *, lengths=None):
     r"""Averages the real tokens.
 
@@ -41,16 +39,21 @@ def mean_pooling(x, mask=None, *, lengths=None):
     array([[2.],
            [5.]])
     """
+    return mean_of_tokens(fill_padding(x, mask), mask)
+
+
+def mean_of_tokens(x, mask):
+    """Averages the real tokens of x, which is 0 at padding.
+
+    The weights of the sum are powers of two up to 1/N, so that it is as exact as one without weights, and neither it nor
+    the division by the rest overflows for the largest numbers.
+    """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)  # division is exact; sums of large numbers would overflow
-
-    def share(x, mask, part):
-        return np.where(mask[..., None], x, 0) / part
-
-    return over_tokens(np.sum, share, x, mask, part[..., None, :]) / (count / part)
+    part = 2 * power_of_two(count)
+    return vecmat(mask / part, x) / (count / part)
 
 
-@definition(as_they_come=["x"])
+@definition
 def max_pooling(x, mask=None, *, lengths=None):
     r"""Takes the largest real value of each feature.
 
@@ -83,15 +86,11 @@ def max_pooling(x, mask=None, *, lengths=None):
     array([[ 3.],
            [-5.]])
     """
-
-    def real(x, mask):
-        return np.where(mask[..., None], x, -np.inf)
-
-    largest = over_tokens(functools.partial(np.max, initial=-np.inf), real, x, mask)
+    largest = np.max(fill_padding(x, mask, -np.inf), -2, initial=-np.inf)
     return np.where(np.any(mask, -1)[..., None], largest, 0)
 
 
-@definition(as_they_come=["x"])
+@definition(selects=True)
 def first_pooling(x, mask=None, *, lengths=None):
     r"""Takes the first real token, on whichever side the padding is.
 
@@ -126,7 +125,7 @@ def first_pooling(x, mask=None, *, lengths=None):
     return _token_at(x, mask, lambda: np.argmax(mask, -1))
 
 
-@definition(as_they_come=["x"])
+@definition(selects=True)
 def last_pooling(x, mask=None, *, lengths=None):
     r"""Takes the last real token, on whichever side the padding is.
 
@@ -169,7 +168,7 @@ def _token_at(x, mask, position):
     return np.where(np.any(mask, -1)[..., None], token, 0)
 
 
-@definition(as_they_come=["x"])
+@definition
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
@@ -209,25 +208,15 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     array([[2.],
            [5.]])
     """
-    if weights is None or weights.ndim < x.ndim:
-        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
-    weights = np.where(mask[..., None], weights, 0)
-    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
-    total = np.sum(weights, -2, keepdims=True)
+    weights = fill_padding(np.ones(mask.shape) if weights is None else weights, mask)
+    tokens = mask.ndim - 1  # the axis of tokens in weights [..., L] and in weights [..., L, d]
+    weights = weights / power_of_two(np.max(np.abs(weights), tokens, keepdims=True, initial=0))  # the sum may overflow
+    total = np.sum(weights, tokens, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return weighted_average(weights, x, mask)
+    return weighted_sum(weights, fill_padding(x, mask))
 
 
-def weighted_average(weights, x, mask):
-    """Sums tokens times weights [..., L, 1] or [..., L, d], which must be 0 at padding."""
-
-    def share(x, weights, mask):
-        return weights * np.where(mask[..., None], x, 0)
-
-    return over_tokens(np.sum, share, x, weights, mask)
-
-
-@definition(as_they_come=["x"])
+@definition
 def mean_max_pooling(x, mask=None, *, lengths=None):
     r"""Concatenates the mean and the maximum of the real tokens (concat pooling).
 
@@ -261,4 +250,5 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
     array([[2., 3.],
            [5., 5.]])
     """
-    return np.concatenate([mean_pooling(x, mask), max_pooling(x, mask)], -1)
+    mean = mean_of_tokens(fill_padding(x, mask), mask)
+    return np.concatenate([mean, max_pooling.body(x, mask)], -1)

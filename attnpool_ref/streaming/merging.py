@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.contract.definition import as_array, cast
+from attnpool_ref.contract.blocks import cast
+from attnpool_ref.contract.definition import as_array
 from attnpool_ref.streaming import checks, states
 from attnpool_ref.streaming.states import MultiHeadAttentionState
 

@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.readouts import gated_sum_pooling, latent_attention_pooling, residuals_of, vlad_of
+from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.readouts import (
+    gated_sum_pooling,
+    largest_weight,
+    latent_attention_pooling,
+    log_weights,
+    normalized,
+    sums_of_residuals,
+)
 from attnpool_ref.streaming.means import SumState
 from attnpool_ref.streaming.states import MeanState, kind
 
@@ -144,7 +152,7 @@ class VladState(NamedTuple):
 
     def finalized(self):
         """Returns the result [..., K, d] in float64; 0 for a fully masked row."""
-        return vlad_of(self.top, self.sum, self.normalize)
+        return normalized(self.sum) if self.normalize else np.exp(self.top)[..., None] * self.sum
 
 
 @definition
@@ -181,8 +189,10 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     >>> finalize_state(merge_states(vlad_state([[1.0]], **parameters), vlad_state([[4.0]], **parameters)))
     array([[1.]])
     """
-    top, residuals, _ = residuals_of(x, mask, assign_kernel, centers, assign_bias)
-    return VladState(top, residuals, normalize)
+    x = fill_padding(x, mask)
+    logarithms = log_weights(x, mask, assign_kernel, assign_bias)[..., : len(centers)]
+    top, unit = largest_weight(logarithms)
+    return VladState(top, sums_of_residuals(np.exp(logarithms - unit), x, centers), normalize)
 
 
 @kind

@@ -220,6 +220,19 @@ def _packed(arguments):
     }
 
 
+def restricted(arguments, shared, without):
+    """Returns the arguments, those in ``shared`` without batch axes, and all without the optional axes ``without``."""
+    found = {}
+    for name, argument in arguments.items():
+        if argument.lacks in without and argument.lacks:
+            argument = replace(argument, shapes=argument.shapes[1:], lacks="")
+        if name in shared:
+            shapes = tuple(tuple(axis for axis in own if axis != "...") for own in argument.shapes)
+            argument = replace(argument, shapes=shapes)
+        found[name] = argument
+    return found
+
+
 def parse_results(text):
     """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text.
 

@@ -54,6 +54,8 @@ class Variant:
       weight_results: the axes of each array that ``return_weights=True`` adds; of several alternatives the first.
       relations: the rules as objects of :mod:`~attnpool_ref.table.language`.
       sizes: fixed sizes of axes, from a module's parameters or the row.
+      shared: the data arguments without batch axes, because all examples share them.
+      without: the optional axes that are always absent.
 
     Raises:
       ValueError: ``source`` is unknown, ``shapes``, ``weights`` or ``rules`` are not understood, or a rule has a name
@@ -82,6 +84,8 @@ class Variant:
     weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     relations: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    shared: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    without: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self):
         if self.source not in SOURCES:
@@ -92,6 +96,7 @@ class Variant:
         arguments, results = language.parse_shapes(self.shapes)
         relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
         language.check_names(relations, arguments, self.options)
+        arguments = language.restricted(arguments, self.shared, self.without)
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         weights, *_ = self.weights.split("|")
         for name, value in (parsed | {"weight_results": language.parse_results(weights)}).items():

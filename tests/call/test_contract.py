@@ -57,12 +57,12 @@ BAD = [
     Call("max_pooling", X, MASK * 2).raises(
         ValueError,
         "`mask` has the value 2, but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; "
-        "did you mean `mask != 0`, or `lengths_to_mask` for lengths?",
+        "did you mean `mask != 0`, or `lengths=` for lengths?",
     ),
     Call("max_pooling", X, -1 * MASK).raises(
         ValueError,
         "`mask` has the value -1, but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; "
-        "did you mean `mask != 0`, or `lengths_to_mask` for lengths?",
+        "did you mean `mask != 0`, or `lengths=` for lengths?",
     ),
     Call("first_pooling", X, MASK[:, :4]).raises(
         ValueError, "`mask` has shape (3, 4), needs a shape that broadcasts to [..., L] = (3, 5)"

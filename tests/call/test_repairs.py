@@ -49,6 +49,41 @@ class Frame:
         return X
 
 
+class Column:
+    """As pandas has one whose NumPy array holds objects, such as lists or nullable integers."""
+
+    def __init__(self, *objects):
+        self.objects = objects
+
+    def to_numpy(self):
+        array = np.empty(len(self.objects), object)
+        array[:] = self.objects
+        return array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.to_numpy()
+
+
+class ListArray(Column):
+    """As pyarrow has it, whose elements NumPy cannot stack."""
+
+    def to_pylist(self):
+        return list(self.objects)
+
+
+class TensorArray(ListArray):
+    """As pyarrow has it: each row of its NumPy array is flat."""
+
+    to_numpy_ndarray = None
+
+
+class ChunkedArray(ListArray):
+    """As pyarrow has it, here with one chunk of tensors."""
+
+    def combine_chunks(self):
+        return TensorArray(*self.objects)
+
+
 class Broken:
     """What says that it is an array and is none."""
 
@@ -58,6 +93,8 @@ class Broken:
 
 RAGGED_OBJECTS = np.empty(2, object)
 RAGGED_OBJECTS[:] = [np.ones((2, 4)), np.ones((3, 4))]
+UNFIT = "has shape (3,), needs a shape that broadcasts to [..., L] = (3, 5)"
+RAGGED_MASKS = [[True], [False, True]]
 
 BAD = [
     # a query where the mask stands
@@ -87,8 +124,86 @@ BAD = [
     # ragged lists
     Call("mean_pooling", [X[0], X[0, :3]]).raises(TypeError, f"`x` is a ragged list, {RAGGED}"),
     Call("mean_pooling", RAGGED_OBJECTS).raises(TypeError, f"`x` has dtype object, {RAGGED}"),
-    Call("mean_pooling", X, ([1], [1, 0])).raises(TypeError, f"`mask` is a ragged tuple, {RAGGED}"),
+    Call("mean_pooling", X, ([1], [1, 1])).raises(
+        TypeError,
+        f"`mask` is a ragged tuple, {NO_ARRAY}; did you mean `lengths=np.array([len(row) for row in mask])`?",
+    ),
     Call("pad", [[[1.0], [2.0, 3.0]]]).raises(TypeError, f"`sequences[0]` is a ragged list, {NO_ARRAY}"),
+    Call("mean_pooling", X, RAGGED_MASKS).raises(
+        TypeError,
+        f"`mask` is a ragged list, {NO_ARRAY}; did you mean to pad each row with False to the length of the tokens?",
+    ),
+    Call("sparsemax", X[0], [[1], [1, 1]]).raises(
+        TypeError,
+        f"`mask` is a ragged list, {NO_ARRAY}; did you mean to pad each row with False to the length of the tokens?",
+    ),
+    Call("cross_attention_pooling", X, X, y_mask=[np.ones(3), np.ones(2)]).raises(
+        TypeError,
+        f"`y_mask` is a ragged list, {NO_ARRAY}; did you mean `y_lengths=np.array([len(row) for row in y_mask])`?",
+    ),
+    # columns and tables whose NumPy array holds objects
+    Call("mean_pooling", Column([1.0, 2.0], [3.0, 4.0])).raises(
+        TypeError, f"`x` is a Column, {NO_ARRAY}; did you mean `np.stack(list(x))`?"
+    ),
+    Call("mean_pooling", Column([1.0], [3.0, 4.0])).raises(TypeError, f"`x` is a Column, {RAGGED}"),
+    Call("mean_pooling", Column([1.0], [None])).raises(TypeError, f"`x` is a Column, {NO_ARRAY}"),
+    Call("mean_pooling", X, Column(1, 1, 0, 0, 0)).raises(
+        TypeError, f"`mask` is a Column, {NO_ARRAY}; did you mean `mask.astype(bool)`?"
+    ),
+    Call("mean_pooling", X, lengths=Column(1, 1, 0)).raises(
+        TypeError, f"`lengths` is a Column, {NO_ARRAY}; did you mean `lengths.astype(int)`?"
+    ),
+    Call("mean_pooling", X.astype(object)).raises(
+        TypeError, f"`x` has dtype object, {NO_ARRAY}; did you mean `x.astype(float)`?"
+    ),
+    Call("mean_pooling", np.array([[None, 1.0]])).raises(TypeError, f"`x` has dtype object, {NO_ARRAY}"),
+    Call("mean_pooling", X, np.array(["1"] * 5, object)).raises(TypeError, f"`mask` has dtype object, {NO_ARRAY}"),
+    Call("mean_pooling", ListArray([1.0, 2.0], [3.0, 4.0])).raises(
+        TypeError, f"`x` is a ListArray, {NO_ARRAY}; did you mean `np.stack(x.to_pylist())`?"
+    ),
+    Call("mean_pooling", TensorArray([1.0, 2.0], [3.0, 4.0])).raises(
+        TypeError, f"`x` is a TensorArray, {NO_ARRAY}; did you mean `x.to_numpy_ndarray()`?"
+    ),
+    Call("mean_pooling", ChunkedArray([1.0, 2.0], [3.0, 4.0])).raises(
+        TypeError, f"`x` is a ChunkedArray, {NO_ARRAY}; did you mean `x.combine_chunks().to_numpy_ndarray()`?"
+    ),
+    # arguments in the place of others
+    Call("mean_pooling", X, np.array([5, 2, 0])).raises(ValueError, f"`mask` {UNFIT}; did you mean `lengths=`?"),
+    Call("masked_softmax", X, np.array([4, 2, 0])).raises(
+        ValueError,
+        "`mask` has shape (3,), needs a shape that broadcasts to [...] = (3, 5, 4); did you mean `lengths=`?",
+    ),
+    Call("cross_attention_pooling", X, X[:, :4], y_mask=np.array([4, 2, 0])).raises(
+        ValueError,
+        "`y_mask` has shape (3,), needs a shape that broadcasts to [..., T] = (3, 4); did you mean `y_lengths=`?",
+    ),
+    Call("mean_pooling", X, np.ones(3, bool)).raises(ValueError, f"`mask` {UNFIT}"),
+    Call("mean_pooling", X[:, :3], np.array([3, 2, 0])).raises(
+        ValueError,
+        "`mask` has the value 3, but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; "
+        "did you mean `mask != 0`, or `lengths=` for lengths?",
+    ),
+    Call("mean_pooling", X[..., 0], np.ones((3, 5), bool)).raises(
+        ValueError, "`x` has shape (3, 5), needs [..., L, d]; did you mean `x[..., None]`?"
+    ),
+    Call("mean_pooling", X[..., 0] > 0, X).raises(
+        ValueError,
+        "`mask` has dtype float32, but a mask is boolean, True = real (`~mask` where True means padding); "
+        "did you mean to exchange `x` and `mask`?",
+    ),
+    Call("cross_attention_pooling", X, X[:, :4], np.ones((3, 4), bool), np.ones((3, 5), bool)).raises(
+        ValueError,
+        "`x_mask` has shape (3, 4), needs a shape that broadcasts to [..., L] = (3, 5); "
+        "did you mean to exchange `x_mask` and `y_mask`?",
+    ),
+    Call("mean_pooling", X, lengths=np.ones((3, 1), int)).raises(
+        ValueError, "`lengths` has shape (3, 1), needs () or (3,); did you mean `lengths[:, 0]`?"
+    ),
+    Call("masked_softmax", X, lengths=np.ones((3, 5, 1), int)).raises(
+        ValueError,
+        "`lengths` has shape (3, 5, 1), needs () or the first axes of (3, 5), the axes of `scores` without axis -1; "
+        "did you mean `lengths[:, :, 0]`?",
+    ),
     # other libraries
     Call("mean_pooling", Tensor()).raises(
         TypeError, f"`x` is a Tensor, {NO_ARRAY}; did you mean `x.detach().cpu().float().numpy()`?"

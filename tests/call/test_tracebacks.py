@@ -167,6 +167,12 @@ def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
         attnpool_flax.AttentionPool(in_feature=4, rngs=nnx.Rngs(0))
 
 
+@pytest.mark.parametrize(("kind", "sizes"), [("AttentionPool", {"in_features": 4}), ("MAPHead", {"in_features": 4})])
+def test_missing_rngs_come_with_an_example(kind, sizes):
+    with pytest.raises(TypeError, match=r"'rngs', such as `rngs=nnx.Rngs\(0\)`$"):
+        getattr(attnpool_flax, kind)(**sizes)
+
+
 @pytest.mark.parametrize(
     ("save", "message"),
     [

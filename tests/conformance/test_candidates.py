@@ -285,7 +285,9 @@ def test_parameters_are_named_by_their_attributes():
     )
     swapped = row_of(Pool(), "attention_pooling", parameters={"query": "query", "key_kernel": "turned"})
     (why,) = [unasked.why for unasked in swapped.unasked if "(4, 6)" in unasked.why]
-    assert why.endswith("what lies transposed needs Python: parameters=lambda m: {'key_kernel': m.NAME.T}")
+    assert why.endswith(
+        "if it is transposed, write `NAME.T` (--parameter key_kernel=NAME.T, parameters={'key_kernel': 'NAME.T'})"
+    )
 
 
 def test_parameters_that_nobody_described_are_listed():
@@ -343,13 +345,15 @@ def test_a_class_is_refused_and_an_instance_asked_for():
         conformance.judge(Row, only=("attention_pooling",))
 
 
-def test_a_parameter_of_another_shape_is_said_to_need_python():
-    message = (
-        r"`query` has shape \(1, 4\), attention_pooling needs \[q\] of a parameter; "
-        r"what has another shape needs Python: parameters=lambda m: {'query': m.NAME.reshape\(...\)}"
-    )
-    with pytest.raises(ValueError, match=message):
-        conformance.judge(Row(4), only=("attention_pooling",), parameters={"query": "query"})
+def test_a_parameter_of_another_shape_is_named_with_an_index_or_said_to_need_python():
+    message = r"`query` has shape \(1, 4\), attention_pooling needs \[q\] of a parameter; "
+    python = r"what has another shape needs Python: parameters=lambda m: {'query': m.NAME.reshape\(...\)}"
+    for parameters, remedy in (
+        ({"query": "query"}, r"write `query\[0\]`"),
+        (lambda m: {"query": m.query}, python),
+    ):
+        with pytest.raises(ValueError, match=message + remedy):
+            conformance.judge(Row(4), only=("attention_pooling",), parameters=parameters)
     given = {"dtypes": ("float32",), "shapes": ("no batch",), "partial": False, "laws": False}
     reshaped = conformance.judge(
         Row(4), only=("attention_pooling",), parameters=lambda m: {"query": m.query.reshape(4)}, **given
@@ -423,7 +427,7 @@ def test_the_command_line_says_the_same(here):
     assert run("--arg", "padding").exit_code == 2
     for option in ("--parameter", "--size", "--fixed"):
         assert f"{option} d needs " in run(option, "d").output
-    assert "--size d=0 needs a whole number above 0" in run("--size", "d=0").output
+    assert "the size of d is 0, needs 1 or more" in run("--size", "d=0").output
     assert "needs THEIRS=OURS" in run("--arg", "padding").output
 
 

@@ -1,7 +1,6 @@
 """An error of an implementation says what the call was, where that is a likely cause; arrays are found out by the function's module."""
 
 import functools
-import sys
 import types
 
 import numpy as np
@@ -19,7 +18,7 @@ def messages_of(function, name="mean_pooling", **options):
     return {failure.message for failure in row.failures}
 
 
-def test_an_array_of_numpy_where_a_tensor_was_needed_is_told(monkeypatch):
+def test_an_array_of_numpy_where_a_tensor_was_needed_is_told():
     def pool(x, mask=None):
         return x.unsqueeze(0)
 
@@ -27,8 +26,6 @@ def test_an_array_of_numpy_where_a_tensor_was_needed_is_told(monkeypatch):
         raise TypeError("sum(): argument 'input' must be Tensor, not numpy.ndarray")
 
     said = "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    assert not any("tensors" in message for message in messages_of(pool))
-    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
     for function in (pool, other):
         found = messages_of(function)
         assert found and all(message.endswith(said) for message in found)

@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
-from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_named, in_jax, in_numpy
+from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_causes, assert_named, further, in_jax, in_numpy
 
 from attnpool_ref.conformance import QUICK
 
@@ -71,3 +71,11 @@ def test_an_ordinary_mistake_in_jax_has_its_cause_named_by_a_quick_check(name):
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_mistake_in_jax_has_its_cause_named(name):
     assert_named(name, getattr(in_jax, name), "jax", (SAME_EVIDENCE | {"gradients": False}, QUICK))
+
+
+@pytest.mark.parametrize("name", further.FURTHER)
+def test_a_further_mistake_has_its_cause_named_and_no_wrong_one(name):
+    row, right, options = further.FURTHER[name]
+    function = getattr(further, name)
+    parameters = {"parameters": further.PARAMETERS} if isinstance(function, further.Gated) else {}
+    assert_causes(function, row, right, SAME_EVIDENCE | {"dtypes": ("float32",)} | parameters | options)

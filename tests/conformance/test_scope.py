@@ -118,7 +118,7 @@ def test_the_command_judges_with_the_defaults_of_a_scope():
     ("words", "message"),
     [
         ("--arg mask", "--arg mask needs THEIRS=OURS, as in --arg attention_mask=mask"),
-        ("--size d=0", "--size d=0 needs a whole number above 0, as in --size d=6"),
+        ("--size d=-1", "--size d=-1 needs a whole number, as in --size d=6"),
         ("--waive shape", "--waive shape needs NAME=REASON, as in --waive '1e30 in padding=inputs are finite'"),
         ("--waive shap=x", "--waive: no guarantee is called 'shap'; did you mean shape"),
         ("--dtype float8", "'float8' is not one of 'float32', 'bfloat16', 'float16', 'float64'"),

@@ -90,6 +90,7 @@ def test_an_entry_is_found_by_each_of_its_names(entry):
         (["kernel_regression"], "Nadaraya-Watson"),
         (["bahdanau2015"], "Bahdanau attention"),
         (["peters"], "ScalarMix"),
+        (["log", "softmax"], "log softmax"),
         (["masked_softmax"], "masked softmax"),  # which stands below calls of it
         (["attention_pooling"], "attention pooling"),
         (["additive_attention_pooling"], "Lin's self-attentive embedding"),  # no name of an entry

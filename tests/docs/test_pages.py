@@ -124,7 +124,7 @@ def test_every_recipe_has_its_section():
     assert first_words == [
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
-        *("x-vector", "Attentive statistics", "MHASTP", "Sums and means"),
+        *("Entropy", "x-vector", "Attentive statistics", "MHASTP", "Sums and means"),
         *("SGPT", "AllenNLP", "Peters"),
         *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI"),
         "SimPool, without its power",

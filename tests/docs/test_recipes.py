@@ -261,6 +261,16 @@ def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
 
 
 @every_package
+def test_the_entropy_of_weights(package, rng):
+    scores, mask = draw(rng, BATCH, OTHER, LENGTH), lengths(rng, BATCH, LENGTH)[:, None]
+    scores[0, 0] = [0, -2000, 1000, -2000, -1000]  # weights that underflow
+    weights, logarithms = package.masked_softmax(scores, mask), package.masked_log_softmax(scores, mask)
+    shares = [[softmax(row[m]) for row in rows] for rows, (m,) in zip(scores, mask, strict=True)]
+    expected = [[-sum(w * math.log(w) for w in row if w) for row in rows] for rows in shares]
+    assert_close((weights * np.where(weights > 0, -logarithms, 0)).sum(-1), expected)
+
+
+@every_package
 def test_x_vectors_statistics(package, rng):
     """Kaldi's deviation is biased, that of the torch ports is not; both of the real frames alone."""
     x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)

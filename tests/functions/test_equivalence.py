@@ -84,5 +84,5 @@ def call(package, row, arguments):
 
 
 def largest(array):
-    """The size of the largest element."""
-    return float(np.max(np.abs(array), initial=0))
+    """The size of the largest finite element."""
+    return float(np.max(np.abs(array), where=np.isfinite(array), initial=0))

@@ -45,6 +45,20 @@ def test_entmax_is_softmax_entmax15_and_sparsemax_where_they_are():
     chex.assert_trees_all_equal(hard[1], soft[1])
 
 
+def test_log_softmax_ignores_cotangents_where_it_is_minus_inf():
+    """At padding, in a fully masked row and at a real -inf; elsewhere the gradient is c_j - w_j times the sum of c."""
+    scores = np.where(np.arange(7) == 2, -np.inf, SCORES)
+    logarithms, pull = jax.vjp(lambda scores: attnpool_flax.masked_log_softmax(scores, MASK), scores)
+    finite, cotangents = np.isfinite(logarithms), np.cos(np.arange(logarithms.size)).reshape(logarithms.shape)
+    assert not np.array_equal(finite, MASK)
+    kept = np.where(finite, cotangents, 0)
+    expected = kept - attnpool_ref.masked_softmax(scores, MASK) * kept.sum(-1, keepdims=True)
+    for ignored in (0, 1, np.inf, np.nan):
+        (slopes,) = pull(np.where(finite, cotangents, ignored).astype(np.float32))
+        assert_close(slopes, expected)
+        assert not np.any(np.asarray(slopes)[~finite])
+
+
 @every_package
 def test_a_function_gets_the_whole_mask_and_zeros_at_padding(package):
     """None of the mask is None, and what the function returns at padding, NaN too, is dropped."""

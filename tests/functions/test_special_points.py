@@ -123,7 +123,7 @@ def test_sparse_gradients_are_finite_at_ties_and_at_the_threshold(name, scores):
     assert_close(slopes.sum(0), np.zeros(3), size=1)
 
 
-@pytest.mark.parametrize("name", ["masked_softmax", "sparsemax", "entmax15"])
+@pytest.mark.parametrize("name", ["masked_softmax", "masked_log_softmax", "sparsemax", "entmax15"])
 def test_scores_of_an_empty_row_have_gradient_zero(name):
     def loss(scores, mask):
         return jnp.sum(jnp.cos(getattr(attnpool_flax, name)(scores, mask)))

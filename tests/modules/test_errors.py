@@ -66,7 +66,7 @@ REFUSED = [
     (
         lambda: attnpool_flax.CrossAttentionPool(x_features=4, qk_features=3),
         ValueError,
-        "CrossAttentionPool: `x_kernel` needs `rngs`",
+        "CrossAttentionPool: `x_kernel` needs `rngs`, such as `rngs=nnx.Rngs(0)`",
     ),
     (
         linen_of("CrossAttentionPool", TOKENS, TOKENS, y_features=4),

@@ -73,6 +73,14 @@ def softmax_by_logarithms(scores, mask=None):
     return F.log_softmax(scores.masked_fill(~mask, lowest), -1).exp().masked_fill(~mask, 0)
 
 
+@ROUTES.of("masked_log_softmax", "F.log_softmax")
+def log_softmax_by_torch(scores, mask=None):
+    if mask is None:
+        return F.log_softmax(scores, -1)
+    kept = scores.masked_fill(~mask, -torch.inf).masked_fill(~mask.any(-1, keepdim=True), 0)
+    return F.log_softmax(kept, -1).masked_fill(~mask, -torch.inf)
+
+
 @ROUTES.of("l2_normalize", "F.normalize")
 def normalize(x):
     return F.normalize(x, dim=-1)

@@ -31,7 +31,7 @@ def run(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize(("command", "shown"), FOLLOWED, ids=["as written", "mended", "waived"])
+@pytest.mark.parametrize(("command", "shown"), FOLLOWED, ids=["as written", "mended", "linear", "waived"])
 def test_the_checker_prints_what_the_guide_shows(command, shown, folder):
     result = run(folder, "attnpool_ref", *shlex.split(command)[1:])
     assert result.returncode == (0 if "passed" in shown else 1), result.stderr

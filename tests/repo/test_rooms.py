@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("attnpool_flax", "attnpool_ref")
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-MOST_LINES = 400
+MOST_LINES = 600
 """Of a hand-written file (docs/decisions/0002-a-family-per-file.md)."""
 
 

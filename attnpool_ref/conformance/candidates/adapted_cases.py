@@ -15,8 +15,8 @@ def fit(case, calling, parameters):
     """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
 
     Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
-    function's own. So do omitted numbers and options that ``fixed`` names or the implementation requires. Masks become
-    prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made,
+    function's own. So do omitted numbers that ``fixed`` names, and omitted numbers and options that the implementation
+    requires. Masks become prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made,
     without padding, if one is required.
 
     Args:
@@ -36,11 +36,11 @@ def fit(case, calling, parameters):
         own = next(own for own in own_parameters.shapes_of(row, key) if len(own) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
         if needed != value.shape:
-            turned = f"; {own_parameters.in_python(key)}" if value.ndim > 1 else ""
+            turned = f"; {own_parameters.transposed(key)}" if value.ndim > 1 else ""
             raise NotApplicable(f"its own `{key}` has shape {value.shape}{turned}")
         values[key], axes[key] = value.astype(np.float64), own
     for key in row.options:
-        if key not in options and (calling.is_needed(key) or key in candidate.fixed):
+        if key not in options and calling.is_needed(key):
             options[key] = calling.default(key)
     for key, argument in row.arguments.items():
         if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):

@@ -178,13 +178,14 @@ class Calling:
         """Returns (names of optional arguments, options) of a call, reduced to what the implementation takes.
 
         Optional arguments that the implementation requires or holds are added. Options that it does not take get their
-        defaults.
+        defaults. Options that are omitted get their values in ``Candidate.fixed``.
         """
         names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
         must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
         names += sorted(must - {n.split("#")[0] for n in names})
-        return names, {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
+        fixed = {k: v for k, v in self.candidate.fixed.items() if k in self.row.options}
+        return names, fixed | {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
 
     def is_needed(self, key):
         """Returns whether the implementation has no default for the argument."""

@@ -23,6 +23,8 @@ class Calls(TypedDict, total=False):
     some_real: bool
     batched: bool
     same_batch: bool
+    shared: tuple[str, ...]
+    without: tuple[str, ...]
     sizes: Mapping[str, int | str]
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
@@ -46,7 +48,11 @@ class Candidate:
       mask_required: the implementation is never called without a mask, or lengths in its place.
       some_real: the implementation is never called with a fully masked row.
       batched: the implementation takes [B, L, d] (B examples, L tokens, width d) and no other rank.
-      same_batch: the implementation takes any rank, and all data have the same batch axes.
+      same_batch: the implementation takes any rank, and all data have the same batch axes, except those in ``shared``.
+      shared: data that all examples share, and that are passed without batch axes in every call: ``("query",)`` if the
+        implementation takes one query [d] for all examples.
+      without: optional axes of the function that the implementation does not have: ``("n",)`` of
+        ``additive_attention_pooling`` if ``out_kernel`` is [h].
       sizes: sizes that the implementation fixes, by the names of the function's axes: ``{"d": 6}``; or the name of
         another axis of the same size: ``{"v": "d"}`` if values must be as wide as keys.
       fixed: the implementation's values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
@@ -54,8 +60,9 @@ class Candidate:
         that the implementation does not take by design.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; None to detect the family.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
-        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or, for each of these arguments, the name
-        of the attribute that holds it in this shape: ``{"query": "q", "key_kernel": "key.kernel"}``.
+        function's shapes; or, for each of these arguments, the name of the attribute that holds it in this shape:
+        ``{"query": "q", "key_kernel": "key.kernel"}``. The name may end with an index, with ``.T``, or with both:
+        ``"key.weight.T"`` is the kernel of a ``torch.nn.Linear``, and ``"score.weight[0]"`` that of one output.
 
     Raises:
       ValueError: no form of masks is called ``mask_form``, or ``padding_true`` is given with "additive", "lengths" or
@@ -86,7 +93,24 @@ class Candidate:
     batched: bool = option(
         False, flag="--batched", help="Your implementation takes only data with one batch axis, as in [B, L, d]."
     )
-    same_batch: bool = option(False, flag="--same-batch", help="Never share data: all have the same batch axes.")
+    same_batch: bool = option(
+        False, flag="--same-batch", help="Never share data but those of --shared: all others have the same batch axes."
+    )
+    shared: tuple[str, ...] = option(
+        (),
+        flag="--shared",
+        kind="names",
+        metavar="ARGUMENT",
+        help="Data that all examples share, such as query: they have no batch axes in any call; may be repeated.",
+    )
+    without: tuple[str, ...] = option(
+        (),
+        flag="--without",
+        kind="names",
+        metavar="AXIS",
+        help="An optional axis of attnpool's function that your implementation does not have, such as n if out_kernel "
+        "is [h]; may be repeated.",
+    )
     sizes: Mapping[str, int | str] = option(
         dict,
         flag="--size",
@@ -122,8 +146,8 @@ class Candidate:
         kind="pairs",
         metavar="ARGUMENT=ATTRIBUTE",
         example="query=q",
-        help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel, in the same "
-        "layout; a transposed one needs Candidate(parameters=...) in Python; may be repeated.",
+        help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel; of a "
+        "torch.nn.Linear key_kernel=key.weight.T or, with one output, out_kernel=score.weight[0]; may be repeated.",
     )
 
     def __post_init__(self):
@@ -174,6 +198,7 @@ class Candidate:
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
         said |= {"mask_required": self.mask_required, "some_real": self.some_real}
         said |= {"batched": self.batched, "same_batch": self.same_batch}
+        said |= {"shared": list(self.shared), "without": list(self.without)}
         said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}

@@ -1,5 +1,6 @@
 """Parameters that a module under test holds, by the names of its attributes."""
 
+import re
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -8,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from attnpool_ref.table.language import terms
 from attnpool_ref.table.suggestions import did_you_mean
 
 DEPTH, LOOKED_AT = 4, 1000
 """Limits of the search for parameters: the levels of nested attributes, and the number of objects."""
+
+_INDEX = re.compile(r"\[\d+\]")
 
 MOST = 8
 """Largest number of parameters that a message names."""
@@ -71,21 +75,26 @@ def _is_array(value):
 def at(target, path):
     """Returns the value under a dotted name of attributes, keys and list indices.
 
+    The name may end with an index in brackets, such as ``[0]``, and with ``.T``, the transpose.
+
     Raises:
       ValueError: the target has no such attribute.
     """
-    found = target = _owner(target)
-    for part in path.split("."):
+    target = _owner(target)
+    found: Any = target
+    for part in path.replace("[", ".[").split("."):
         try:
             found = _part(found, part)
-        except (AttributeError, KeyError, IndexError):
-            own = held(target)
+        except (AttributeError, KeyError, IndexError, TypeError):
+            own = as_kernels(target)
             near = did_you_mean(path, own) or (f"; it holds {listed(own)}" if own else "")
             raise ValueError(f"the candidate has no attribute {path!r}{near}") from None
     return found
 
 
 def _part(found, part):
+    if _INDEX.fullmatch(part):
+        return found[int(part[1:-1])]
     if isinstance(found, Mapping):
         return found[part]
     if part.isdigit() and isinstance(found, Sequence):
@@ -113,23 +122,54 @@ def attributes(target, paths):
 
 
 def _as_it_lies(target, argument, path):
-    owner, _, name = path.rpartition(".")
-    torch = sys.modules.get("torch")
-    linear = getattr(getattr(torch, "nn", None), "Linear", ())
-    if owner and name == "weight" and isinstance(at(target, owner), linear) and argument.endswith("kernel"):
+    if _is_weight_of_linear(target, path) and argument.endswith("kernel"):
         raise ValueError(
-            f"`{path}` is the weight of a torch.nn.Linear, which holds the transposed kernel; {in_python(argument, path)}"
+            f"`{path}` is the weight of a torch.nn.Linear, which holds the transposed kernel; "
+            f"{_write(argument, _as_kernel(target, path))}"
         )
     return at(target, path)
 
 
-def in_python(argument, path="NAME"):
-    """Returns the clause of a message that shows how to pass a kernel that the module holds transposed."""
-    return f"what lies transposed needs Python: parameters=lambda m: {{{argument!r}: m.{path}.T}}"
+def _is_weight_of_linear(target, path):
+    owner, _, name = path.rpartition(".")
+    torch = sys.modules.get("torch")
+    linear = getattr(getattr(torch, "nn", None), "Linear", ())
+    return name == "weight" and isinstance(at(target, owner) if owner else _owner(target), linear)
 
 
-def reshaped(argument):
+def _as_kernel(target, path):
+    """Returns the name of a parameter, that of the weight of a ``torch.nn.Linear`` with ``[0]`` or ``.T``.
+
+    With one output, the kernel is usually a vector, and its name ends with ``[0]``.
+    """
+    if not _is_weight_of_linear(target, path):
+        return path
+    return f"{path}[0]" if len(at(target, path)) == 1 else f"{path}.T"
+
+
+def as_kernels(target):
+    """Returns the names of :func:`held`, those of weights of ``torch.nn.Linear`` as they name kernels.
+
+    >>> import types, numpy as np
+    >>> as_kernels(types.SimpleNamespace(query=np.ones(2)))
+    ['query']
+    """
+    return [_as_kernel(target, path) for path in held(target)]
+
+
+def _write(argument, path):
+    return f"write `{path}` (--parameter {argument}={path}, parameters={{{argument!r}: {path!r}}})"
+
+
+def transposed(argument):
+    """Returns the clause of a message that shows how to name a kernel that the module holds transposed."""
+    return f"if it is transposed, {_write(argument, 'NAME.T')}"
+
+
+def reshaped(argument, shape, given):
     """Returns the clause of a message that shows how to pass a parameter that has another shape in the module."""
+    if isinstance(given, Mapping) and shape[:1] == (1,):
+        return _write(argument, f"{given[argument]}[0]")
     return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"
 
 
@@ -139,7 +179,7 @@ def parameters_of(candidate, row, adapter):
     The dict is empty if ``Candidate.parameters`` is None.
 
     Raises:
-      ValueError: the function has no such argument, needs another rank of it, or the target has no such attribute.
+      ValueError: the function has no such argument, or the target has no such attribute.
     """
     given = candidate.parameters
     if given is None:
@@ -148,14 +188,17 @@ def parameters_of(candidate, row, adapter):
         _check_argument(row, key)
     held = attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
     found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
-    for key, value in found.items():
+    for key in found:
         _check_argument(row, key)
-        if not any(len(own) == value.ndim for own in shapes_of(row, key)):
-            needed = " or ".join(f"[{', '.join(own)}]" for own in shapes_of(row, key))
-            raise ValueError(
-                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {reshaped(key)}"
-            )
     return found
+
+
+def _check_rank(row, key, shape, given):
+    if not any(len(own) == len(shape) for own in shapes_of(row, key)):
+        needed = " or ".join(f"[{', '.join(own)}]" for own in shapes_of(row, key))
+        raise ValueError(
+            f"`{key}` has shape {shape}, {row.name} needs {needed} of a parameter; {reshaped(key, shape, given)}"
+        )
 
 
 def _check_argument(row, key):
@@ -169,19 +212,63 @@ def shapes_of(row, key):
     return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
 
 
-def sized(row, sizes, parameters):
-    """Returns the function's row with axis sizes fixed by ``sizes`` and by the shapes of ``parameters``.
+def restricted(row, candidate, parameters):
+    """Returns the function's row as the implementation has it: with fixed sizes, shared data, and without axes.
 
-    A name in place of a size is that of another axis, which has the same size.
+    Sizes are fixed by ``Candidate.sizes`` and by the shapes of ``parameters``. A name in place of a size is that of
+    another axis, which has the same size. An optional axis is absent if ``Candidate.without`` names it, or if a
+    parameter lacks it.
 
     Raises:
-      ValueError: the function has no such axis, or an axis gets two sizes.
+      ValueError: the function has no such argument or axis, a size of 0 is that of an axis that is not only a term of
+        a sum, an axis gets two sizes, a parameter has another rank, or the data in ``Candidate.shared`` cannot be
+        shared.
     """
-    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    _check_shared(row, candidate.shared)
+    _check_without(row, candidate.without)
+    lacked = {a.lacks for k, a in row.arguments.items() if k in parameters and parameters[k].ndim < len(a.own)}
+    row = replace(row, shared=tuple(candidate.shared), without=(*candidate.without, *(lacked - {""})))
+    for key, value in parameters.items():
+        _check_rank(row, key, value.shape, candidate.parameters)
+    return _sized(row, candidate.sizes, parameters)
+
+
+def _check_shared(row, names):
+    """Raises a ValueError if the function has no such data, or if no data with batch axes would be left."""
+    data = [k for k, a in row.arguments.items() if a.kind == "data" and a.batched and a.own]
+    can = data if len(data) > 1 else []
+    for name in names:
+        if name not in row.arguments:
+            raise ValueError(f"{row.name} has no argument {name!r}, which `shared` gives{did_you_mean(name, can)}")
+        if name not in can:
+            raise ValueError(f"{row.name}: `shared` gives `{name}`, {_only(listed(can), 'data to share')}")
+    if can and set(can) <= set(names):
+        raise ValueError(f"{row.name}: `shared` gives all data, {listed(can)}; one of them needs batch axes")
+
+
+def _check_without(row, axes):
+    """Raises a ValueError for an axis that is not optional."""
+    can = dict.fromkeys(a.lacks for a in row.arguments.values() if a.lacks)
+    for axis in axes:
+        if axis not in can:
+            raise ValueError(
+                f"{row.name}: `without` gives the axis {axis!r}, {_only(listed(list(can)), 'optional axis')}"
+            )
+
+
+def _only(names, kind):
+    return f"needs one of {names}" if names else f"but it has no {kind}"
+
+
+def _sized(row, sizes, parameters):
+    single = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    axes = {axis: None for a in row.arguments.values() for own in a.shapes for long in own for _, axis in terms(long)}
     equal = {axis: other for axis, other in sizes.items() if isinstance(other, str)}
     for axis in (*sizes, *equal.values()):
         if axis not in axes:
             raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
+        if sizes.get(axis) == 0 and axis in single:
+            raise ValueError(f"{row.name}: the size of {axis} is 0, needs 1 or more; only a term of a sum may be 0")
     if equal:
         row = replace(row, rules=(*row.rules, *(f"{axis}={other}" for axis, other in equal.items())))
     sizes = {axis: size for axis, size in sizes.items() if axis not in equal}
@@ -194,7 +281,7 @@ def sized(row, sizes, parameters):
             if sizes.setdefault(axis, size) != size:
                 raise ValueError(
                     f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
-                    f"{sizes[axis]} by {told[axis]}; {in_python(key)}"
+                    f"{sizes[axis]} by {told[axis]}; {transposed(key)}"
                 )
             told.setdefault(axis, f"`{key}`")
     return replace(row, sizes=sizes) if sizes else row

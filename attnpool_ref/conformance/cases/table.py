@@ -242,6 +242,7 @@ def _shapes(row, title, names, options, shapes):
         yield _counted(row, title, names, options)
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
+    data = [k for k in data if k not in row.shared]
     if "shared" in shapes and len(data) > 1:
         by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
         for key in data[by_rank:]:  # the rank of the first argument tells which axes the others have

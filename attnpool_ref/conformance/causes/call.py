@@ -11,6 +11,9 @@ from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
+BATCH = ("...", "B", "C")
+"""Axes of results that count examples."""
+
 
 class Call:
     """One call: its arguments in float64, and the oracle's results if some of them are changed.
@@ -60,23 +63,38 @@ class Call:
         """The same call with other data."""
         rng, case = self.case.rng(" other data"), self.case
         data = {key: rng.standard_normal(self.values[key].shape) for key in case.given("data")}
+        if "epsilon" in self.values:  # with which the deviation of a single token is not 0
+            data["epsilon"] = np.float64(1)
         return Call(self.subject, case.with_values("", **data), self.return_weights)
 
     @cached_property
     def empty(self):
         """For each output a boolean array that marks zeros due to fully masked rows or empty sequences.
 
-        It is None if no row can be fully masked, or if the results of fully masked rows are not 0.
+        It is None if no row can be fully masked, or if the results of fully masked rows are not 0. The logarithm of a
+        weight of 0, -inf, counts as a zero.
         """
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:
             nothing = self.oracle(**{key: np.zeros_like(self.values[key]) for key in (*self.masks, *lengths)})
-            if any(np.any(output != 0) for output in nothing if output.dtype != bool):
+            if not all(np.all(_is_zero(output)) for output in nothing if output.dtype != bool):
                 return None
         elif not self.case.given("segments") and not any(self.case.sizes.get(axis) == 0 for axis in SEQUENCES):
             return None
-        return always_zero(self.exact, self.other.exact, self.case.options.get("axis", -1))
+        return self.zeros(self.exact, self.other.exact)
+
+    def zeros(self, answer, other):
+        """Returns boolean arrays that mark the vectors that are 0 in the results for two sets of data.
+
+        A result of one number for each example, such as a score, has no vectors: its numbers are marked.
+        """
+        own = [[axis for axis in axes if axis not in BATCH] for axes in (*self.row.results, *self.row.weight_results)]
+        axis, any_rank = self.case.options.get("axis", -1), "axis" in self.row.options
+        return [
+            _all_zero(a, axis if axes or any_rank else ()) & _all_zero(b, axis if axes or any_rank else ())
+            for a, b, axes in zip(answer, other, own[: len(answer)], strict=True)
+        ]
 
 
 def _with_defaults(row, values):
@@ -87,13 +105,11 @@ def _with_defaults(row, values):
     return values | {key: np.float64(parameters[key].default) for key in left}
 
 
-def always_zero(answer, other, axis=-1):
-    """Returns boolean arrays that mark the vectors along ``axis`` that are 0 in the results for two sets of data."""
-    return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
-
-
 def _all_zero(output, axis):
     """Returns a boolean array that marks the vectors along ``axis`` that are 0."""
-    if output.ndim == 0:
-        return output == 0
-    return np.broadcast_to(np.all(output == 0, axis, keepdims=True), output.shape)
+    zero = _is_zero(output)
+    return np.broadcast_to(np.all(zero, axis, keepdims=True), output.shape) if output.ndim else zero
+
+
+def _is_zero(output):
+    return (output == 0) | (output == -np.inf)

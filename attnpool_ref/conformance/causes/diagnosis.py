@@ -6,11 +6,14 @@ cases, and more cases than contradict it, and no mixed batch contradicts it. A m
 precision, is named if it explains most of the wrong cases. Otherwise no cause of that part is named.
 """
 
+import contextlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from attnpool_ref.conformance.causes import mistakes
+from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
+from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, WrongAnswer
 from attnpool_ref.conformance.checks import hazards
 from attnpool_ref.conformance.report import BROKEN, HELD
@@ -72,6 +75,7 @@ def diagnose(evidence, promises):
     if not any(each.cases or each.poisoned for each in evidence):
         return _of_padding(promises, ("inf", "-inf", "1e30"))
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
+    sizes = _of_sizes(judged)
     if not any(each.cases for each in evidence):
         return _of_products(judged) or _of_padding(promises, hazards.POISONS)
     values, precision = _of_values(judged)
@@ -85,7 +89,7 @@ def diagnose(evidence, promises):
     wide = {each.dtype for each in judged if not each.subject.is_narrow}
     first = [cause for cause in empty.values() if not products or cause.counts.keys() & wide]
     later = [cause for cause in empty.values() if cause not in first]
-    return [*values.values(), *first, *products, *later, *at_length_0.values(), *precision.values()]
+    return [*values.values(), *sizes, *first, *products, *later, *at_length_0.values(), *precision.values()]
 
 
 def _of_values(judged):
@@ -129,6 +133,7 @@ class _InOneDtype:
         self.width = ("float64", "float32").index(self.dtype) if not subject.is_narrow else 2
         wrong = [WrongAnswer.of(subject, case, weights) for case, weights in _spread(evidence.cases)]
         self.wrong = [answer for answer in wrong if answer is not None]
+        self.cases = evidence.cases
         self.of_real = [answer for answer in self.wrong if answer.wrong_where_real]
         self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
         self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
@@ -272,6 +277,20 @@ def _spread(cases):
     """Returns at most :data:`TRIED` cases, evenly spaced among all."""
     count = min(len(cases), TRIED)
     return [cases[i * len(cases) // count] for i in range(count)]
+
+
+def _of_sizes(judged):
+    """Returns a list with the cause that a packed result has too few segments; an empty one if no dtype proves it."""
+    counts = {}
+    for each in judged if of_segments.is_packed(judged[0].subject.row) else ():
+        short = 0
+        for case, weights in each.cases:
+            fewer = of_segments.size_of(Call(each.subject, case, weights))
+            with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
+                short += fewer is not None and each.subject.outputs(case, weights)[0].shape == fewer[0].shape
+        if short:
+            counts[each.dtype] = short, short
+    return [Cause(mistakes.SIZE, counts=counts)] if counts else []
 
 
 def _of_products(judged):

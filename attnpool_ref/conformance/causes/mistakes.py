@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
 from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
-from attnpool_ref.conformance.causes.normalization import SCORES, Normalization
+from attnpool_ref.conformance.causes import mistakes_of_weights as of_weights
 from attnpool_ref.table.language import Needs
 
 
@@ -66,109 +67,6 @@ def _swapped_masks(first, second):
         return call.oracle(**{first: call.values[second], second: call.values[first]})
 
     return answer
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Parts of the softmax
-
-
-def _softmax(change):
-    """Returns the ``answer`` of a :class:`Mistake` about a softmax, with the weights ``change(normalization)``."""
-
-    def answer(call):
-        normalization = call.normalization()
-        return None if normalization is None else normalization.answer(change(normalization))
-
-    return answer
-
-
-def _filled(number):
-    def weights(a):
-        number_ = float(_least(a)) if number is None else number
-        return a.softmax(np.where(a.real, a.scores, number_))
-
-    return weights
-
-
-def _added(number):
-    def weights(a):
-        wide = np.float64 if a.call.subject.dtype == "float64" else np.float32
-        with np.errstate(all="ignore"):
-            scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
-        return a.softmax(scores.astype(np.float64))
-
-    return weights
-
-
-def _least(a):
-    """Returns the most negative number of float64 if a :class:`Normalization` is judged in it, else of float32."""
-    return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
-
-
-def _epsilon(number):
-    def weights(a):
-        found = a.softmax(np.where(a.real, a.scores, -np.inf), number)
-        return np.where(a.real, found, 0)
-
-    return weights
-
-
-def _not_normalized_again(call):
-    normalization = call.normalization(softmax=False)
-    return (
-        None if normalization is None else normalization.answer(np.where(normalization.real, normalization.weights, 0))
-    )
-
-
-def _multiplied(only_real):
-    """Returns the ``answer`` of a mistake that multiplies scores by the mask.
-
-    With ``only_real`` the weights of padding are 0.
-    """
-
-    def answer(call):
-        normalization = call.normalization(softmax=False)
-        if normalization is None or call.row.name not in SCORES:
-            return None
-        with np.errstate(invalid="ignore"):
-            scores = normalization.scores * normalization.real
-        if "scores" in call.values:
-            weights = call.oracle(return_weights=bool(call.row.weights), scores=scores, **normalization.absent)[-1]
-        else:
-            weights = normalization.softmax(scores)
-        return normalization.answer(np.where(normalization.real, weights, 0) if only_real else weights)
-
-    return answer
-
-
-def _over_the_other_axis(call):
-    normalization = (
-        Normalization(call) if call.masks and call.normalization() else None
-    )  # not the cached one, because its axis is changed below
-    if (
-        normalization is None
-        or normalization.scores.ndim < 2
-        or len((call.row.weight_results or (("...", "n", "m"),))[0]) < 3
-    ):
-        return None
-    normalization.axis = -1 if normalization.axis == -2 else -2
-    found = normalization.softmax(np.where(normalization.real, normalization.scores, -np.inf))
-    return normalization.answer(np.where(normalization.real, found, 0))
-
-
-def _where_nothing_is_real(weights_of):
-    """Returns a function that computes the right weights, but ``weights_of`` in fully masked rows."""
-
-    def weights(a):
-        nothing = ~np.any(a.real, a.axis, keepdims=True)
-        found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
-        return np.where(nothing, weights_of(a), found)
-
-    return weights
-
-
-_uniform_where_empty = _where_nothing_is_real(lambda a: 1 / max(a.scores.shape[a.axis], 1))
-_of_all_where_empty = _where_nothing_is_real(lambda a: a.softmax(a.scores))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -257,6 +155,14 @@ def _of_narrow_squares(norm):
     return np.where(square == 0, 1, np.sqrt(square))
 
 
+def _gate_exchanged(call):
+    """Returns the result if the activation gets the gate's parameters, and the sigmoid those of the hidden units."""
+    pairs = {"kernel": "gate_kernel", "bias": "gate_bias"}
+    if call.values["gate_kernel"] is None:
+        return call.exact
+    return call.oracle(**{a: call.values[b] for a, b in (*pairs.items(), *((b, a) for a, b in pairs.items()))})
+
+
 INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
 PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
 COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
@@ -264,6 +170,25 @@ FILLED = "replaces padding by a finite number before the maximum or minimum"
 BY_COUNT = "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right"
 STAND_IN = "a finite number in place of -inf for padding"
 MOMENTS = "subtracts the squared mean from the mean of squares, which cancels far from 0"
+NOT_AGAIN = "applies the mask after the normalizer, without normalizing again"
+SCORE_0 = (
+    "padding gets the score 0, by scores times the mask or tokens set to 0, and counts in the normalizer: use -inf"
+)
+SIZE = "takes the number of segments from the largest id: empty segments behind it are missing"
+AS_0 = "sets padding to 0, but treats it as real tokens: padding must not count, nor get a weight"
+LONE = "NaN for a single token: `ddof` leaves no token to divide by (n - ddof = 0)"
+ADDED = "adds an epsilon to the variance: take the larger one of the variance and `epsilon`"
+FLOOR = "a floor under the variance"
+SORTED = "takes the segment ids as sorted: sort the tokens by their ids first, or add each token to the row of its id"
+NEXT = "an empty segment takes the token of the next one, as `reduceat` does"
+ALL_SEGMENTS = "normalizes over the tokens of all segments, not of each segment"
+WHOLE_MAXIMUM = "takes the maximum of the whole array, not of each example"
+WHOLE_TOP = "subtracts the maximum of the whole array, not of each row, before exp: other rows underflow"
+OVER_BATCH = "normalizes over the batch, not over the tokens"
+OVER_ALL = "normalizes over the whole array, not over the tokens of each row"
+GATE = "tanh and sigmoid are exchanged: the activation belongs to `kernel`, the sigmoid to `gate_kernel`"
+MAXSIM_0 = "the product of padding is 0, which is larger than negative products: replace it by -inf before the maximum"
+MAXSIM_COUNTS = "adds the largest products of padded query tokens: ignores `x_mask`"
 NAN = "NaN for a fully masked row"
 INFINITE = "an infinite number for a fully masked row"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
@@ -284,7 +209,8 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         if len(masks) > 1:
             for key in masks:
                 yield Mistake(f"equals the definition with `~{key}`", _one_mask(key, lambda m: ~m))
-                yield Mistake(f"ignores `{key}`", _one_mask(key, np.ones_like))
+                counts = row.name in of_tokens.MAXSIM and key == masks[0]
+                yield Mistake(MAXSIM_COUNTS if counts else f"ignores `{key}`", _one_mask(key, np.ones_like))
             yield Mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks(*masks[:2]))
         yield Mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
         yield Mistake(COUNTED, of_tokens.counting_the_masked)
@@ -292,16 +218,22 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
             yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
         yield Mistake(BY_COUNT, of_tokens.last_by_count)
         for number, text in FILLS.items():
-            yield Mistake(STAND_IN, _softmax(_filled(number)), text)
+            yield Mistake(STAND_IN, of_weights.softmax(of_weights.filled(number)), text)
         for number, text in list(FILLS.items())[:-1]:
-            yield Mistake(STAND_IN, _softmax(_added(number)), f"{text} added")
-        for only_real in (False, True):
-            yield Mistake("multiplies scores by the mask: padding gets the score 0", _multiplied(only_real))
-        yield Mistake("applies the mask after the normalizer, without normalizing again", _not_normalized_again)
-        yield Mistake("normalizes over the wrong axis", _over_the_other_axis)
+            yield Mistake(STAND_IN, of_weights.softmax(of_weights.added(number)), f"{text} added")
+        multiplied = "multiplies scores by the mask: padding gets the score 0"
+        yield Mistake(multiplied, of_weights.multiplied(False))
+        yield Mistake(NOT_AGAIN, of_weights.not_normalized_again)
+        yield Mistake(multiplied if "scores" in arguments else SCORE_0, of_weights.multiplied(True))
+        yield Mistake("normalizes over the wrong axis", of_weights.over_the_other_axis)
+        yield Mistake(OVER_BATCH, of_weights.over_all(0))
+        yield Mistake(OVER_ALL, of_weights.over_all(None))
+        yield Mistake(WHOLE_TOP, of_weights.below_another_row)
+        if not row.state:
+            yield Mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = f"{number:.0e}".replace("e-0", "e-")
-        yield Mistake("an epsilon in the denominator", _softmax(_epsilon(number)), text)
+        yield Mistake("an epsilon in the denominator", of_weights.softmax(of_weights.epsilon(number)), text)
         yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
         if row.norms:
             yield Mistake("an epsilon added to the norm", _norms(lambda n, e=number: n + e), text)
@@ -311,7 +243,17 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake("the zero vector is NaN", _norms(lambda n: n))
         yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
     if row.name in of_tokens.SPREADS:
-        yield Mistake(MOMENTS, of_tokens.by_moments)
+        yield from _of_spreads()
+    for features in (False, True):
+        yield Mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all(features))
+    if of_segments.is_packed(row):
+        for answer in (of_segments.sorted_by_counts, of_segments.sorted_by_bounds, *map(of_segments.one_run, (0, -1))):
+            yield Mistake(SORTED, answer)
+        for clamped in (False, True):
+            yield Mistake(NEXT, of_segments.by_reduceat(clamped, True))
+        yield Mistake(ALL_SEGMENTS, of_segments.softmax_over_all)
+    if {"kernel", "bias", "gate_kernel"} <= arguments.keys():
+        yield Mistake(GATE, _gate_exchanged)
     yield Mistake("no 1/sqrt(d)", _scaled(0))
     yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
     for key, argument in arguments.items():
@@ -338,6 +280,24 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake("the two results are swapped", _results_swapped, whole=True)
 
 
+def _of_spreads():
+    """Yields the mistakes of a standard deviation."""
+    yield Mistake(MOMENTS, of_tokens.of_variance(moments=True))
+    yield Mistake(LONE, of_tokens.nan_without_freedom(None))
+    yield Mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom(1.0))
+    changes = [("`epsilon`", np.add, None)]
+    for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        text = f"{number:.0e}".replace("e-0", "e-")
+        changes.append((text, lambda v, _, e=number: v + e, lambda v, _, e=number: np.maximum(v, e)))
+    for text, added, floor in changes:
+        yield Mistake(ADDED, of_tokens.of_variance(added), text)
+        if floor is not None:
+            yield Mistake(FLOOR, of_tokens.of_variance(floor), text)
+    for _, *wrong in changes:
+        for change in filter(None, wrong):
+            yield Mistake(MOMENTS, of_tokens.of_variance(change, moments=True))
+
+
 def of_empty_rows(row) -> Iterator[Mistake]:
     """Yields the mistakes that are tried for wrong results in fully masked rows."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
@@ -345,10 +305,14 @@ def of_empty_rows(row) -> Iterator[Mistake]:
     for value in (-np.inf, np.inf):
         yield Mistake(INFINITE, of_tokens.where_empty(value))
     if masks:
-        yield Mistake(AVERAGED, _softmax(_uniform_where_empty))
-        yield Mistake(AVERAGED, _softmax(_of_all_where_empty))
+        yield Mistake(AVERAGED, of_weights.softmax(of_weights.uniform_where_empty))
+        yield Mistake(AVERAGED, of_weights.softmax(of_weights.of_all_where_empty))
         for number, text in list(FILLS.items())[:-1]:
-            yield Mistake(AVERAGED, _softmax(_added(number)), f"{text} added")
+            yield Mistake(AVERAGED, of_weights.softmax(of_weights.added(number)), f"{text} added")
         for number, text in FILLS.items():
             yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
         yield Mistake(READ, of_tokens.reading_all_where_empty)
+    if of_segments.is_packed(row):
+        for clamped in (False, True):
+            for ordered in (True, False):
+                yield Mistake(NEXT, of_segments.by_reduceat(clamped, ordered))

@@ -10,7 +10,8 @@ MEANS = frozenset({"mean_pooling", "weighted_pooling"})
 PACKED_MEANS = frozenset({"segment_mean_pooling"})
 MAXIMA = {"max_pooling": 1, "min_pooling": -1, "segment_max_pooling": 1, "segment_min_pooling": -1}
 ENDS = frozenset({"last_pooling"})
-SPREADS = frozenset({"std_pooling", "statistics_pooling"})
+SPREADS = frozenset({"std_pooling", "statistics_pooling", "segment_std_pooling", "segment_statistics_pooling"})
+MAXSIM = frozenset({"maxsim_score", "maxsim_score_all_pairs"})
 
 
 def where_empty(value):
@@ -113,22 +114,103 @@ def last_by_count(call):
     return call.oracle(mask=np.arange(length) == place)
 
 
-def by_moments(call):
-    """Returns the wrong result if a variance computed as E[x²] - mean² explains it, else the right one.
-
-    The variance is then off by at most the rounding error of E[x²], and the root of a negative variance is NaN.
-    """
-    exact = call.exact
-    if call.got is None or call.subject.is_narrow or call.got[0].shape != exact[0].shape:
-        return exact
-    x, width = call.values["x"], call.values["x"].shape[-1]
-    real = np.ones(x.shape[:-1], bool)
+def padding_as_0(call):
+    """Returns the result if padding is replaced by 0, and is then treated as real tokens."""
+    values = {}
     for key in call.masks:
-        real = real & call.real(key)
-    with np.errstate(all="ignore"):
-        squares = np.max(np.where(real[..., None], x, 0) ** 2, -2, initial=0)
-        off = call.case.terms() * np.finfo(call.subject.dtype).eps * squares
-        got, spread = call.got[0].astype(np.float64)[..., -width:], exact[0][..., -width:]
-        near = np.isnan(got) & (spread**2 <= off) | (np.abs(got**2 - spread**2) <= off)
-        near &= np.any(real, -1)[..., None]
-    return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1)]
+        data = next((k for k, a in call.row.arguments.items() if a.kind == "data" and _covers(call, key, k)), None)
+        if data is None:
+            return None
+        real = np.broadcast_to(call.real(key), call.values[data].shape[:-1])
+        values |= {data: np.where(real[..., None], call.values[data], 0), key: np.ones_like(call.real(key))}
+    return call.oracle(**values)
+
+
+def _covers(call, mask, data):
+    """Returns whether ``mask`` is the mask of the tokens of ``data``."""
+    own = call.row.arguments[data].own
+    return call.values[data] is not None and len(own) > 1 and own[:-1] == call.row.arguments[mask].own
+
+
+def maximum_of_all(features):
+    """Returns the mistake of a maximum that runs over the whole batch, and with ``features`` over the features too."""
+
+    def answer(call):
+        sign = MAXIMA.get(call.row.name)
+        x = call.values.get("x")
+        if sign is None or not x.size:
+            return None
+        real = np.broadcast_to(call.real("mask") if call.masks else True, x.shape[:-1])[..., None]
+        axes = tuple(range(x.ndim if features else x.ndim - 1))
+        return [np.broadcast_to(sign * np.max(np.where(real, sign * x, -np.inf), axes), call.exact[0].shape)]
+
+    return answer
+
+
+def nan_without_freedom(ddof):
+    """Returns the mistake of a deviation that is NaN where ``ddof``, or that of the call if it is None, leaves none.
+
+    So is that of a single token with ``ddof=1``: n - ddof is 0.
+    """
+
+    def answer(call):
+        changes = {} if ddof is None else {"ddof": np.float64(ddof)}
+        used = call.values["ddof"] if ddof is None else ddof
+        if call.values.get("weights") is not None:
+            return None
+        count = _counts(call)
+        found = call.oracle(**changes)
+        width = call.values["x"].shape[-1]
+        left = np.broadcast_to((count > used) | (count == 0), found[0].shape[:-1])[..., None]
+        return [np.concatenate([found[0][..., :-width], np.where(left, found[0][..., -width:], np.nan)], -1)]
+
+    return answer
+
+
+def _counts(call):
+    """Returns the number of real tokens of each row, or of each segment."""
+    x, real = call.values["x"], np.ones(call.values["x"].shape[:-1])
+    if call.masks:
+        real = real * call.real(call.masks[0])
+    elif call.case.given("lengths"):
+        real = real * (np.arange(x.shape[-2]) < np.asarray(call.values["lengths"])[..., None])
+    if "segment_ids" in call.values:
+        return np.bincount(call.values["segment_ids"], real, call.case.options["num_segments"])
+    return np.sum(real, -1)
+
+
+def of_variance(change=None, moments=False):
+    """Returns the mistake of a deviation that is the root of ``change(variance, epsilon)``; None takes the larger one.
+
+    With ``moments`` the variance is E[x²] - mean², which is off by at most the rounding error of E[x²]: a result within
+    that error is the wrong one, and the root of a negative variance is NaN.
+    """
+
+    def answer(call):
+        x, width, epsilon = call.values["x"], call.values["x"].shape[-1], float(call.values["epsilon"])
+        exact = call.oracle(epsilon=np.float64(0))
+        variance = exact[0][..., -width:] ** 2
+        with np.errstate(all="ignore"):
+            spread = call.exact[0][..., -width:] if change is None else np.sqrt(change(variance, epsilon))
+        result = [np.concatenate([exact[0][..., :-width], spread], -1)]
+        if (
+            not moments
+            or call.got is None
+            or call.subject.is_narrow
+            or call.got[0].shape != (*spread.shape[:-1], exact[0].shape[-1])
+        ):
+            return result
+        count, eps = _counts(call), np.finfo(call.subject.dtype).eps
+        real = np.broadcast_to(call.real(call.masks[0]) if call.masks else True, x.shape[:-1])[..., None]
+        with np.errstate(all="ignore"):
+            squares = np.max(np.where(real, x, 0) ** 2, -2, initial=0)
+            off = call.case.terms() * eps * squares
+            got = call.got[0].astype(np.float64)[..., -width:]
+            least, most = ((change or np.maximum)(variance + e, epsilon) for e in (-off, off))
+            near = (got**2 >= least * (1 - 4 * eps)) & (got**2 <= most * (1 + 4 * eps))
+            near |= np.isnan(got) & (least <= 0) & (count > call.values["ddof"])[..., None]
+        near &= np.broadcast_to(count > 0, spread.shape[:-1])[..., None]
+        near &= (epsilon == 0) | (call.exact[0][..., -width:] != 0)  # weights do not sum to 0
+        return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1)]
+
+    return answer

@@ -23,6 +23,9 @@ VALUES = {
 }
 """Functions whose normalization under one mask is known in parts, each with the argument that it averages, or ""."""
 
+BY_FUNCTION = frozenset({"additive_attention_pooling", "multi_head_attention_pooling"})
+"""Functions whose scores and weights are exchanged through ``normalizer=``, a function (scores, mask) -> weights."""
+
 KEYS = {"code_wise_attention": "context_mask"}
 
 
@@ -83,11 +86,28 @@ class Normalization:
         self.axis = options.get("axis", -1)
         self.key = KEYS.get(call.row.name, "mask")
         self.absent = {self.key: None} | ({"lengths": None} if "lengths" in call.values else {})
+        if call.row.name in BY_FUNCTION:
+            name = options.get("normalizer", "softmax")
+            self.scores = self._normalizer_gets(**self.absent)[0]
+            self.weights = ref.attend(self.scores, np.eye(self.scores.shape[-1]), normalizer=name)
+            self.real = self._normalizer_gets()[1]
+            return
         self.weights = call.oracle(return_weights=bool(call.row.weights), **self.absent)[-1]
         with np.errstate(all="ignore"):
             scores = SCORES.get(call.row.name)
             self.scores = np.log(self.weights) if scores is None else scores(call.values | options)
         self.real = np.broadcast_to(self._real(), self.scores.shape)
+
+    def _normalizer_gets(self, **changes):
+        """Returns (scores, mask), with which the call and its ``changes`` call a normalizer function."""
+        found = []
+
+        def normalizer(scores, mask):
+            found[:] = scores, mask
+            return np.zeros(scores.shape)
+
+        self.call.oracle(options={"normalizer": normalizer}, **changes)
+        return found
 
     def _real(self):
         call = self.call
@@ -102,8 +122,9 @@ class Normalization:
         """Returns whether a call normalizes weights; with ``softmax``, whether by a softmax and without lengths."""
         options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
-        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
-        return bool(name in VALUES and (plain or not softmax))
+        known = name in VALUES or name in BY_FUNCTION
+        plain = plain and known and VALUES.get(name, "x") + name.partition("masked_softmax")[1]
+        return bool(known and ((plain and not call.case.given("lengths")) or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
         """Returns the softmax of all scores, padding included; ``epsilon`` is added to the denominator."""
@@ -115,6 +136,8 @@ class Normalization:
     def answer(self, weights):
         """Returns the function's results with these weights."""
         call = self.call
+        if call.row.name in BY_FUNCTION:
+            return call.oracle(options={"normalizer": lambda scores, mask: weights}, **self.absent)
         if not VALUES[call.row.name]:
             return [weights]
         value, applied = call.values[VALUES[call.row.name]], weights

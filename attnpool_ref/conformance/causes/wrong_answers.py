@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from attnpool_ref.conformance.cases import SEQUENCES
-from attnpool_ref.conformance.causes.call import Call, always_zero
+from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.definition import in_the_right_dtype
@@ -76,8 +76,11 @@ class WrongAnswer:
 
     @cached_property
     def wrong_where_empty(self):
-        """Whether the result is not exactly 0 in fully masked rows."""
-        return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
+        """Whether the result is not exactly right (0, or -inf for logarithms) in fully masked rows."""
+        if self.got is None:
+            return False
+        answers = zip(self.got, self.call.exact, self.empty, strict=True)
+        return any(np.any(got[empty] != exact[empty]) for got, exact, empty in answers)
 
     @property
     def is_main(self):
@@ -187,7 +190,7 @@ class WrongAnswer:
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
-        nothing = always_zero(answer, other, self.call.case.options.get("axis", -1))
+        nothing = self.call.zeros(answer, other)
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):

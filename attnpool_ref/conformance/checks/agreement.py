@@ -45,7 +45,7 @@ class Finding:
     hint: str = ""
 
 
-BOUNDED_TERMS = frozenset({"tanh_sum_score", *table.in_all_layouts("gated_sum_pooling")})
+BOUNDED_TERMS = frozenset({"tanh_sum_score", "masked_log_softmax", *table.in_all_layouts("gated_sum_pooling")})
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
 
@@ -160,14 +160,20 @@ def worse(finding, error, allowed, message, aspect="values"):
 
 def _message(name, got, want, place):
     """Returns the message for a wrong array: got and needed values, and the worst position of a long one."""
-    text = f"{name} is {brief(got)}, needs {brief(want)}"
     if np.size(want) <= 12:
-        return text
+        return f"{name} is {{}}, needs {{}}".format(*_apart(brief, got, want, (6, 9, 17)))
     index = tuple(map(int, np.unravel_index(place, np.shape(want))))
-    return f"{text}; at {list(index)} it is {got.flat[place]:.9g}, needs {want.flat[place]:.9g}"
+    one, needed = _apart(lambda x, digits: f"{x:.{digits}g}", got.flat[place], want.flat[place], (9, 17))
+    return f"{name} is {brief(got)}, needs {brief(want)}; at {list(index)} it is {one}, needs {needed}"
 
 
-def brief(array):
+def _apart(text, got, want, digits):
+    """Returns ``text(value, number)`` of two values, with the first number of digits for which the texts differ."""
+    texts = [(text(got, number), text(want, number)) for number in digits]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[0])
+
+
+def brief(array, digits=6):
     """Returns an array as text for a message, with the middle of long axes left out."""
-    text = np.array2string(np.asarray(array), precision=6, threshold=12, edgeitems=3, separator=", ")
+    text = np.array2string(np.asarray(array), precision=digits, threshold=12, edgeitems=3, separator=", ")
     return text if len(text) < 400 else text[:400] + " ..."

@@ -105,7 +105,6 @@ def in_the_right_dtype(subject, exact, got):
 def _only_where_nothing_is_real(subject, case, got, return_weights):
     """Returns whether the results are right except where they must be 0 for any data, as in fully masked rows."""
     zeros = hazards.always_zero(subject, case, return_weights)
-    mended = [np.where(zero, np.zeros((), g.dtype), g) for g, zero in zip(got, zeros, strict=True)]
-    mended = [m.astype(g.dtype) for m, g in zip(mended, got, strict=True)]
     want = subject.exact(case, return_weights)
+    mended = [np.where(zero, w, g).astype(g.dtype) for g, w, zero in zip(got, want, zeros, strict=True)]
     return not compare(subject, case, promises.EMPTY, mended, want, return_weights).message

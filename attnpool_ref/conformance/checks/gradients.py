@@ -12,6 +12,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, brief, worse, worst
+from attnpool_ref.conformance.checks.optional_checks import CONTRACT
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 
@@ -48,10 +49,10 @@ def _differences(subject, case, return_weights):
 
     def objective(arrays):
         outputs = oracle_outputs(subject, values | arrays, case, return_weights)
-        return float(sum(np.sum(c * o) for c, o in zip(cotangents, outputs, strict=True)))
+        return float(sum(np.sum(c * _finite(o)) for c, o in zip(cotangents, outputs, strict=True)))
 
     # Terms that cancel in a derivative are about as large as those of the objective.
-    total = float(sum(np.sum(np.abs(c * w)) for c, w in zip(cotangents, exact, strict=True))) + sum(
+    total = float(sum(np.sum(np.abs(c * _finite(w))) for c, w in zip(cotangents, exact, strict=True))) + sum(
         float(np.max(moves, initial=0)) * float(np.sum(np.abs(c)))
         for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
     )
@@ -190,10 +191,21 @@ def _in_float64(subject, case, return_weights, reference):
     return subject.cache[key]
 
 
-def cotangents_of(subject, case, return_weights):
-    """Returns a random cotangent for each output, with numbers that are exact in every dtype."""
-    rng = case.rng(" cotangents")
-    return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
+def _finite(output):
+    """Returns an output with 0 where it is not finite: derivatives are those of the other elements."""
+    return np.where(np.isfinite(output), output, 0)
+
+
+def cotangents_of(subject, case, return_weights, ones=False):
+    """Returns a cotangent for each output: of 1, or of random numbers that are exact in every dtype.
+
+    Where a result is not finite, they are 0 unless the option ``contract`` requires that they are ignored there.
+    """
+    rng, exact = case.rng(" cotangents"), subject.exact(case, return_weights)
+    drawn = [np.ones(w.shape) if ones else drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in exact]
+    if CONTRACT in subject.demands:
+        return drawn
+    return [np.where(np.isfinite(w), c, 0) for c, w in zip(drawn, exact, strict=True)]
 
 
 def gradients(subject, case, situation):
@@ -210,7 +222,7 @@ def gradients(subject, case, situation):
 def finite_gradients(subject, case, situation):
     """Checks that no gradient is NaN or infinite in cases with extreme scores or numbers, ties, zeros and edges."""
     return_weights = situation.gradients_with_weights
-    cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
+    cotangents = cotangents_of(subject, case, return_weights, ones=True)
     for key, g in subject.gradients(case, cotangents, return_weights).items():
         if not np.all(np.isfinite(g.astype(np.float64))):
             return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")

@@ -11,37 +11,46 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import optional_checks, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare, compare_with_itself
+from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 
 def empty_rows(subject, case, situation):
-    """Checks that results are exactly 0 where the oracle is for any data: fully masked rows, weights of padding."""
+    """Checks that results are exactly 0 where the oracle is for any data: fully masked rows, weights of padding.
+
+    Logarithms of weights must be -inf there.
+    """
     if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
         return None  # no row can be fully masked
     zeros = always_zero(subject, case, situation.weights)
     if not any(np.any(z) for z in zeros):
         return None
-    for got, zero in zip(subject.outputs(case, situation.weights), zeros, strict=True):
-        if got.shape != zero.shape or np.any(got[zero] != 0):
-            return Finding("empty rows", case, np.inf, 0, f"the result is {brief(got)}, not 0 for a fully masked row")
+    exact = subject.exact(case, situation.weights)
+    for got, want, zero in zip(subject.outputs(case, situation.weights), exact, zeros, strict=True):
+        if got.shape != zero.shape or np.any(got[zero] != want[zero]):
+            needs = "0" if np.any(want[zero] == 0) else "-inf"
+            message = f"the result is {brief(got)}, not {needs} for a fully masked row"
+            return Finding("empty rows", case, np.inf, 0, message)
     return Finding("empty rows", case)
 
 
 def always_zero(subject, case, return_weights):
     """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows.
 
-    These are the elements that are 0 in the oracle's results for the data of the case, and for the same data with each
-    number times a random factor.
+    These are the elements that are 0 (or -inf, the logarithm of a weight of 0) in the oracle's results for the data of
+    the case, and for the same data with each number times a random factor and an `epsilon` of 1: the deviation of a
+    single token is 0 for any data, but is that of a token.
     """
     key = (case.title, return_weights, "zero")
     if key not in subject.cache:
         values, rng = subject.values(case), case.rng(" other data")
         moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
+        moved |= {"epsilon": np.float64(1)} if "epsilon" in values else {}
         other = oracle_outputs(subject, values | moved, case, return_weights)
         exact = subject.exact(case, return_weights)
-        subject.cache[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
+        subject.cache[key] = [(a == b) & ((a == 0) | (a == -np.inf)) for a, b in zip(exact, other, strict=True)]
     return subject.cache[key]
 
 
@@ -103,7 +112,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         if found.message:
             return replace(found, case=bad)
     if gradients is not None:
-        cotangents = [np.ones(w.shape) for w in subject.exact(case, gradients)]
+        cotangents = cotangents_of(subject, case, gradients, ones=True)
         before = subject.gradients(case, cotangents, gradients)
         after = subject.gradients(bad, cotangents, gradients)
         for key in before:
@@ -283,7 +292,7 @@ def _fitting(subject, case):
     """Returns the case as the implementation takes it; None if it lacks an option or needs data that the case lacks."""
     names, options = subject.calling.restrict([], case.options)
     lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
-    return None if lacking or options != case.options else subject.fit(case)
+    return None if lacking or any(options[key] != own for key, own in case.options.items()) else subject.fit(case)
 
 
 def long_narrow_sums(subject):

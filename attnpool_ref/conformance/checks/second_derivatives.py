@@ -148,7 +148,7 @@ def _extrapolated(subject, case, return_weights):
     def gradient(arrays):
         moved = case.with_values("", **arrays)
         outputs = subject.outputs(moved, return_weights)
-        bent = [c * (1 + o) for c, o in zip(cotangents, outputs, strict=True)]
+        bent = [c * (1 + np.where(c == 0, 0, o)) for c, o in zip(cotangents, outputs, strict=True)]
         return subject.gradients(moved, bent, return_weights)
 
     base = gradient(floats)

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates import Candidate, adapted_cases, naming, own_parameters
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant
 from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, arrange, formed
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
@@ -45,14 +46,14 @@ class Subject:
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
         self.parameters = own_parameters.parameters_of(self.candidate, row, adapter)
-        self.row = own_parameters.sized(row, self.candidate.sizes, self.parameters)
+        self.row = own_parameters.restricted(row, self.candidate, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.skipped = {}
         self.demands, self.tolerated, self.contiguous = demands, frozenset(), True
-        self._programs, self._answers = {}, []
+        self._programs, self._answers, self._differentiable = {}, [], False
 
     @functools.cached_property
     def named(self):
@@ -114,10 +115,7 @@ class Subject:
         self._answers.clear()
 
     def values(self, case):
-        """Returns the case's arguments.
-
-        They are rounded to ``case.bits`` bits if the dtype is narrow or the case has several dtypes.
-        """
+        """Returns the case's arguments, rounded to ``case.bits`` bits in narrow dtypes and in cases of several dtypes."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -126,9 +124,7 @@ class Subject:
     # Calls
 
     def passed(self, case, return_weights=False):
-        """Returns the arguments to pass, by the function's names: NumPy arrays and plain values.
-
-        Masks have the form that the implementation takes.
+        """Returns the arguments to pass, by the function's names: NumPy arrays (masks in its form) and plain values.
 
         Raises:
           NotApplicable: the implementation cannot be called with the case.
@@ -339,7 +335,13 @@ class Subject:
             arrays = {k: self.traced(case, k, passed[k]) for k in keys}
             fixed = {k: self.convert(v) for k, v in passed.items() if k not in keys and isinstance(v, np.ndarray)}
             cotangents = [self.convert(c) for c in cotangents]
-            found = self.watch.call(derive, program, arrays, fixed, cotangents)
+            try:
+                found = self.watch.call(derive, program, arrays, fixed, cotangents)
+            except Constant:
+                if not self._differentiable:
+                    raise
+                found = {key: np.zeros_like(self.adapter.read(array)) for key, array in arrays.items()}
+        self._differentiable = True
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):

@@ -31,6 +31,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
+STATE = "random state untouched"
 REFUSALS, SPLIT, INTEGERS = "bad input refused", "split over devices", "integers alone"
 _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
@@ -203,7 +204,7 @@ PROMISES = (
     Promise("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,), "purity"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
     Promise(
-        "random state untouched",
+        STATE,
         "The global random states of NumPy and Python are not advanced.",
         15,
         (ANSWER,),

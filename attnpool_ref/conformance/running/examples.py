@@ -75,6 +75,7 @@ def _drawn(subject, choose):
     batches = [b for b in BATCHES if len(b) == 1] if subject.candidate.batched else BATCHES
     batch = choose(batches) if row.batched else ()
     data = [k for k, a in row.arguments.items() if a.kind == "data" and (not a.optional or k in names)]
+    data = [k for k in data if k not in row.shared]
     shared = (
         choose(((), *((k,) for k in data))) if len(data) > 1 and len(batch) and not subject.candidate.batched else ()
     )

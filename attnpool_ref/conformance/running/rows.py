@@ -130,7 +130,7 @@ class RowJudge:
 
     def _undescribed(self):
         """Returns a sentence about parameters that the implementation holds; "" if none, or ``parameters`` is given."""
-        own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
+        own = [] if self.candidate.parameters is not None else own_parameters.as_kernels(self.candidate.target)
         if not own:
             return ""
         return (

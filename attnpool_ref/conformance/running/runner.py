@@ -11,12 +11,12 @@ from attnpool_ref.conformance.checks.definition import PROMISE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, PROMISES, explained_by
 from attnpool_ref.conformance.running import failing_arrays, shrinking, snippets
-from attnpool_ref.conformance.running.suggestions import suggestion
+from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
 
 NOTES = 3
 """Largest number of notes that are stored for a guarantee."""
 
-LINE = 200
+LINE = 280
 """Largest length of a note, in characters."""
 
 
@@ -136,6 +136,8 @@ class Runner:
         found = [finding for finding in found if finding is not None]
         for finding in found:
             finding.check = promise_of(name, finding.check)
+            if finding.message and finding.aspect == "shape":
+                finding.hint = of_signature(self.subject)
         return found
 
     def _promise_of(self, name):

@@ -1,9 +1,12 @@
 """Suggestions after an error of an implementation: how the judge called it, and which option changes the call."""
 
-import sys
+import weakref
+from dataclasses import replace
 
 import numpy as np
 
+from attnpool_ref import table
+from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -16,22 +19,76 @@ def suggestion(error, subject, case):
       case: the case of the call.
     """
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
-    if mistyped and "torch" in sys.modules and subject.adapter.name == "numpy" and _names_an_array(text):
+    if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
+    if proposed := of_signature(subject):
+        return proposed
     if "None" in text:
         absent = [key for key in subject.calling.declared if _is_absent(key, case)]
         if absent:
             named = " and ".join(f"`{subject.calling.names[key]}`" for key in sorted(absent))
             return f"; it was called without {named}, as its signature allows: without a default it is always given"
-    if (mistyped or "bool" in text.lower()) and _has_a_mask_of_integers(subject, case):
+    if _takes_booleans_only(subject, case):
         return (
             "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
         )
     return ""
 
 
-def _names_an_array(text):
-    return "ndarray" in text or "Tensor" in text
+def of_signature(subject):
+    """Returns a clause like that of :func:`suggestion` about ``shared`` or ``without``, or "".
+
+    It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
+    fails without the option.
+    """
+    if subject not in _PROPOSED:
+        _PROPOSED[subject] = "" if _returns_right_shapes(subject) else next(_proposals(subject), "")
+    return _PROPOSED[subject]
+
+
+_PROPOSED = weakref.WeakKeyDictionary()
+"""Results of :func:`of_signature`."""
+
+
+def _proposals(subject):
+    """Yields a clause for each further value of ``shared`` or ``without`` with which this call succeeds."""
+    row, candidate = table.get(subject.row.name), subject.candidate
+    arguments = subject.row.arguments
+    data = [k for k, a in arguments.items() if a.kind == "data" and a.batched and a.own and subject.calling.takes(k)]
+    for names in dict.fromkeys((*((key,) for key in data), tuple(data[1:]))) if len(data) > 1 else ():
+        if _returns_right_shapes(_changed(subject, row, shared=(*candidate.shared, *names))):
+            named = " and ".join(f"`{name}`" for name in names)
+            flags = " ".join(f"--shared {name}" for name in names)
+            yield (
+                f"; without batch axes of {named} its result has the right shape: if all examples share {named}, say so "
+                f"(shared={names!r}, {flags})"
+            )
+    for axis in dict.fromkeys(a.lacks for k, a in arguments.items() if a.lacks and subject.calling.takes(k)):
+        if _returns_right_shapes(_changed(subject, row, without=(*candidate.without, axis))):
+            yield (
+                f"; without the optional axis {axis} its result has the right shape: if it never has this axis, say so "
+                f"(without=({axis!r},), --without {axis})"
+            )
+
+
+def _changed(subject, row, **options):
+    candidate = replace(subject.candidate, **options)
+    return type(subject)(row, candidate, subject.adapter, subject.dtype, {}, subject.watch)
+
+
+def _returns_right_shapes(subject):
+    """Returns whether the call with the required arguments and the masks returns arrays of the right shapes."""
+    case, _ = next(drawing.cases_of(subject.row, subject.calling.restrict, (), False))
+    try:
+        case = subject.fit(case)
+        want = subject.exact(case)
+        return [array.shape for array in subject.outputs(case)] == [array.shape for array in want]
+    except Exception:  # any error of the implementation, or a case that it does not take
+        return False
+
+
+def _needs_tensors(text):
+    return "ndarray' object has no attribute" in text or "Tensor" in text
 
 
 def _is_absent(key, case):
@@ -39,6 +96,13 @@ def _is_absent(key, case):
     return argument is not None and argument.optional and case.values.get(key) is None
 
 
-def _has_a_mask_of_integers(subject, case):
-    masks = [case.values[key] for key in case.given("mask")] if subject.candidate.mask_form is None else []
-    return any(np.asarray(mask).dtype.kind in "iu" for mask in masks)
+def _takes_booleans_only(subject, case):
+    """Returns whether the case has masks of integers, and the same call with booleans raises no error."""
+    masks = {key: np.asarray(case.values[key]) for key in case.given("mask")}
+    if subject.candidate.mask_form is not None or not any(mask.dtype.kind in "iu" for mask in masks.values()):
+        return False
+    try:
+        subject.outputs(case.with_values("", **{key: mask.astype(bool) for key, mask in masks.items()}))
+    except Exception:  # any error of the implementation
+        return False
+    return True

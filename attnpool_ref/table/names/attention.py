@@ -171,6 +171,12 @@ NORMALIZERS = (
         "A length of 0 gives weights of 0. In d2l they are uniform.",
     ),
     Entry(
+        ("log softmax", "masked log softmax", "F.log_softmax", "log weights", "entropy of attention weights"),
+        "masked_log_softmax(scores, mask)",
+        "ONNX's `LogSoftmax`; F.log_softmax; jax.nn.log_softmax",
+        "It is -inf, with gradient 0, at padding and in a fully masked row. [recipes.md](recipes.md) has the entropy.",
+    ),
+    Entry(
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),
         "lengths_to_mask(lengths, L)",
         "Zhang et al., Dive into Deep Learning (d2l); tf.sequence_mask",

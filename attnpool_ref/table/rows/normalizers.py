@@ -13,6 +13,15 @@ ROWS = (
         options={"axis": "axis"},
     ),
     Variant(
+        "masked_log_softmax",
+        family="normalizers",
+        shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
+        source="onnx",
+        equation="log w_j = s_j - log sum over real i of exp(s_i), -inf where not real",
+        rules=("not mask with lengths",),
+        options={"axis": "axis"},
+    ),
+    Variant(
         "sparsemax",
         family="normalizers",
         shapes="scores[...] mask?[...] -> [...]",

@@ -54,6 +54,14 @@ def softmax_by_compression(scores, mask):
     return out
 
 
+@PLAIN.of("masked_log_softmax", "minus logaddexp, in float32")
+def log_softmax_by_logaddexp(scores, mask=None):
+    kept = scores if mask is None else np.where(mask, scores, -np.inf)
+    total = np.logaddexp.reduce(kept, -1, keepdims=True) if scores.shape[-1] else np.zeros((*scores.shape[:-1], 1))
+    with np.errstate(invalid="ignore"):
+        return np.where(kept == -np.inf, -np.inf, kept - total).astype(scores.dtype)
+
+
 @PLAIN.of("sparsemax", "sorted scores and their cumulative sums")
 def sparsemax_by_sorting(scores, mask=None):
     mask = np.ones(scores.shape, bool) if mask is None else mask

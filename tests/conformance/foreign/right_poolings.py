@@ -212,6 +212,18 @@ def softmax_by_scipy(scores, mask=None, *, axis=-1):
     return np.moveaxis(out, -1, axis)
 
 
+@right("masked_log_softmax", "scipy.special.log_softmax over what is real")
+def log_softmax_by_scipy(scores, mask=None, *, axis=-1):
+    special = _scipy_special()
+    keep = np.moveaxis(mask_of(scores, mask), axis, -1)
+    kept, out = np.moveaxis(scores, axis, -1), np.full(keep.shape, -np.inf)
+    for index in np.ndindex(*keep.shape[:-1]):
+        real = keep[index] & (kept[index] != -np.inf)
+        if real.any():
+            out[index][real] = special.log_softmax(kept[index][real])
+    return np.moveaxis(out, -1, axis)
+
+
 def _scipy_special():
     import scipy.special
 

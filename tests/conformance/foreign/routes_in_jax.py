@@ -64,6 +64,15 @@ def softmax_with_where(scores, mask=None):
     return jnp.where(mask, weights, 0)
 
 
+@ROUTES.of("masked_log_softmax", "jax.nn.log_softmax")
+@jax.jit
+def log_softmax(scores, mask=None):
+    if mask is None:
+        return jax.nn.log_softmax(scores)
+    logarithms = jax.nn.log_softmax(jnp.where(mask, scores, -jnp.inf))
+    return jnp.where(mask.any(-1, keepdims=True), logarithms, -jnp.inf)
+
+
 @ROUTES.of("logsumexp_pooling", "jax.nn.logsumexp")
 @functools.partial(jax.jit, static_argnames="mean")
 def logsumexp(x, mask=None, scale=1.0, *, mean=True):

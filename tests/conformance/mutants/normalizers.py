@@ -78,6 +78,43 @@ def softmax_writes_into_the_scores(scores, mask=None, *, lengths=None, axis=-1):
     return weights
 
 
+@MUTANTS.plain("masked_log_softmax", "log softmax: the logarithm of weights that underflow")
+def log_softmax_of_weights(scores, mask=None, *, lengths=None, axis=-1):
+    with np.errstate(divide="ignore"):
+        return np.log(ref.masked_softmax(scores, mask, lengths=lengths, axis=axis))
+
+
+@MUTANTS.plain("masked_log_softmax", "log softmax: an epsilon under the logarithm")
+def log_softmax_with_an_epsilon(scores, mask=None, *, lengths=None, axis=-1):
+    weights = ref.masked_softmax(scores, mask, lengths=lengths, axis=axis)
+    filled = np.log(weights + np.asarray(1e-6, scores.dtype))
+    return np.where(_full(scores, mask, lengths, axis), filled, -np.inf).astype(scores.dtype)
+
+
+@MUTANTS.plain("masked_log_softmax", "log softmax: the least number for padding")
+def log_softmax_fill_of_the_least_number(scores, mask=None, *, lengths=None, axis=-1):
+    logarithms = ref.masked_log_softmax(scores, mask, lengths=lengths, axis=axis)
+    return np.where(_full(scores, mask, lengths, axis), logarithms, np.finfo(scores.dtype).min)
+
+
+@MUTANTS.plain("masked_log_softmax", "log softmax: 0 where nothing is real")
+def log_softmax_0_where_nothing_is_real(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    logarithms = ref.masked_log_softmax(scores, real, axis=axis)
+    return np.where(np.any(real, axis, keepdims=True), logarithms, 0).astype(scores.dtype)
+
+
+@MUTANTS.plain("masked_log_softmax", "log softmax: padding is in the sum")
+def log_softmax_sums_padding(scores, mask=None, *, lengths=None, axis=-1):
+    logarithms = ref.masked_log_softmax(scores, axis=axis)
+    return np.where(_full(scores, mask, lengths, axis), logarithms, -np.inf).astype(scores.dtype)
+
+
+@MUTANTS.plain("masked_log_softmax", "log softmax: always over the last axis")
+def log_softmax_always_over_the_last_axis(scores, mask=None, *, lengths=None, axis=-1):
+    return ref.masked_log_softmax(scores, _full(scores, mask, lengths, axis))
+
+
 @MUTANTS.of("sparsemax", "sparsemax: padding is a score of 0")
 def sparsemax_padding_is_a_score(a):
     return a.mask * ref.sparsemax(np.where(a.mask, a.scores, 0), axis=a.axis)

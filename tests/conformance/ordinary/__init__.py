@@ -69,9 +69,14 @@ def assert_named(name, function, arrays, scopes):
     """Asserts that the right cause of a function is named in each scope of ``judge``, and no wrong one."""
     row, right = ORDINARY[name]
     for scope in scopes:
-        with mock.patch.object(shrinking, "shrink", lambda case, fails: case), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an ordinary function divides by 0
-            (report,) = conformance.judge(function, only=(row,), arrays=arrays, batched=name in BATCHED, **scope).rows
-        assert report.status == "fail"
-        assert right in report.causes
-        assert set(report.causes) <= BESIDE | {right}, "a wrong cause"
+        assert_causes(function, row, right, {"arrays": arrays, "batched": name in BATCHED} | scope)
+
+
+def assert_causes(function, row, right, options):
+    """Asserts that the cause ``right`` of a function is named by ``judge`` with ``options``, and no wrong one."""
+    with mock.patch.object(shrinking, "shrink", lambda case, fails: case), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an ordinary function divides by 0
+        (report,) = conformance.judge(function, only=(row,), **options).rows
+    assert report.status == "fail"
+    assert right in report.causes
+    assert set(report.causes) <= BESIDE | {right}, "a wrong cause"

@@ -39,6 +39,30 @@ def test_masked_softmax_where_finite_stand_ins_lose(package):
 
 
 @every_package
+def test_log_softmax_of_exact_numbers(package):
+    """Logarithms of the weights by decimal arithmetic; weights of e^-1000, which float32 and float64 take for 0."""
+    scores, mask = np.array([1.0, 2, 3, 4]), np.array([True, True, True, False])
+    exact = [float(w.ln()) for w in exact_softmax([1, 2, 3])]
+    found = package.masked_log_softmax(scores, mask)
+    assert_exact(package, found[:3], exact)
+    assert found[3] == -np.inf
+    assert np.array_equal(found, package.masked_log_softmax(scores, lengths=3))
+    assert_exact(package, package.masked_log_softmax(np.array([0.0, -1000.0])), [0, -1000])
+    assert np.array_equal(package.masked_log_softmax(scores, lengths=0), [-np.inf] * 4)
+
+
+@every_package
+def test_log_softmax_at_the_ends_of_the_numbers(package):
+    """A real -inf is -inf; NaN and inf stay in their row; padding is -inf in every row."""
+    inf, nan = np.inf, np.nan
+    rows = np.array([[0, -inf, 0, nan], [-inf, -inf, -inf, 0], [nan, 0, 1, 0], [0, inf, 1, 0]])
+    found = package.masked_log_softmax(rows, np.array([True, True, True, False]))
+    assert_exact(package, found[0, [0, 2]], [float(w.ln()) for w in exact_softmax([0, 0])])
+    assert np.array_equal(found[0, [1, 3]], [-inf, -inf])
+    assert np.array_equal(found[1:], [[-inf] * 4, [nan, nan, nan, -inf], [nan, nan, nan, -inf]], equal_nan=True)
+
+
+@every_package
 def test_a_score_of_zero_is_ordinary(package):
     assert_printed(package.masked_softmax(np.array([3.0, 0.0])), [0.952574, 0.047426])
 

@@ -177,7 +177,8 @@ def _second(function, forward):
     def products(arrays, fixed, cotangents, directions):
         def gradient(arrays):
             outputs, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
-            return pull([c * (1 + output) for c, output in zip(cotangents, outputs, strict=True)])[0]
+            bent = [c * (1 + jnp.where(c == 0, 0, output)) for c, output in zip(cotangents, outputs, strict=True)]
+            return pull(bent)[0]
 
         def along(arrays):
             return sum(jnp.sum(gradient * directions[key]) for key, gradient in gradient(arrays).items())

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays
 
 
 class KerasArrays(NumpyArrays):
@@ -120,7 +120,7 @@ class TensorflowArrays(NumpyArrays):
         The arguments are those of ``JaxArrays.gradient``.
 
         Raises:
-          Untraceable: TensorFlow returns no gradient for any argument.
+          Constant: TensorFlow returns no gradient for any argument.
         """
         tf = _tensorflow()
         with tf.GradientTape() as tape:
@@ -129,7 +129,7 @@ class TensorflowArrays(NumpyArrays):
             outputs = function(arrays | fixed)
         found = tape.gradient(outputs, arrays, [tf.cast(c, o.dtype) for c, o in zip(cotangents, outputs, strict=True)])
         if all(gradient is None for gradient in found.values()):
-            raise Untraceable("TensorFlow cannot differentiate it: no result remembers the inputs")
+            raise Constant("TensorFlow cannot differentiate it: no result remembers the inputs")
         return {
             key: np.zeros_like(self.read(arrays[key]))
             if gradient is None

@@ -10,6 +10,10 @@ class Untraceable(Exception):
     """Exception for an implementation that its framework cannot differentiate at all."""
 
 
+class Constant(Untraceable):
+    """Exception for a call of which no result depends on the arguments, as the framework sees it."""
+
+
 def bfloat16():
     """Returns NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
     if importlib.util.find_spec("ml_dtypes") is None:

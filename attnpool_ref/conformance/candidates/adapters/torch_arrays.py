@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable, bfloat16
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays, bfloat16
 
 
 class TorchArrays(NumpyArrays):
@@ -95,7 +95,7 @@ class TorchArrays(NumpyArrays):
         The arguments are those of ``JaxArrays.gradient``.
 
         Raises:
-          Untraceable: no result has a gradient function.
+          Constant: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         found = self._torch.autograd.grad(
@@ -112,12 +112,13 @@ class TorchArrays(NumpyArrays):
         Raises:
           NotImplementedError: ``forward`` is True.
           RuntimeError: the implementation forbids a second differentiation.
-          Untraceable: no result has a gradient function.
+          Constant: no result has a gradient function.
         """
         if forward:
             raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        traced = [(torch.where(cotangent == 0, 0, output), cotangent) for output, cotangent in traced]
         total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
         own = list(leaves.values())
         first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
@@ -141,7 +142,7 @@ class TorchArrays(NumpyArrays):
             if isinstance(output, self._torch.Tensor) and output.requires_grad
         ]
         if not traced:
-            raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
+            raise Constant("PyTorch cannot differentiate it: no result remembers the inputs")
         return leaves, traced
 
     def _by_argument(self, leaves, found):
