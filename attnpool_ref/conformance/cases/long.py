@@ -73,7 +73,8 @@ def _wide(row, title, names, options, side, count):
 def long_rows(row, size=LONG):
     """Yields (case, axis) for each masked axis that the result does not have, with ``size`` tokens along it.
 
-    All are equal but the last sixteenth, which are multiples of the others by factors from 0.5 to 2.
+    All are equal but the last sixteenth, which are multiples of the others by factors from 0.5 to 2, or to 1
+    for numbers between 0 and 1.
     """
     for axis in _summed(row):
         case, values = _equal(row, f"{size} tokens along {axis}", axis, size), {}
@@ -81,7 +82,8 @@ def long_rows(row, size=LONG):
         if case.values.get("scale") is not None and len(others) > 1:
             values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
         tail = np.arange(size) >= size - size // 16
-        factors = np.where(tail, case.rng(" tail").uniform(0.5, 2, size), 1)
+        most = 1 if row.unit else 2
+        factors = np.where(tail, case.rng(" tail").uniform(0.5, most, size), 1)
         for key in [] if row.norms else case.given("data"):  # a choice by the angle would be one of rounding
             for place in places_of(axis, case.axes[key], case.values[key].ndim):
                 spread = factors.reshape(-1, *(1,) * (case.values[key].ndim - 1 - place))
