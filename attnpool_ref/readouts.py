@@ -111,11 +111,12 @@ def latent_attention_pooling(
     """
     x = fill_padding(x, mask)
     known = layer_norm.body(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
+    known = np.tile(known, (*mask.shape[:-1], 1, 1))
     asked = multi_head_attention.body(
         layer_norm.body(x, norm_scale, norm_bias, epsilon=epsilon),
         known,
         known,
-        np.ones((*mask.shape, len(known)), bool),
+        np.ones((*mask.shape, len(latents)), bool),
         query_kernel=query_kernel,
         key_kernel=key_kernel,
         value_kernel=value_kernel,

@@ -11,7 +11,7 @@ import numpy as np
 
 import attnpool_flax
 import attnpool_ref
-from bench import peers, plain
+from bench import peers, plain, plain_numpy
 from bench.floors import floors
 from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way
 
@@ -26,7 +26,6 @@ class Function:
       per: the unit of temporaries: its name, and the shapes of the arrays whose bytes it has.
       largest: the largest array that the oracle makes for one example.
       plain: the usual formula in JAX.
-      notebook: the notebook's NumPy formula.
       spread: letters of sizes; tokens are multiplied by the product of these sizes to the power -1/4, so that scores
         are about 1.
     """
@@ -35,19 +34,19 @@ class Function:
     per: tuple
     largest: str
     plain: object = None
-    notebook: object = None
     spread: str = ""
 
 
 _PAIR = {"query": "Bkd", "context": "Bnd", "query_mask": "Bk", "context_mask": "Bn"}
 
 FUNCTIONS = {
+    "mean_pooling": Function({"x": "BLd", "mask": "BL"}, per=("x", "BLd"), largest="Ld"),
+    "max_pooling": Function({"x": "BLd", "mask": "BL"}, per=("x", "BLd"), largest="Ld"),
     "attention_pooling": Function(
         {"x": "BLd", "mask": "BL", "query": "d", "key_kernel": "dd"},
         per=("x", "BLd"),
         largest="Ld",
         plain=plain.attention_pooling,
-        notebook=plain.notebook_attention_pooling,
     ),
     "multi_head_attention_pooling": Function(
         {"x": "BLd", "mask": "BL", "query": "nd"}
@@ -75,7 +74,6 @@ FUNCTIONS = {
         per=("x", "BLd"),
         largest="LT",
         plain=plain.cross_attention_pooling,
-        notebook=plain.notebook_cross_attention_pooling,
         spread="dL",
     ),
     "cross_attention_pooling_all_pairs": Function(
@@ -126,6 +124,7 @@ class Case:
       steps: whether a step is also measured.
       per: the unit of temporaries, if it is not the function's.
       quick: whether a quick run also measures it.
+      arguments: the shapes of the arguments, if they are not those of the function's row.
     """
 
     name: str
@@ -138,6 +137,7 @@ class Case:
     steps: bool = True
     per: tuple = ()
     quick: bool = True
+    arguments: dict | None = None
 
     def __str__(self):
         return f"{self.name}, {self.title}"
@@ -146,6 +146,11 @@ class Case:
     def function(self):
         """The case's row of FUNCTIONS."""
         return FUNCTIONS[self.name]
+
+    @property
+    def shapes(self):
+        """The shapes of the arguments."""
+        return self.arguments or self.function.shapes
 
     @property
     def title(self):
@@ -166,13 +171,12 @@ class Case:
 
     def data(self):
         """Names of the arrays of tokens."""
-        shapes = self.function.shapes.items()
-        return [name for name, letters in shapes if letters[0] in "BCN" and not _is_fixed(name)]
+        return [name for name, letters in self.shapes.items() if letters[0] in "BCN" and not _is_fixed(name)]
 
     def masks(self, rng):
         """Returns masks in NumPy, with real tokens first and random lengths; and segment ids."""
         drawn = {}
-        for name, letters in self.function.shapes.items():
+        for name, letters in self.shapes.items():
             if name.endswith("mask"):
                 shape = self.shape(letters)
                 fewest, most = (max(1, int(part * shape[-1])) for part in self.real)
@@ -184,7 +188,7 @@ class Case:
     def floats(self, normal):
         """Returns floating arrays from ``normal(shape)``, scaled by fan-in, or so that scores are about 1."""
         drawn, spread = {}, float(np.prod([self.sizes[a] for a in self.function.spread])) ** -0.25
-        for name, letters in self.function.shapes.items():
+        for name, letters in self.shapes.items():
             shape = self.shape(letters)
             if name.endswith("kernel"):
                 scale = float(np.prod(shape[:-1] if letters == "Hcd" else shape[:1])) ** -0.5  # fan-in
@@ -204,7 +208,7 @@ class Case:
 
     def tokens(self):
         """Returns the number of elements of the arrays of tokens."""
-        return sum(math.prod(self.shape(self.function.shapes[name])) for name in self.data())
+        return sum(math.prod(self.shape(self.shapes[name])) for name in self.data())
 
     def ways(self, direction):
         """Returns the ways, ours first."""
@@ -220,7 +224,7 @@ class Case:
             oracle = getattr(attnpool_ref, self.name)
             found += [
                 Way("attnpool_ref", PLAIN, lambda floats, fixed: oracle(**floats, **fixed), library="numpy"),
-                Way("the notebook's NumPy", PLAIN, self.function.notebook, library="numpy"),
+                Way("plain NumPy", PLAIN, getattr(plain_numpy, self.name), library="numpy"),
             ]
         return found
 

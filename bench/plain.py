@@ -1,11 +1,10 @@
-"""Usual formulas with whole score matrices, in JAX, and in NumPy as in the notebooks.
+"""Usual formulas with whole score matrices, in JAX.
 
 Padding is masked correctly, so the results equal those of attnpool. Values at padding must be finite.
 """
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
 def softmax(scores, mask, axis=-1):
@@ -98,26 +97,3 @@ def additive_attention(floats, fixed):
     key = (floats["key"] @ floats["key_kernel"])[:, None]
     weights = softmax(jnp.tanh(query + key) @ floats["out_kernel"], fixed["mask"])
     return [weights @ floats["value"]]
-
-
-def _numpy_softmax(scores, mask):
-    scores = np.where(mask, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
-
-
-def notebook_attention_pooling(floats, fixed):
-    """Pools by one query as notebook 001 does, in the dtype of the arrays."""
-    x, query = floats["x"], floats["query"]
-    scores = (x @ floats["key_kernel"]) @ query / np.float32(len(query) ** 0.5)
-    return [(_numpy_softmax(scores, fixed["mask"])[:, None] @ x)[:, 0]]
-
-
-def notebook_cross_attention_pooling(floats, fixed):
-    """Pools two sequences as notebook 000 does, but with padding masked, in the dtype of the arrays."""
-    x = floats["x"] * fixed["x_mask"][..., None]
-    y = floats["y"] * fixed["y_mask"][..., None]
-    scores = x @ y.transpose(0, 2, 1)
-    x_weights = _numpy_softmax(scores.sum(2), fixed["x_mask"])
-    y_weights = _numpy_softmax(scores.sum(1), fixed["y_mask"])
-    return [(x_weights[:, None] @ x)[:, 0], (y_weights[:, None] @ y)[:, 0]]

@@ -9,6 +9,12 @@ ALL = (FLOOR, PLAIN, "peers", "implementations")
 FLOOR_ONLY = (FLOOR, "implementations")
 SHORT, TOKENS = (16 / 512, 128 / 512), {"B": 512, "L": 512, "d": 768}
 
+_SENTENCES, _MASKED = {"B": 64, "L": 128, "d": 768}, {"x": "BLd", "mask": "BL"}
+_ADDITIVE = _MASKED | {"kernel": "dh", "out_kernel": "h"}
+_HEADS = (
+    _MASKED | {"query": "nd", "out_kernel": "Hcd"} | {f"{part}_kernel": "dHc" for part in ("query", "key", "value")}
+)
+
 PACKED = {"num_segments": 1024, "indices_are_sorted": True}
 
 CASES = (
@@ -45,13 +51,33 @@ CASES = (
     Case("mask_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ALL),
     Case("bidaf_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ALL),
     Case("additive_attention", {"B": 4, "n": 64, "m": 1024, "d": 128, "h": 256}, ALL),
-    Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ("oracle",), "the oracle in NumPy", steps=False),
+    *(
+        Case(name, {"B": batch, "L": 128, "d": 768}, ("oracle",), note, steps=False, arguments=_MASKED | arguments)
+        for batch in (64, 512)
+        for name, note, arguments in (
+            ("mean_pooling", "", {}),
+            ("max_pooling", "", {}),
+            ("attention_pooling", "the mean as query", {}),
+            ("attention_pooling", "with a query", {"query": "d"}),
+        )
+    ),
     Case(
-        "cross_attention_pooling",
-        {"B": 32, "L": 256, "T": 256, "d": 384},
+        "additive_attention_pooling",
+        _SENTENCES | {"h": 64},
         ("oracle",),
-        "the oracle in NumPy",
+        "with a mask",
         steps=False,
+        arguments=_ADDITIVE,
+    ),
+    Case("cross_attention_pooling", _SENTENCES | {"T": 128}, ("oracle",), steps=False),
+    Case("dot_product_attention", _SENTENCES | {"n": 128, "m": 128}, ("oracle",), steps=False),
+    Case(
+        "multi_head_attention_pooling",
+        _SENTENCES | {"n": 1, "H": 12, "c": 64},
+        ("oracle",),
+        "without biases",
+        steps=False,
+        arguments=_HEADS,
     ),
 )
 """Cases, in the order of the page."""

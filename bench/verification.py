@@ -42,7 +42,7 @@ def agree(got, want, terms, what, dtype="float32"):
 def oracle(case, arrays):
     """Returns the results of attnpool_ref for the first examples of a case."""
     first = {
-        name: np.asarray(array[:EXAMPLES] if case.function.shapes[name][0] in "BC" else array)
+        name: np.asarray(array[:EXAMPLES] if case.shapes[name][0] in "BC" else array)
         for name, array in (arrays.floats | arrays.fixed).items()
     }
     return as_numpy(getattr(attnpool_ref, case.name)(**first, **case.options))

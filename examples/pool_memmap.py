@@ -1,9 +1,9 @@
-"""Pooling of ten million tokens from a file in bounded memory, and the memory of a query's gradient over chunks.
+"""Pooling of ten million tokens from a file in bounded memory: whole in JAX, and as sentences in NumPy.
 
 The file is a ``numpy.memmap`` of float16 (7.2 GiB); if it does not exist, it is made of real token embeddings.
 Attention pooling over the whole file computes the state of each chunk, merges the states and finalizes the result. The
 gradient of the query through a ``lax.scan`` over the chunks of an array in memory needs memory for one chunk, not for
-all chunks.
+all chunks. In NumPy the same tokens are pooled as sentences of 96 tokens, to one vector for each.
 
 Run it: ``python examples/pool_memmap.py FILE`` (a few minutes on two cores), or with ``--small`` for a quick run.
 """
@@ -23,6 +23,8 @@ import attnpool_ref
 from attnpool_ref.data import minilm_pairs
 
 WIDTH = 384
+SENTENCE = 96
+"""Tokens of a sentence; 10,000,000 tokens are 104,166 sentences."""
 IN_MEMORY = 2**17
 """Tokens of the array in memory, and of the part that is compared with the oracle."""
 
@@ -41,6 +43,15 @@ def main(arguments=None):
     )
     print(
         f"memory beside mapped pages: {resident() / 2**20:.0f} MiB, of which pooling added {took.peak / 2**20:.0f} MiB"
+    )
+
+    sentences = tokens[: len(tokens) // SENTENCE * SENTENCE].reshape(-1, SENTENCE, WIDTH)
+    lengths = np.random.default_rng(1).integers(1, SENTENCE + 1, len(sentences))
+    with measured() as took:
+        vectors = pool_sentences(sentences, lengths, options.chunk // SENTENCE)
+    print(
+        f"{len(vectors):,} sentences in NumPy: {took.seconds:.1f} s, {len(vectors) / took.seconds:,.0f} a second; "
+        f"pooling added {took.peak / 2**20:.0f} MiB"
     )
 
     few = np.asarray(tokens[:IN_MEMORY])
@@ -87,6 +98,15 @@ def pool_file(tokens, query, chunk):
         state = attnpool_flax.attention_state(few, lengths=len(few), query=query)
         whole = state if whole is None else attnpool_flax.merge_states(whole, state)
     return np.asarray(attnpool_flax.finalize_state(whole))
+
+
+def pool_sentences(sentences, lengths, chunk):
+    """Returns the means [n, WIDTH] of sentences [n, SENTENCE, WIDTH] in NumPy, ``chunk`` sentences at a time."""
+    vectors = np.empty((len(sentences), WIDTH), np.float32)
+    for start in track(range(0, len(sentences), chunk), "sentences"):
+        few = slice(start, start + chunk)
+        vectors[few] = attnpool_ref.mean_pooling(sentences[few], lengths=lengths[few])
+    return vectors
 
 
 def loss(query, chunks):

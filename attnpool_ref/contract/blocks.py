@@ -22,17 +22,18 @@ def call_in_blocks(body, batch, batched, shared, dtype):
       shared: arguments by name that all blocks share. The body must not write into them.
       dtype: the dtype of the results that the body computes in float64.
     """
-    examples, rank = math.prod(batch), len(batch)
-    size = 8 * sum(math.prod(array.shape[rank:]) for array, _ in batched.values())
 
     def of_block(*index):
         own = {key: np.array(array[index], kind, order="C") for key, (array, kind) in batched.items()}
         return body(**shared, **own)
 
-    if examples <= 1 or examples * size <= SIZE:
+    size, examples = 0, math.prod(batch)
+    for array, _ in batched.values():
+        size += 8 * array.size
+    if size <= SIZE or examples == 1:
         return cast(of_block(), dtype)
     results = None
-    for index in slices(batch, max(SIZE // size, 1)):
+    for index in slices(batch, max(SIZE * examples // size, 1)):
         part = of_block(*index)
         if results is None:
             results = _allocate(part, batch, dtype)

@@ -33,7 +33,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
     signature = contract.signature_of(function)
     resolved = {}
     in_blocks = _in_blocks(row) and not selects
-    packed_axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
+    received = {} if selects else {key: _dtype_of(argument, row, in_blocks) for key, argument in arguments.items()}
 
     def checked(args, kwargs):
         """Returns (arguments for the body by name, the :class:`~attnpool_ref.contract.Call`)."""
@@ -60,15 +60,13 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
         dtype = call.dtype or np.dtype(np.float64)
         batched, shared = {}, {}
         for key, value in values.items():
-            argument = call.arguments.get(key)
-            if value is None or argument is None or (argument.kind in ("mask", "int", "position") and not in_blocks):
+            how = None if value is None else received.get(key)
+            if how is None:
                 shared[key] = value
-            elif in_blocks and argument.batched:
-                batched[key] = value, _dtype_of(argument)
-            elif selects or (argument.kind == "data" and not packed_axes.isdisjoint(argument.own)):
-                shared[key] = value
+            elif in_blocks and call.arguments[key].batched:
+                batched[key] = value, how
             else:
-                shared[key] = np.array(value, _dtype_of(argument), order="C")
+                shared[key] = np.array(value, how, order="C")
         if in_blocks:
             return blocks.call_in_blocks(function, call.batch, batched, shared, dtype)
         result = function(**shared)
@@ -76,7 +74,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
 
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
-    checked_definition.body = function
+    checked_definition.__dict__["body"] = function
     return checked_definition
 
 
@@ -86,8 +84,13 @@ def _in_blocks(row):
     return first and row.batched and not row.state and "axis" not in row.options
 
 
-def _dtype_of(argument):
-    """Returns the dtype in which a body receives an argument."""
+def _dtype_of(argument, row, in_blocks):
+    """Returns the dtype in which a body receives an argument; None if it receives the caller's array."""
+    packed_axes = {axis for other in row.arguments.values() if other.kind == "segments" for axis in other.own}
+    if argument.kind in ("int", "position") or (not in_blocks and argument.kind == "mask"):
+        return None
+    if argument.kind == "data" and not packed_axes.isdisjoint(argument.own):
+        return None
     if argument.kind in ("mask", "bool"):
         return np.dtype(bool)
     return np.dtype(np.int64 if argument.integers else np.float64)

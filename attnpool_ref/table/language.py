@@ -37,6 +37,7 @@
 * ``scale is not 0 unless mean``: a number may be 0 only with an option; only values on the host are checked.
 """
 
+import functools
 import re
 from dataclasses import dataclass, replace
 
@@ -75,7 +76,7 @@ class Argument:
             return "an integer"
         return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
 
-    @property
+    @functools.cached_property
     def batched(self):
         """Whether the argument has batch axes."""
         return "..." in self.shapes[0]

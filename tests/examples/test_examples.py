@@ -32,8 +32,17 @@ def test_a_file_is_pooled_in_chunks_and_a_query_learned_in_the_room_of_one(tmp_p
     off, share = pool_memmap.main([str(tmp_path / "tokens"), "--tokens", "40000", "--chunk", "4096"])
     assert off <= rounded(np.ones(1), 40_000)
     assert 0 < share < 0.5
-    assert "40,000 tokens" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "40,000 tokens" in printed and "416 sentences in NumPy" in printed
     assert pool_memmap.opened(tmp_path / "tokens", 7).shape == (40_000, pool_memmap.WIDTH)  # what is there is read
+
+
+def test_sentences_of_a_file_are_pooled_in_chunks(tmp_path):
+    tokens = pool_memmap.opened(tmp_path / "tokens", 960).reshape(10, pool_memmap.SENTENCE, WIDTH)
+    vectors = pool_memmap.pool_sentences(tokens, np.arange(10), 4)
+    for sentence, length, vector in zip(tokens, range(10), vectors, strict=True):
+        want = sentence[:length].astype(float).mean(0) if length else np.zeros(WIDTH)
+        np.testing.assert_allclose(vector, want, atol=rounded(want, length), rtol=0)
 
 
 def test_a_corpus_is_pooled_once_whoever_dies(tmp_path, capsys):

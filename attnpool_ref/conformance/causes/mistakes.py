@@ -285,7 +285,7 @@ def _of_spreads():
     yield Mistake(MOMENTS, of_tokens.of_variance(moments=True))
     yield Mistake(LONE, of_tokens.nan_without_freedom(None))
     yield Mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom(1.0))
-    changes = [("`epsilon`", np.add, None)]
+    changes: list[tuple] = [("`epsilon`", np.add, None)]
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         text = f"{number:.0e}".replace("e-0", "e-")
         changes.append((text, lambda v, _, e=number: v + e, lambda v, _, e=number: np.maximum(v, e)))
