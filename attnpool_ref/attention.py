@@ -30,7 +30,7 @@ def attend(
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a
         function (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. The function receives the mask as a
         boolean array of the scores' shape, and scores that are 0 at padding; its weights at padding are replaced by 0.
-        NumPy calls it for some examples at a time. JAX compiles anew for each new function object, so create it once.
+        It may be called for some examples at a time. JAX compiles anew for each new function object, so create it once.
       dropout_multiplier: broadcastable to [..., n, m] or None; dropout factors of the weights, 0 or ``1/(1 - rate)``.
       return_weights: also return the weights before dropout.
 

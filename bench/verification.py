@@ -29,12 +29,14 @@ def agree(got, want, terms, what, dtype="float32"):
 
     The error is relative to the largest number of all arrays in ``want``, because an array that cancels to 0, such as
     the gradient of a bias of keys, has errors as large as the terms that cancelled. ``terms`` is the number of terms of
-    the longest sum.
+    the longest sum. Infinities, such as the log of a weight of 0, must stand where those of ``want`` stand.
     """
     narrow = 0 if dtype == "float32" else NARROW_ROUNDINGS * EPSILON[dtype]
-    size = max(float(np.abs(part).max(initial=0)) for part in want)
+    size = max(float(np.abs(part[np.isfinite(part)]).max(initial=0)) for part in want)
     for a, b in zip(got, want, strict=True):
-        error = float(np.abs(a - b).max(initial=0))
+        assert a.shape == b.shape, f"{what} has the shape {a.shape}, and {b.shape} is needed"
+        different = a != b
+        error = float(np.abs(a[different] - b[different]).max(initial=0))
         allowed = (EPSILON["float32"] * terms + narrow) * size
         assert error <= allowed, f"{what} is off by {error:g}, and the largest number is {size:g}"
 

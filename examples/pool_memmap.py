@@ -105,7 +105,8 @@ def pool_sentences(sentences, lengths, chunk):
     vectors = np.empty((len(sentences), WIDTH), np.float32)
     for start in track(range(0, len(sentences), chunk), "sentences"):
         few = slice(start, start + chunk)
-        vectors[few] = attnpool_ref.mean_pooling(sentences[few], lengths=lengths[few])
+        part = sentences[few].astype(np.float32)  # means of float16 would be rounded to float16
+        vectors[few] = attnpool_ref.mean_pooling(part, lengths=lengths[few])
     return vectors
 
 

@@ -100,10 +100,10 @@ def test_a_note_stands_where_the_argument_does_and_nowhere_else(name):
 
 @pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 def test_help_of_a_package_opens_with_its_names_by_family(package):
-    """One sentence, then each public name once, those of the table on the line of their family's file."""
-    summary, title, tree = inspect.getdoc(package).split("\n\n")
+    """One sentence, in NumPy its speed, then each public name once, on the line of its family's file."""
+    summary, *speed, title, tree = inspect.getdoc(package).split("\n\n")
     assert summary.endswith(".") and "\n" not in summary
-    assert title.endswith(":")
+    assert title.endswith(":") and len(speed) == (package is attnpool_ref)
     assert max(map(len, tree.splitlines())) <= 100
     families = re.findall(r"^(\w+) +(\w+(?:,\s+\w+)*)$", tree, re.MULTILINE)
     named = {name: family for family, names in families for name in names.split()}

@@ -185,6 +185,14 @@ def test_wrong_results_are_refused_before_anything_is_timed(case, direction):
         verifier.check(wrong, program(wrong, direction, arrays))
 
 
+@pytest.mark.parametrize("wrong", [[1, -np.inf, 2.5], [1, 5, 2], [1, np.inf, 2], [1, np.nan, 2]])
+def test_infinities_of_results_must_be_those_of_the_oracle(wrong):
+    want = [np.array([1, -np.inf, 2])]
+    verification.agree(want, want, 3, "a logarithm")
+    with pytest.raises(AssertionError, match="a logarithm is off by"):
+        verification.agree([np.array(wrong)], want, 3, "a logarithm")
+
+
 def test_a_case_too_large_for_the_oracle_is_verified_on_shorter_sequences(case, monkeypatch):
     assert verification.shortened(case) is case
     monkeypatch.setattr(verification, "LARGEST", 200)
