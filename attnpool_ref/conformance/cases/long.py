@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.layout import places_of, scaled
 from attnpool_ref.conformance.cases.ways import defaults_of
 
 LONG = 10**6
@@ -65,9 +65,12 @@ def _wide(row, title, names, options, side, count):
     for key in case.given("segments"):
         value = np.where(np.arange(case.values[key].size) % 2, case.values[key], case.values[key][0])
         values[key] = np.sort(value) if options["indices_are_sorted"] else value
-    if row.unit:  # the product of many numbers below 1 is 0
-        values |= {key: case.values[key] * 2.0**-8 for key in case.given("data")}
-    return case.with_values("", **values)
+    case = case.with_values("", **values)
+    for axis in side:
+        factors = np.where(np.arange(sizes[axis]) == sizes[axis] - 1, 4, 1)  # a maximum shows that the last is lost
+        factors = factors * (2.0**-8 if row.unit else 1)  # the product of many numbers below 1 is 0
+        case = scaled(case, "", axis, factors, case.given("data"))
+    return case
 
 
 def long_rows(row, size=LONG):
@@ -77,18 +80,13 @@ def long_rows(row, size=LONG):
     for numbers between 0 and 1.
     """
     for axis in _summed(row):
-        case, values = _equal(row, f"{size} tokens along {axis}", axis, size), {}
+        case = _equal(row, f"{size} tokens along {axis}", axis, size)
         others = [key for key in case.given("data", "parameter") if key != "scale"]
-        if case.values.get("scale") is not None and len(others) > 1:
-            values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
+        if case.values.get("scale") is not None and len(others) > 1:  # it would magnify the rounding of a million terms
+            case = case.with_values("", scale=np.float64(2.0**-20))
         tail = np.arange(size) >= size - size // 16
-        most = 1 if row.unit else 2
-        factors = np.where(tail, case.rng(" tail").uniform(0.5, most, size), 1)
-        for key in [] if row.norms else case.given("data"):  # a choice by the angle would be one of rounding
-            for place in places_of(axis, case.axes[key], case.values[key].ndim):
-                spread = factors.reshape(-1, *(1,) * (case.values[key].ndim - 1 - place))
-                values[key] = np.float32(case.values[key] * spread).astype(np.float64)
-        yield case.with_values("", **values), axis
+        factors = np.where(tail, case.rng(" tail").uniform(0.5, 1 if row.unit else 2, size), 1)
+        yield scaled(case, "", axis, factors, [] if row.norms else case.given("data")), axis  # one angle
 
 
 def long_narrow_rows(row):

@@ -9,7 +9,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance.cases import forms, long, values
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, RANK_1, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.layout import scaled
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
 from attnpool_ref.table.language import MayBeEmpty
 
@@ -266,9 +266,7 @@ def _counted(row, title, names, options):
         values[key] = (255 - 7 * np.arange(value.size).reshape(value.shape)).astype(np.uint8)
     beyond = np.arange(LONGER) > np.iinfo(np.uint8).max
     factors = np.where(beyond, 1, 2.0**-9) if row.unit else np.where(beyond, 8, 1)
-    for key in case.given("data"):
-        value = case.values[key]
-        for place in (place for axis in sizes for place in places_of(axis, case.axes[key], value.ndim)):
-            value = value * factors.reshape(-1, *(1,) * (value.ndim - 1 - place))
-        values[key] = value
-    return case.with_values("", **values)
+    case = case.with_values("", **values)
+    for axis in sizes:
+        case = scaled(case, "", axis, factors, case.given("data"))
+    return case

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance.cases.case import SEQUENCES
-from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.layout import places_of, scaled
 from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
@@ -108,11 +108,10 @@ def gaps(main):
         key = next((k for k in main.given("data", "parameter") if axis in main.axes[k]), None)
         if key is None:
             continue
-        value = main.values[key]
-        (place, *_) = places_of(axis, main.axes[key], value.ndim)
-        numbers = main.values[main.given("segments")[0]] if axis == "N" else np.arange(value.shape[place])
-        factors = np.where(numbers == numbers[0], 2.0**14, 1).reshape(-1, *(1,) * (value.ndim - 1 - place))
-        yield main.with_values(f"one {title} of `{key}` 16384 times as large", **{key: factors * value})
+        size = main.batch[-1] if axis == "..." else main.sizes[axis]
+        numbers = main.values[main.given("segments")[0]] if axis == "N" else np.arange(size)
+        factors = np.where(numbers == numbers[0], 2.0**14, 1)
+        yield scaled(main, f"one {title} of `{key}` 16384 times as large", axis, factors, [key])
 
 
 def huge(main):

@@ -255,7 +255,7 @@ def batch_mates(subject, case, _situation=None):
 
 
 DRIFT = 1e-5
-"""Largest relative error for a million equal tokens in float32, as the contract sets it; not derived from rounding."""
+"""Largest relative error for a million tokens in float32, as the contract sets it; not derived from rounding."""
 
 
 def _allowed_drift(subject):
@@ -274,7 +274,7 @@ def sums_of_many_tokens(subject):
 
 
 def long_sums(subject):
-    """Checks that sums over 70,000 equal tokens (with ``contract`` a million) neither drift nor lose their count."""
+    """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
     finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
     for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
