@@ -41,16 +41,18 @@ def sides(row):
 
 
 def wide(row, title, names, options):
-    """Yields cases of 609 random tokens in a batch of 101 examples, for each token axis in turn; other sizes are 3.
+    """Yields cases of 609 random tokens for each token axis in turn, the first in a batch of 101; other sizes are 3.
 
     Functions of packed tokens get about 1,200 tokens, half of them in one of 101 segments. If the arrays were too
     large, many tokens and many examples are drawn in a case each.
     """
     options = options | {k: n for k, n in {"max_length": MANY, "num_segments": EXAMPLES}.items() if k in options}
-    for side in sides(row):
-        at_once = SQUARED.get(row.name) not in side and MANY * EXAMPLES * max([FEW, *row.sizes.values()]) <= MOST
-        for axes, count in [(side, EXAMPLES)] if at_once else [(side, FEW), ((), EXAMPLES)]:
+    many = EXAMPLES
+    for side in sorted(sides(row), key=lambda side: side == ("n",)):  # queries last
+        at_once = SQUARED.get(row.name) not in side and MANY * many * max([FEW, *row.sizes.values()]) <= MOST
+        for axes, count in [(side, many)] if at_once or many == FEW else [(side, FEW), ((), many)]:
             yield _wide(row, f"{title}, {' and '.join(axes) or 'examples'}: {WIDE}", names, options, axes, count)
+        many = FEW if row.batched else EXAMPLES  # each side of a function of all pairs has examples of its own
 
 
 def _wide(row, title, names, options, side, count):

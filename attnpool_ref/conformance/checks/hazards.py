@@ -337,7 +337,7 @@ def poison_in_shared_arrays(subject, case, _situation=None):
     check, found = "poison in shared arrays", None
     for key in drawing.shared_arrays(case):
         clean = subject.outputs(case)
-        for example in range(case.batch[0] if len(case.batch) == 1 else 0):
+        for example in range(case.batch[0] if len(case.batch) == 1 else 0)[-5:]:  # all but of large batches
             pad = drawing.padding(case, key, example)
             if pad is None or not np.any(pad):
                 continue
