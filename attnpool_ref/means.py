@@ -40,7 +40,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
     array([[4.],
            [5.]])
     """
-    return np.sum(fill_padding(x, mask), -2)
+    return fill_padding(x, mask).sum(-2)
 
 
 @definition

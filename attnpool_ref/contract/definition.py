@@ -1,6 +1,7 @@
 """The `@definition` decorator: checks arguments, computes in float64, casts the result."""
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -33,43 +34,48 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
     signature = contract.signature_of(function)
     resolved = {}
     in_blocks = _in_blocks(row) and not selects
-    received = {} if selects else {key: _dtype_of(argument, row, in_blocks) for key, argument in arguments.items()}
+    masks = [argument for argument in arguments.values() if argument.kind == "mask"]
+    lengths = dict.fromkeys(key for key, argument in arguments.items() if argument.kind == "lengths")
+    broadcast = [
+        key
+        for key, argument in arguments.items()
+        if argument.kind != "mask" and (argument.kind == "index" or not argument.integers)
+    ]
+    received = {} if selects else _dtypes_of(row, in_blocks)
 
     def checked(args, kwargs):
-        """Returns (arguments for the body by name, the :class:`~attnpool_ref.contract.Call`)."""
+        """Returns (arguments for the body by name, :class:`~attnpool_ref.contract.Call`, bytes of all examples)."""
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
-            values[key] = as_array(row.name, key, values[key])
-        call = _resolve_once(row, values, resolved)
+            if values[key] is not None:
+                values[key] = as_array(row.name, key, values[key])
+        call, size = _resolve_once(row, values, received, resolved)
         contract.check_values(row, values, call)
-        for key, argument in arguments.items():
-            value = values[key]
-            if argument.kind == "mask":
-                values[key] = _full_mask(value, argument, call, values)
-            elif value is not None and (argument.kind == "index" or not argument.integers):
-                values[key] = _broadcast(value, call.targets.get(key, value.shape))
-        values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # now in the masks
-        return values, call
+        for argument in masks:
+            values[argument.name] = _full_mask(values[argument.name], argument, call, values)
+        for key in broadcast:
+            if values[key] is not None:
+                values[key] = _broadcast(values[key], call.targets.get(key, values[key].shape))
+        return values | lengths, call, size  # lengths are in the masks now
 
     @functools.wraps(function)
     def checked_definition(*args, **kwargs):
         try:
-            values, call = checked(args, kwargs)
+            values, call, size = checked(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.without_frames(error) from None
         dtype = call.dtype or np.dtype(np.float64)
-        batched, shared = {}, {}
-        for key, value in values.items():
-            how = None if value is None else received.get(key)
-            if how is None:
-                shared[key] = value
-            elif in_blocks and call.arguments[key].batched:
-                batched[key] = value, how
+        divided, batched = in_blocks and size > blocks.SIZE, {}
+        for key, kind in received.items():
+            if values[key] is None:
+                continue
+            if divided and call.arguments[key].batched:
+                batched[key] = values.pop(key), kind
             else:
-                shared[key] = np.array(value, how, order="C")
-        if in_blocks:
-            return blocks.call_in_blocks(function, call.batch, batched, shared, dtype)
-        result = function(**shared)
+                values[key] = np.array(values[key], kind, order="C")
+        if divided:
+            return blocks.call_in_blocks(function, call.batch, batched, values, dtype)
+        result = function(**values)
         return result._replace(dtype=call.dtype) if row.state else blocks.cast(result, dtype)
 
     checked_definition.__doc__ = docstrings.help_text(function)
@@ -84,34 +90,52 @@ def _in_blocks(row):
     return first and row.batched and not row.state and "axis" not in row.options
 
 
-def _dtype_of(argument, row, in_blocks):
-    """Returns the dtype in which a body receives an argument; None if it receives the caller's array."""
-    packed_axes = {axis for other in row.arguments.values() if other.kind == "segments" for axis in other.own}
-    if argument.kind in ("int", "position") or (not in_blocks and argument.kind == "mask"):
-        return None
-    if argument.kind == "data" and not packed_axes.isdisjoint(argument.own):
-        return None
-    if argument.kind in ("mask", "bool"):
-        return np.dtype(bool)
-    return np.dtype(np.int64 if argument.integers else np.float64)
+def _dtypes_of(row, in_blocks):
+    """Returns the dtypes in which a body receives its arguments, by name, without those that it receives as they are."""
+    packed_axes = {axis for argument in row.arguments.values() if argument.kind == "segments" for axis in argument.own}
+    dtypes = {}
+    for key, argument in row.arguments.items():
+        packed = argument.kind == "data" and not packed_axes.isdisjoint(argument.own)
+        if packed or argument.kind in ("int", "position") or (argument.kind == "mask" and not in_blocks):
+            continue
+        integers = np.int64 if argument.integers else np.float64
+        dtypes[key] = np.dtype(bool if argument.kind in ("mask", "bool") else integers)
+    return dtypes
 
 
 CACHE_SIZE = 256
 """Largest number of resolved calls (by shapes, dtypes and options) in the cache of a definition."""
 
 
-def _resolve_once(row, values, resolved):
-    """Resolves a call once for its shapes, dtypes and static arguments; ``resolved`` is the cache."""
-    key = tuple(
-        (v.shape, v.dtype) if type(v) is np.ndarray else (type(v), None if callable(v) else v) for v in values.values()
-    )
-    call = resolved.get(key)
-    if call is None:
+def _resolve_once(row, values, received, resolved):
+    """Resolves a call once for its shapes, dtypes and static arguments; ``resolved`` is the cache.
+
+    Returns (the :class:`~attnpool_ref.contract.Call`, the bytes of float64 copies of its arrays with batch axes).
+    """
+    key = tuple([_static(value) for value in values.values()])  # a list is faster than a generator
+    found = resolved.get(key)
+    if found is None:
         call = contract.resolve(row, values)
         if len(resolved) >= CACHE_SIZE:
             resolved.clear()
-        resolved[key] = call
-    return call
+        found = resolved[key] = call, sum(8 * _size(call, call.arguments[name], values[name]) for name in received)
+    return found
+
+
+def _static(value):
+    """Returns what a resolved call depends on: shape and dtype of an array, otherwise the value and its type."""
+    if type(value) is np.ndarray:
+        return value.shape, value.dtype
+    return None if value is None else (type(value), None if callable(value) else value)
+
+
+def _size(call, argument, value):
+    """Returns the number of elements of an argument that has batch axes; 0 if it has none or is not given."""
+    if not argument.batched or (value is None and argument.kind != "mask"):
+        return 0
+    if argument.name in call.targets:
+        return math.prod(call.targets[argument.name])
+    return math.prod(contract.full_shape(argument.shapes[0], call.batch, call.sizes))
 
 
 def _broadcast(value, shape):
@@ -149,7 +173,7 @@ def _full_mask(mask, argument, call, values):
     It is None if ``masked_softmax`` has lengths, which that function converts itself.
     """
     if mask is not None:
-        return _broadcast(mask.astype(bool), call.targets[argument.name])
+        return _broadcast(mask.astype(bool, copy=False), call.targets[argument.name])
     lengths = values.get(argument.lengths)
     if lengths is None:
         return np.broadcast_to(np.True_, contract.full_shape(argument.shapes[0], call.batch, call.sizes))
