@@ -307,7 +307,7 @@ def additive_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def concat_score(
@@ -317,7 +317,7 @@ def concat_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def tanh_sum_score(
@@ -326,7 +326,7 @@ def tanh_sum_score(
     kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def location_score(
@@ -345,7 +345,7 @@ def gaussian_score(
     key: ArrayLike,
     *,
     bandwidth: ArrayLike = 1.0,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 @overload
 def attend(
@@ -358,7 +358,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -372,7 +372,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -386,7 +386,7 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -401,7 +401,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -416,7 +416,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -431,7 +431,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -448,7 +448,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -465,7 +465,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -482,7 +482,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -496,7 +496,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -510,7 +510,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -524,7 +524,7 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -587,7 +587,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -608,7 +608,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -629,7 +629,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -643,7 +643,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -657,7 +657,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -671,7 +671,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_pooling(
@@ -680,7 +680,7 @@ def mean_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def max_pooling(
     x: ArrayLike,
@@ -688,7 +688,7 @@ def max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def first_pooling(
     x: ArrayLike,
@@ -711,7 +711,7 @@ def weighted_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def mean_max_pooling(
@@ -720,7 +720,7 @@ def mean_max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -742,7 +742,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -765,7 +765,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -788,7 +788,7 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -813,7 +813,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -838,7 +838,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -863,7 +863,7 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def sum_pooling(
@@ -872,7 +872,7 @@ def sum_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def min_pooling(
     x: ArrayLike,
@@ -880,7 +880,7 @@ def min_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def quantile_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
@@ -1041,7 +1041,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1062,7 +1062,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1083,7 +1083,7 @@ def additive_attention_pooling(
     | Callable[[Any, Any], Any] = "softmax",
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def attention_penalty(weights: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
@@ -1123,7 +1123,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1138,7 +1138,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1153,7 +1153,7 @@ def set2set_pooling(
     num_steps: int,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1234,7 +1234,7 @@ def segment_mean_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_max_pooling(
     x: ArrayLike,
@@ -1243,7 +1243,7 @@ def segment_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_first_pooling(
     x: ArrayLike,
@@ -1269,7 +1269,7 @@ def segment_weighted_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_mean_max_pooling(
     x: ArrayLike,
@@ -1278,7 +1278,7 @@ def segment_mean_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 @overload
 def segment_attention_pooling(
@@ -1300,7 +1300,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1323,7 +1323,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1346,7 +1346,7 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1371,7 +1371,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1396,7 +1396,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1421,7 +1421,7 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_sum_pooling(
@@ -1431,7 +1431,7 @@ def segment_sum_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_min_pooling(
     x: ArrayLike,
@@ -1440,7 +1440,7 @@ def segment_min_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_noisy_or_pooling(
     x: ArrayLike,
@@ -1606,7 +1606,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1627,7 +1627,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1648,7 +1648,7 @@ def segment_additive_attention_pooling(
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_latent_attention_pooling(
@@ -1689,7 +1689,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1705,7 +1705,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1721,7 +1721,7 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1798,7 +1798,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1817,7 +1817,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1836,7 +1836,7 @@ def segment_cross_attention_pooling(
     scale: ArrayLike = 1.0,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1854,7 +1854,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1872,7 +1872,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1890,7 +1890,7 @@ def cross_attention_pooling(
     scale: ArrayLike = 1.0,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1952,7 +1952,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1966,7 +1966,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1980,7 +1980,7 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1994,7 +1994,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2008,7 +2008,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2022,7 +2022,7 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -2036,7 +2036,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2050,7 +2050,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, tuple[Array, Array]]: ...
 @overload
@@ -2064,7 +2064,7 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
 def maxsim_score(
@@ -2194,7 +2194,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2206,7 +2206,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2218,7 +2218,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_state(
@@ -2226,14 +2226,14 @@ def mean_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> MeanState: ...
 def max_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> MaxState: ...
 def first_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
@@ -2247,7 +2247,7 @@ def weighted_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> WeightedState: ...
 def mean_max_state(
@@ -2255,7 +2255,7 @@ def mean_max_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> MeanMaxState: ...
 def attention_state(
     x: ArrayLike,
@@ -2271,7 +2271,7 @@ def attention_state(
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...
 def multi_head_attention_state(
@@ -2286,7 +2286,7 @@ def multi_head_attention_state(
     key_bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
 def additive_attention_state(
@@ -2302,7 +2302,7 @@ def additive_attention_state(
     out_bias: ArrayLike | None = None,
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> AdditiveAttentionState: ...
 def latent_attention_state(
@@ -2355,14 +2355,14 @@ def sum_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> SumState: ...
 def min_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None = None,
+    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> MinState: ...
 def noisy_or_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None

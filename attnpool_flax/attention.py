@@ -13,8 +13,7 @@ from attnpool_flax.numerics.kernel_functions import KERNELS
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions.dispatch import ATTENTION_KERNELS, for_units
-from attnpool_flax.reductions.kernels import attention_kernel
+from attnpool_flax.reductions.dispatch import for_units
 from attnpool_flax.reductions.product_average import Products
 from attnpool_flax.reductions.query_blocks import ForQueries, over_queries, size_of
 from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
@@ -157,14 +156,6 @@ def dot_product_attention(
     Array([[6.]], dtype=float32)
     """
     query, key, value = only_seen(query, key, value, mask)
-    if implementation in ATTENTION_KERNELS:
-        attention = attention_kernel(implementation, bias=bias, dropout_multiplier=dropout_multiplier)
-        if not return_weights:
-            mask = None if mask is None else mask[..., None, :, :]
-            scale = query.shape[-1] ** -0.5 if scale is None else scale
-            query, key, value = (array[..., None, :, :] for array in (query, key, value))
-            return attention(query, key, value, mask, scale, precision)[..., 0, :, :]
-
     # the softmax masks the values of the bias at padding
     scores = Products(lambda query, bias: (scaled(query, scale), key, bias), precision)
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
@@ -324,14 +315,8 @@ def multi_head_attention(
             mask = mask[..., None, :, :]
         query, key, value = only_seen(query, key, value, jnp.any(mask, -3))
     queries = to_heads(query, query_kernel, query_bias, precision)
-    keys, scale = to_heads(key, key_kernel, key_bias, precision), query_kernel.shape[-1] ** -0.5
-    if implementation in ATTENTION_KERNELS:
-        attention = attention_kernel(implementation, dropout_multiplier=dropout_multiplier)
-        if not return_weights:
-            values = to_heads(value, value_kernel, value_bias, precision)
-            pooled = attention(queries, keys, values, mask, scale, precision)
-            return from_heads(pooled, out_kernel, out_bias, precision)
-    queries = queries * scale
+    keys = to_heads(key, key_kernel, key_bias, precision)
+    queries = queries * query_kernel.shape[-1] ** -0.5
     # not as Products: XLA takes a minute to compile those of many heads in float32 for a TPU
     rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_scores)
     if return_weights:

@@ -5,11 +5,13 @@ The value of the option is one text, the arguments of ``attnpool check``.
 
 import contextlib
 import shlex
+import shutil
 import unittest
 
 import pytest
 
 from attnpool_ref import extras
+from attnpool_ref.conformance.printing.words import wrapped
 from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
 from attnpool_ref.conformance.running.judge import judge
 
@@ -91,7 +93,10 @@ class PromiseItem(pytest.Item):
         except unittest.SkipTest as reason:
             raise pytest.skip.Exception(str(reason)) from None
         except AssertionError as broken:  # only the message, without source lines of attnpool
-            raise pytest.fail.Exception(str(broken), pytrace=False) from None
+            told, gap, code = str(broken).partition("\n\n")
+            width = shutil.get_terminal_size().columns
+            told = "\n".join(wrapped(line, width) for line in told.splitlines())
+            raise pytest.fail.Exception(told + gap + code, pytrace=False) from None
 
     def reportinfo(self):
         """Returns the name of the test, without a line number."""
@@ -109,18 +114,20 @@ def _refused_as_values():
         raise ValueError(error.format_message()) from None
 
 
-def _question(candidate, *, files, jobs, quick, **words):
+def _question(candidate, *, files, everything, jobs, quick, **words):
     """Translates options of ``attnpool check`` into (implementation, arguments of the judge, pool of processes).
 
     The pool is None with ``--jobs 0``.
 
     Raises:
-      ValueError: a report file, or a number of jobs other than 0, is given: pytest has its own options for these.
+      ValueError: a report file, --all, or a number of jobs other than 0, is given: pytest has its own options for these.
     """
     from attnpool_ref.cli import check
 
     if any(files.values()):
         raise ValueError("--json, --junit and --html are the command's; pytest writes --junit-xml")
+    if everything:
+        raise ValueError("--all is the command's; pytest has -rs, which lists what was not judged, and -v")
     if jobs:
         raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
     named, asked = check.question(candidate, quick=quick, **words)

@@ -22,14 +22,12 @@ from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, over_examples
 from attnpool_flax.reductions.dispatch import (
     KERNEL,
-    KERNELS,
     PLATFORMS,
     KernelRefusal,
     check_implementation,
     for_tokens,
     logged_dispatches,
     on_platform,
-    with_inputs_of,
 )
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
@@ -131,7 +129,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles"; "pallas", "cudnn" and "splash" only if the call asks for them, on any platform.
+      "einsum" or "tiles"; "pallas" only if the call asks for it, on any platform.
 
     Raises:
       ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
@@ -155,9 +153,9 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
         check_split(function.row, values)
     if platform not in (None, *PLATFORMS):
         raise ValueError(f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'")
-    if values["implementation"] in KERNELS:
+    if values["implementation"] == KERNEL:
         function.check_kernel(values, call)
-        return values["implementation"]
+        return KERNEL
     with on_platform(platform):
         return function.kernel(values, call)
 
@@ -333,23 +331,23 @@ class CompiledFunction:
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
         requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.kernel, call)
-        result = self._with_kernel(requested, values, dtype) if requested in KERNELS else run(given, dtype, values)
+        result = self._with_kernel(values) if requested == KERNEL else run(given, dtype, values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)
 
-    def _with_kernel(self, kernel, values, dtype):
-        """Runs the body with "pallas", "cudnn" or "splash"; raises a ValueError if that does not support the call."""
+    def _with_kernel(self, values):
+        """Runs the body with "pallas"; raises a ValueError if that does not support the call."""
         try:
-            with logged_dispatches() as log, with_inputs_of(dtype):
+            with logged_dispatches() as log:
                 result = self.body(**values)
         except KernelRefusal as refusal:
             raise ValueError(f"{self.row.name}: {refusal}") from None
-        if kernel not in log:
-            names = " or ".join(map(repr, IMPLEMENTATIONS))
-            reason = f"which {KERNELS[kernel]}; this call does not; pass None, {names}"
-            raise ValueError(f"{self.row.name}: `implementation` is {kernel!r}, {reason}")
+        if KERNEL not in log:
+            reason = "which averages tokens under the softmax of their products with queries; this call does not"
+            instead = f"pass None, {' or '.join(map(repr, IMPLEMENTATIONS))}"
+            raise ValueError(f"{self.row.name}: `implementation` is {KERNEL!r}, {reason}; {instead}")
         return result
 
     def check_kernel(self, values, call):

@@ -12,11 +12,8 @@ NOTES = {
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. If forward '
     'mode (``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks '
     'depends on the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for '
-    "TPUs and GPUs, on request only, if the weights are a softmax under queries; packed tokens must be sorted "
-    '(docs/decisions/0014-pallas-kernels.md). "cudnn" is NVIDIA\'s flash attention, on request only, in '
-    "dot_product_attention and multi_head_attention of bfloat16 or float16 (docs/decisions/0016-cudnn.md). "
-    '"splash" is JAX\'s flash attention for TPUs, on request only, in the same functions, of float32 or bfloat16 '
-    "(docs/decisions/0018-splash-attention.md).",
+    "TPUs and GPUs, on request only, if the weights are a softmax of dense tokens under queries "
+    "(docs/decisions/0014-pallas-kernels.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``; for float16 and bfloat16 see docs/contract.md#narrow-products.",
 }

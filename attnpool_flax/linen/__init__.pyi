@@ -592,8 +592,7 @@ class MultiHeadAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "cudnn" and
-        "splash", with the conditions of :func:`attnpool_flax.multi_head_attention`.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 

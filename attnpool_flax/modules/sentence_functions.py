@@ -27,7 +27,7 @@ ACTIVATIONS = OF_SCORES | {"silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid}
 
 
 def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision):
-    """Pools the tokens of an encoder, and applies the layers after the pooling, stage by stage.
+    """Pools the tokens of an encoder, and applies the layers before and after the pooling, stage by stage.
 
     Args:
       x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], the tokens of all the encoder's layers.
@@ -40,7 +40,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
       precision: the precision of matrix products, or None.
 
     Returns:
-      [..., o], where o is the width after the last stage.
+      [..., o], where o is the width after the last stage; without a pooling [..., L, o], 0 at padding.
 
     Raises:
       ValueError: an argument has a wrong shape, dtype or value, or its width is not that of a stage's parameters.
@@ -53,6 +53,8 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     if lengths is not None:
         mask = lengths_to_mask(lengths, shape[-1])
     ranks = token_positions(jnp.ones(shape, bool) if mask is None else jnp.broadcast_to(mask, shape))  # -1 is padding
+    if stages[0].kind in ("dense", "normalize"):  # padding must not reach the gradient of the kernels
+        x = jnp.where((ranks >= 0)[..., None], x, 0)
     for number, stage in enumerate(stages):
         own = {name: parameters[f"{name}_{number}"] for name, _ in stage.shapes}
         _check_width(x, stage, number)
@@ -67,7 +69,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
             x = layer_norm(x, own["scale"], own["bias"], epsilon=sentences.EPSILON)
         else:
             x = l2_normalize(x)
-    return x
+    return x if sentences.vector_of(stages) == sentences.VECTOR else jnp.where((ranks >= 0)[..., None], x, 0)
 
 
 def _checked(x, mask, lengths, layered):

@@ -23,7 +23,8 @@ _INITIALIZERS = {
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
-    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, where i is the stage's number from 0:
+    :func:`attnpool_flax.load` makes one from the model's folder. Dense layers and normalizations before the pooling, or
+    without one, as in ColBERT and PyLate, apply to each token. Parameters, where i is the stage's number from 0:
     ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o] of a dense layer from width d to o; ``scale_i``
     [d] and ``bias_i`` [d] of a layer normalization; ``layer_weights_i`` [k] of a mean of k layers of the encoder.
 
@@ -80,7 +81,7 @@ class SentencePool(PoolingModule):
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:
-          [..., o], where o is the width after the last stage.
+          [..., o], where o is the width after the last stage; without a pooling [..., L, o], 0 at padding.
         """
         values = self._values()
         return sentence_pool(cast(x, self.dtype), mask, lengths, prompt_length, self.stages, values, self.precision)

@@ -22,8 +22,7 @@ sums of residuals                            ``residuals``, of packed tokens in 
 sums of a function of each token             ``mapped_sums``
 attention of many queries                    ``query_blocks``, ``example_blocks``; on GPUs ``softmax_average``; on
                                              TPUs ``product_average``; ``raw_keys`` (keys that no query sees)
-kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens, ``pallas_segments`` of packed ones;
-                                             of many queries ``attention_kernels`` (cuDNN and splash attention)
+kernels on request                           ``kernels``; ``pallas_softmax`` of dense tokens
 loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``,
                                              ``example_blocks``
 gradient rules of kernels                    ``rules``

@@ -4,7 +4,6 @@ import contextlib
 import contextvars
 import functools
 import math
-from typing import Any
 
 import jax
 from jax import lax
@@ -33,28 +32,13 @@ _PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool
 KERNEL = "pallas"
 """The implementation by Pallas kernels, only on request; a reduction without such a kernel runs its default."""
 
-
-CUDNN = "cudnn"
-"""The implementation of attention of many queries by cuDNN's flash attention, only on request."""
-
-SPLASH = "splash"
-"""The implementation of attention of many queries by JAX's splash attention for TPUs, only on request."""
-
-ATTENTION_KERNELS = (CUDNN, SPLASH)
-
-KERNELS = {KERNEL: "averages tokens under the softmax of their products with queries"}
-KERNELS |= dict.fromkeys(
-    ATTENTION_KERNELS,
-    "averages values under the softmax of dot products, in dot_product_attention and multi_head_attention",
-)
-"""Implementations that run only on request, and what each of them computes."""
+REMOVED = ("cudnn", "splash")
+"""Kernels of other libraries for attention of many queries, which attnpool called once."""
 
 
 class KernelRefusal(ValueError):
     """Error of a requested kernel that does not support the arguments."""
 
-
-_INPUTS: contextvars.ContextVar[Any] = contextvars.ContextVar("attnpool_inputs")
 
 _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_dispatches", default=())
 
@@ -62,9 +46,9 @@ _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("a
 def resolve(implementation, *arrays):
     """Returns and logs the implementation for these arrays, "einsum" or "tiles": the requested one, or the default.
 
-    If a kernel is requested (one of KERNELS), returns the default for what that kernel does not compute, not logged.
+    If KERNEL is requested, returns the default for what that kernel does not compute, not logged.
     """
-    if implementation in KERNELS:
+    if implementation == KERNEL:
         return default_implementation(*arrays)
     implementation = implementation or default_implementation(*arrays)
     log_dispatch(implementation)
@@ -177,28 +161,14 @@ def only_platform():
     return name if name in (None, "cpu", "tpu") else "default"
 
 
+@contextlib.contextmanager
 def on_platform(name):
     """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", in the ``with`` block; None: JAX's backend."""
-    return _with_value(_PLATFORM, name)
-
-
-def inputs_dtype():
-    """Returns the common dtype of the inputs of the current call; LookupError outside of :func:`with_inputs_of`."""
-    return _INPUTS.get()
-
-
-def with_inputs_of(dtype):
-    """Makes :func:`inputs_dtype` return ``dtype`` inside of the ``with`` block."""
-    return _with_value(_INPUTS, dtype)
-
-
-@contextlib.contextmanager
-def _with_value(variable, value):
-    token = variable.set(value)
+    token = _PLATFORM.set(name)
     try:
         yield
     finally:
-        variable.reset(token)
+        _PLATFORM.reset(token)
 
 
 def log_dispatch(implementation):
@@ -234,6 +204,9 @@ def logged_dispatches():
 
 def check_implementation(name, requested):
     """Raises a ValueError that begins with ``name`` if ``requested`` is neither None nor an implementation."""
-    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, *KERNELS)):
-        names = ", ".join(map(repr, (*IMPLEMENTATIONS, *KERNELS)))
-        raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")
+    if requested is None or (isinstance(requested, str) and requested in (*IMPLEMENTATIONS, KERNEL)):
+        return
+    needs = f"needs None or one of {', '.join(map(repr, (*IMPLEMENTATIONS, KERNEL)))}"
+    if isinstance(requested, str) and requested in REMOVED:
+        needs += "; call that kernel yourself, as docs/questions.md#how-do-i-call-other-attention-kernels shows"
+    raise ValueError(f"{name}: `implementation` is {requested!r}, {needs}")

@@ -1,9 +1,9 @@
-"""Kernels that run only on request, by ``implementation="pallas"``, ``"cudnn"`` or ``"splash"``.
+"""Kernels that run only on request, by ``implementation="pallas"``.
 
 Pallas is slow to import, therefore the first request of a kernel imports it.
 """
 
-from attnpool_flax.reductions.dispatch import CUDNN, KERNEL, log_dispatch
+from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch
 
 
 def softmax_kernel():
@@ -12,32 +12,3 @@ def softmax_kernel():
 
     log_dispatch(KERNEL)
     return pallas_softmax.kernel
-
-
-def packed_softmax_kernel():
-    """Logs the dispatch and returns the Pallas kernel that computes scores and ``OnlineSoftmax`` of packed tokens."""
-    from attnpool_flax.reductions import pallas_segments
-
-    log_dispatch(KERNEL)
-    return pallas_segments.kernel
-
-
-def attention_kernel(implementation, **refused):
-    """Logs the dispatch and returns the function that computes attention of many queries by a kernel.
-
-    Args:
-      implementation: "cudnn" or "splash".
-      **refused: the arguments of the call that these kernels do not support, by name; each must be None.
-
-    Raises:
-      KernelRefusal: one of them is not None.
-    """
-    from attnpool_flax.reductions.attention_kernels import refuse_arguments
-
-    refuse_arguments(implementation, refused)
-    log_dispatch(implementation)
-    if implementation == CUDNN:
-        from attnpool_flax.reductions.cudnn_attention import attention
-    else:
-        from attnpool_flax.reductions.splash_attention import attention
-    return attention

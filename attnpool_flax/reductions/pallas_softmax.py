@@ -187,8 +187,8 @@ def _rows_of(numbers):
 
 
 def _on_platforms(name, x, queries, precision):
-    """Returns the kernel called ``name`` for the platform that the program is lowered for."""
-    dtype, width, count = x.dtype, x.shape[2], queries.shape[1]
+    """Returns the kernel called ``name`` for the platform that the program is lowered for, without a second derivative."""
+    width, count = x.shape[2], queries.shape[1]
 
     def on_tpu(*arrays, interpret=False):
         return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
@@ -198,31 +198,19 @@ def _on_platforms(name, x, queries, precision):
 
         return getattr(pallas_triton, name)(*arrays, precision=precision)
 
-    return on_platforms(on_tpu, gpu_refusal(width, count) or on_gpu, dtype)
-
-
-def gpu_refusal(width, count):
-    """Returns why no kernel on a GPU takes so many features under so many queries; None if one does."""
+    kernels = {"tpu": on_tpu, "cuda": on_gpu, "cpu": functools.partial(on_tpu, interpret=True)}
+    if x.dtype == jnp.float16:
+        kernels["tpu"] = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or")
     if count > 1 and width > GPU_HEADS_FEATURES:
-        return f"takes at most {GPU_HEADS_FEATURES} features with several queries on a GPU"
-    return f"takes at most {GPU_FEATURES} features on a GPU" if width > GPU_FEATURES else None
-
-
-def on_platforms(on_tpu, on_gpu, dtype):
-    """Returns the kernel for the platform that the program is lowered for, without a second derivative.
-
-    Args:
-      on_tpu: the kernel for TPUs, from arrays and ``interpret=False``.
-      on_gpu: the kernel for NVIDIA GPUs, from arrays, or the text of the error that says why there is none.
-      dtype: of the tokens.
-    """
-    on_cpu = functools.partial(on_tpu, interpret=True)
+        kernels["cuda"] = _refusing(
+            on_tpu, f"takes at most {GPU_HEADS_FEATURES} features with several queries on a GPU"
+        )
+    elif width > GPU_FEATURES:
+        kernels["cuda"] = _refusing(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU")
     if os.environ.get(INTERPRET) != "1":
-        on_cpu = _refusing(on_tpu, f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1")
-    elsewhere = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
-    tpu = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or") if dtype == jnp.float16 else on_tpu
-    cuda = _refusing(on_tpu, on_gpu) if isinstance(on_gpu, str) else on_gpu
-    kernels = {"tpu": tpu, "cuda": cuda, "cpu": on_cpu, "default": elsewhere}
+        reason = f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1"
+        kernels["cpu"] = _refusing(on_tpu, reason)
+    kernels["default"] = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
     return first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
 
 

@@ -5,7 +5,6 @@ This file has the calls, and the kernels with one query; those with several quer
 
 The tokens of an example are divided into parts of consecutive blocks. The grid is (examples, parts): a program loops
 over the blocks of its part with its sums in registers, and the sums of all parts are merged outside of the kernel.
-Packed tokens are one example for which the grid is (segments, parts); offsets say where a segment begins and ends.
 Padding is not loaded. Sizes of Triton's arrays are powers of two, so under one query the features are split into at
 most two pieces of such sizes; the second piece is masked if it is larger than the rest.
 
@@ -24,7 +23,6 @@ from attnpool_flax.reductions.narrow_products import token_products
 from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY, result_shapes
 from attnpool_flax.reductions.pallas_triton_blocks import (
     Parts,
-    clear_padding,
     features_of,
     load_block,
     load_tokens,
@@ -37,7 +35,7 @@ ELEMENTS = 4096
 """Target number of elements in a block of tokens: 32 for each thread of 4 warps."""
 
 STEPS = 128
-"""The largest number of blocks of a part, on average for segments: over more, rounding errors of float32 sums grow."""
+"""The largest number of blocks of a part: over more, rounding errors of float32 sums grow."""
 
 MULTIPROCESSORS = 132
 """The number of multiprocessors of a large GPU. Each runs one program with several queries at once."""
@@ -46,15 +44,9 @@ PROGRAMS = 4 * MULTIPROCESSORS
 """The number of programs with one query that fills a large GPU."""
 
 
-def parts_of(x, offsets, count, backward):
-    """Returns the :class:`Parts` of tokens [B, L, d], or of the segments with these offsets, under ``count`` queries.
-
-    ``backward`` is True for the parts of the backward kernel.
-    """
+def parts_of(x, count, backward):
+    """Returns the :class:`Parts` of tokens [B, L, d] under ``count`` queries, of the forward or the backward kernel."""
     batch, length, width = x.shape
-    if offsets is not None:
-        batch = len(offsets) - 1
-        length = pl.cdiv(length, batch)
     if count > 1:
         blocks = pl.cdiv(length, heads.TOKENS)
         parts = max(pl.cdiv(blocks, STEPS), min(pl.cdiv(blocks, 4), pl.cdiv(MULTIPROCESSORS, batch)))
@@ -74,33 +66,30 @@ def parts_of(x, offsets, count, backward):
 # Calls
 
 
-def forward(x, codes, queries, multiplier, bias, *, offsets=None, precision=None, interpret=False):
+def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
     """Computes :func:`attnpool_flax.reductions.pallas_tpu.forward`, except that ``precision`` is ignored.
 
     Products are float32 with one query, and as in :mod:`attnpool_flax.reductions.pallas_triton_heads` with several.
-
-    With ``offsets``, int32 [S + 1], there is one example (B = 1), whose tokens are those of S segments. The queries are [S
-    or 1, h, d], and S takes the place of B in the results.
     """
     del precision
-    rows, count, width = len(x) if offsets is None else len(offsets) - 1, queries.shape[1], x.shape[2]
-    parts = parts_of(x, offsets, count, backward=False)
-    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias, "offsets": offsets}
-    outputs = {"max_score": (rows, parts.count, count), "denominator": (rows, parts.count, count)}
-    outputs |= {"numerator": _sums_shape(rows, count, width, parts)}
+    (batch, _, width), count = x.shape, queries.shape[1]
+    parts = parts_of(x, count, backward=False)
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    outputs = {"max_score": (batch, parts.count, count), "denominator": (batch, parts.count, count)}
+    outputs |= {"numerator": _sums_shape(batch, count, width, parts)}
     kernel = functools.partial(heads.forward_kernel if count > 1 else _forward_kernel, parts=parts)
-    max_score, denominator, numerator = _call(kernel, given, outputs, rows, parts, interpret)
+    max_score, denominator, numerator = _call(kernel, given, outputs, batch, parts, interpret)
     states = OnlineSoftmax(max_score, denominator, _rows(numerator, count, width))
     largest = jnp.max(max_score, 1)
     denominator, numerator = states.rescaled(largest[:, None])
     return largest, jnp.sum(denominator, 1), jnp.sum(numerator, 1)
 
 
-def _sums_shape(rows, count, width, parts):
-    """Returns the shape of the sums over tokens that a kernel writes: (rows, P, 1, d), with several queries in pieces."""
+def _sums_shape(batch, count, width, parts):
+    """Returns the shape of the sums over tokens that a kernel writes: (B, P, 1, d), with several queries in pieces."""
     if count == 1:
-        return rows, parts.count, 1, width
-    return rows, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
+        return batch, parts.count, 1, width
+    return batch, parts.count, len(parts.pieces), heads.ROWS, parts.pieces[0][1]
 
 
 def _rows(sums, count, width):
@@ -129,28 +118,27 @@ def backward(
     ddenominator,
     dnumerator,
     *,
-    offsets=None,
     precision=None,
     interpret=False,
 ):
-    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; offsets and precision are as in :func:`forward`."""
+    """Computes :func:`attnpool_flax.reductions.pallas_tpu.backward`; ``precision`` is ignored."""
     del precision
-    (batch, length, width), (rows, count) = x.shape, max_score.shape
-    parts = parts_of(x, offsets, count, backward=True)
-    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias, "offsets": offsets}
+    (batch, length, width), count = x.shape, queries.shape[1]
+    parts = parts_of(x, count, backward=True)
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
     given |= {"dscores": dscores, "dnumerator": dnumerator, "max_score": max_score, "ddenominator": ddenominator}
-    outputs = {"dx": x.shape, "dqueries": _sums_shape(rows, count, width, parts)}
+    outputs = {"dx": x.shape, "dqueries": _sums_shape(batch, count, width, parts)}
     outputs |= {} if bias is None else {"dbias": (batch, count, length)}
     outputs |= {} if multiplier is None else {"dmultiplier": (batch, count, length)}
     kernel = functools.partial(heads.backward_kernel if count > 1 else _backward_kernel, parts=parts)
-    found = dict(zip(outputs, _call(kernel, given, outputs, rows, parts, interpret), strict=True))
+    found = dict(zip(outputs, _call(kernel, given, outputs, batch, parts, interpret), strict=True))
     dqueries = jnp.sum(_rows(found["dqueries"], count, width), 1)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
     return found["dx"], dqueries, found.get("dbias"), found.get("dmultiplier")
 
 
-def _call(kernel, given, outputs, rows, parts, interpret):
+def _call(kernel, given, outputs, batch, parts, interpret):
     given = {key: array for key, array in given.items() if array is not None}
 
     def body(*references):
@@ -158,7 +146,7 @@ def _call(kernel, given, outputs, rows, parts, interpret):
 
     return pl.pallas_call(
         body,
-        grid=(rows, parts.count),
+        grid=(batch, parts.count),
         out_shape=result_shapes(outputs, given),
         compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=parts.stages),
         interpret=interpret,
@@ -170,8 +158,8 @@ def _call(kernel, given, outputs, rows, parts, interpret):
 
 
 def _forward_kernel(refs, parts):
-    program = program_of(refs, parts)
-    query = _vectors(refs["queries"], program.row, parts)
+    program = program_of(parts)
+    query = _vectors(refs["queries"], program.example, parts)
 
     def block(step, carry):
         largest, mass, sums = carry
@@ -187,16 +175,18 @@ def _forward_kernel(refs, parts):
         return above, mass * scale + jnp.sum(exp_scores), sums
 
     start = jnp.float32(-jnp.inf), jnp.float32(0), [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
-    largest, mass, sums = lax.fori_loop(0, program.steps, block, start)
-    refs["max_score"][program.row, program.part, 0], refs["denominator"][program.row, program.part, 0] = largest, mass
+    largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
+    refs["max_score"][program.example, program.part, 0], refs["denominator"][program.example, program.part, 0] = (
+        largest,
+        mass,
+    )
     _write(refs["numerator"], program, sums, parts)
 
 
 def _backward_kernel(refs, parts):
-    program = program_of(refs, parts)
-    clear_padding(refs, program, parts)
-    query, dnumerator = (_vectors(refs[key], program.row, parts) for key in ("queries", "dnumerator"))
-    largest, ddenominator = refs["max_score"][program.row, 0], refs["ddenominator"][program.row, 0]
+    program = program_of(parts)
+    query, dnumerator = (_vectors(refs[key], program.example, parts) for key in ("queries", "dnumerator"))
+    largest, ddenominator = refs["max_score"][program.example, 0], refs["ddenominator"][program.example, 0]
 
     def block(step, dqueries):
         place, inside, real, codes = load_block(refs, program, step, parts)
@@ -223,7 +213,7 @@ def _backward_kernel(refs, parts):
         return [own + jnp.sum(dscores[:, None] * piece, 0) for own, piece in zip(dqueries, x, strict=True)]
 
     start = [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
-    _write(refs["dqueries"], program, lax.fori_loop(0, program.steps, block, start), parts)
+    _write(refs["dqueries"], program, lax.fori_loop(0, parts.steps, block, start), parts)
 
 
 def _numbers(ref, program, place, real):
@@ -231,7 +221,7 @@ def _numbers(ref, program, place, real):
 
 
 def _vectors(ref, row, parts):
-    """Loads the query or cotangent of the numerator [d] of an example or segment, as a list of its pieces."""
+    """Loads the query or cotangent of the numerator [d] of an example, as a list of its pieces."""
     row = row if ref.shape[0] != 1 else 0
     found = []
     for first, size, ends in parts.pieces:
@@ -243,7 +233,7 @@ def _vectors(ref, row, parts):
 def _write(ref, program, vectors, parts):
     for (first, size, ends), own in zip(parts.pieces, vectors, strict=True):
         index, mask = features_of(first, size, ends, ref.shape[3])
-        plt.store(ref.at[program.row, program.part, 0, index], own, mask=mask)
+        plt.store(ref.at[program.example, program.part, 0, index], own, mask=mask)
 
 
 def _scores(x, query, refs, program, place, real, codes):

@@ -7,7 +7,6 @@ A part is some consecutive blocks of tokens, which one program of the kernel vis
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
@@ -18,10 +17,10 @@ class Parts(NamedTuple):
     """Division of one call's tokens into parts, blocks and pieces of features.
 
     Attributes:
-      length: L, the number of tokens of an example, or the average of a segment, rounded up.
+      length: L, the number of tokens of an example.
       size: the number of tokens in a block.
-      steps: the number of blocks in a part; of a segment its tokens decide it.
-      count: P, the number of parts of an example or segment.
+      steps: the number of blocks in a part.
+      count: P, the number of parts of an example.
       pieces: for each piece of the features (its first feature, its size, whether it extends past the last feature).
       warps: the number of warps that run one program.
       stages: the number of blocks that are loaded at once.
@@ -37,39 +36,30 @@ class Parts(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Tokens of one program of the grid: a part of an example or of a segment.
+    """Tokens of one program of the grid: a part of an example.
 
     Attributes:
-      row: the index of the example or segment.
+      example: the index of the example.
       part: the index of the part.
-      example: the index in arrays of tokens: of the example, or 0, because segments follow each other.
       first: the place of the part's first token.
-      rest: the number of tokens from ``first`` to the end of the example or segment; not positive if the part is empty.
-      steps: the number of blocks.
+      rest: the number of tokens from ``first`` to the end of the example; not positive if the part is empty.
     """
 
-    row: Any
-    part: Any
     example: Any
+    part: Any
     first: Any
     rest: Any
-    steps: Any
 
 
-def program_of(refs, parts):
-    """Returns the :class:`Program` that runs: of a segment if there are ``offsets`` [S + 1], else of an example."""
-    row, part = pl.program_id(0), pl.program_id(1)
-    if "offsets" not in refs:
-        first = part * parts.steps * parts.size
-        return Program(row, part, row, first, parts.length - first, parts.steps)
-    start, end = refs["offsets"][row], refs["offsets"][row + 1]
-    steps = jnp.maximum(1, _steps(end - start, parts.count * parts.size))  # a loop that may not run spills registers
-    first = start + part * steps * parts.size
-    return Program(row, part, 0, first, end - first, steps)
+def program_of(parts):
+    """Returns the :class:`Program` that runs."""
+    example, part = pl.program_id(0), pl.program_id(1)
+    first = part * parts.steps * parts.size
+    return Program(example, part, first, parts.length - first)
 
 
 def load_block(refs, program, step, parts):
-    """Returns (indices of a block's tokens, whether each is in the example or segment, whether real, their codes or None).
+    """Returns (indices of a block's tokens, whether each is in the example, whether real, their codes or None).
 
     ``step`` counts the blocks of the program; codes are those of pallas_tpu.
     """
@@ -103,28 +93,3 @@ def features_of(first, size, ends, width):
     """Returns (indices of the features of a piece, whether each index is a feature; None if all are)."""
     index = first + jnp.arange(size, dtype=jnp.int32)
     return index, index < width if ends else None
-
-
-def clear_padding(refs, program, parts):
-    """Writes dx = 0 for this program's share of the tokens before the first segment and after the last one."""
-    if "offsets" not in refs:
-        return
-    dx, offsets = refs["dx"], refs["offsets"]
-    rows = offsets.shape[0] - 1
-    first, end = offsets[0], offsets[rows]
-    padding = dx.shape[1] - (end - first)
-    steps = _steps(padding, rows * parts.count * parts.size)
-    start = (program.row * parts.count + program.part) * steps
-
-    def block(step, _):
-        index = (start + step) * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
-        place = jnp.where(index < first, index, index + (end - first))
-        for piece in parts.pieces:
-            store_piece(dx, 0, place, index < padding, piece, jnp.zeros((parts.size, piece[1]), dx.dtype))
-
-    lax.fori_loop(0, steps, block, None)
-
-
-def _steps(tokens, size):
-    """Divides an int32 number of tokens by a constant, rounded up."""
-    return lax.div(tokens + (size - 1), jnp.int32(size))

@@ -25,7 +25,6 @@ from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.reductions.pallas_tpu import WITHOUT_QUERY
 from attnpool_flax.reductions.pallas_triton_blocks import (
-    clear_padding,
     features_of,
     load_block,
     load_tokens,
@@ -73,9 +72,9 @@ def joined(sums, count, width):
 
 
 def forward_kernel(refs, parts):
-    """Computes max_score, denominator and numerator of a part of an example or segment."""
-    program = program_of(refs, parts)
-    vectors = [_vectors(refs["queries"], program.row, parts, refs["x"].dtype)]
+    """Computes max_score, denominator and numerator of a part of an example."""
+    program = program_of(parts)
+    vectors = [_vectors(refs["queries"], program.example, parts, refs["x"].dtype)]
 
     def block(step, carry):
         largest, mass, sums = carry
@@ -92,22 +91,21 @@ def forward_kernel(refs, parts):
         return above, mass * change + jnp.sum(exp_scores, 1), _added(sums, applied, tokens, token_scale)
 
     start = jnp.full(ROWS, -jnp.inf, jnp.float32), jnp.zeros(ROWS, jnp.float32), _no_sums(parts)
-    largest, mass, sums = lax.fori_loop(0, program.steps, block, start)
+    largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
     row = jnp.arange(ROWS, dtype=jnp.int32)
     for name, values in (("max_score", largest), ("denominator", mass)):
-        plt.store(refs[name].at[program.row, program.part, row], values, mask=row < refs[name].shape[2])
+        plt.store(refs[name].at[program.example, program.part, row], values, mask=row < refs[name].shape[2])
     _write(refs["numerator"], program, sums)
 
 
 def backward_kernel(refs, parts):
-    """Computes dx, and the other gradients of a part of an example or segment."""
-    program = program_of(refs, parts)
-    clear_padding(refs, program, parts)
-    vectors = [_vectors(refs[name], program.row, parts, refs["x"].dtype) for name in ("queries", "dnumerator")]
+    """Computes dx, and the other gradients of a part of an example."""
+    program = program_of(parts)
+    vectors = [_vectors(refs[name], program.example, parts, refs["x"].dtype) for name in ("queries", "dnumerator")]
     row = jnp.arange(ROWS, dtype=jnp.int32)
     count = refs["max_score"].shape[1]
     largest, ddenominator = (
-        plt.load(refs[name].at[program.row, row], mask=row < count, other=0)[:, None]
+        plt.load(refs[name].at[program.example, row], mask=row < count, other=0)[:, None]
         for name in ("max_score", "ddenominator")
     )
     has_query = (row < count)[:, None]
@@ -136,7 +134,7 @@ def backward_kernel(refs, parts):
         _write_dx(refs["dx"], program, place, inside, real, vectors, (dscores, applied), parts)
         return dqueries
 
-    _write(refs["dqueries"], program, lax.fori_loop(0, program.steps, block, _no_sums(parts)))
+    _write(refs["dqueries"], program, lax.fori_loop(0, parts.steps, block, _no_sums(parts)))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -154,7 +152,7 @@ def _write(ref, program, sums):
     """Stores the pieces [16, p] of sums, one after another: other addresses than the loads need no register in the loop."""
     row, index = (jnp.arange(size, dtype=jnp.int32) for size in sums[0].shape)
     for piece, own in enumerate(sums):
-        plt.store(ref.at[program.row, program.part, piece, row[:, None], index[None]], own)
+        plt.store(ref.at[program.example, program.part, piece, row[:, None], index[None]], own)
 
 
 def _write_dx(ref, program, place, inside, real, vectors, weights, parts):

@@ -122,11 +122,14 @@ def show(name):
     help="Judge few cases, gradients only in float32, and float32 and bfloat16 unless --dtype is given: on one core "
     "about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
+@click.option("--all", "everything", is_flag=True, help="Also list what held, and what was not judged and why.")
 @click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")
 @click.option("--junit", "junit_file", type=FILE, help=f"Also write the report as JUnit XML{TO_FILE}")
 @click.option("--html", "html_file", type=FILE, help=f"Also write the report as a page with heat maps{TO_FILE}")
 @click.pass_obj
-def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
+def check(
+    then, candidate, layouts, row, implementation, quick, everything, json_file, junit_file, html_file, **options
+):
     """Judge an implementation against attnpool's definitions in NumPy (the oracle).
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
@@ -151,6 +154,7 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
         row=row,
         implementation=implementation,
         quick=quick,
+        everything=everything,
         files={"json": json_file, "junit": junit_file, "html": html_file},
         calls=calls,
         **scope,

@@ -46,11 +46,12 @@ def process_pool(named, quick=False, time_limit=0.0):
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
-def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
+def run(candidate, *, files=None, everything=False, implementation=None, quick=False, jobs=None, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
     ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
-    is standard output, the report in words goes to standard error. ``words`` are further arguments of :func:`question`.
+    is standard output, the report in words goes to standard error. With ``everything`` it also lists what held and what
+    was not judged. ``words`` are further arguments of :func:`question`.
     ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
     judged in this process. The exit status is that of the verdict (0, 1 or 3), or 130 after Ctrl-C.
 
@@ -76,7 +77,7 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
                 report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
     except (ValueError, ModuleNotFoundError) as error:  # an unknown name
         raise Refused(str(error)) from None
-    _show(report, files, sys.stderr if piped else sys.stdout)
+    _show(report, files, everything, sys.stderr if piped else sys.stdout)
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 
 
@@ -86,7 +87,7 @@ def _judged_here(named, asked, quick):
         return conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
 
 
-def _show(report, files, out):
+def _show(report, files, everything, out):
     from attnpool_ref.cli import verdicts  # imported only now, so that the child process starts earlier
     from attnpool_ref.cli.listing import console
     from attnpool_ref.conformance import formats
@@ -97,7 +98,7 @@ def _show(report, files, out):
             print(text)
         else:
             Path(name).write_text(text, encoding="utf-8")
-    verdicts.render(report, console(out))
+    verdicts.render(report, console(out), everything)
 
 
 def _jobs(properties):

@@ -1,6 +1,7 @@
 """``attnpool formats`` and ``attnpool inspect``: trained heads of other libraries."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attnpool_ref.cli import matching
 from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
 from attnpool_ref.cli.listing import console
 from attnpool_ref.formats.row import GIVEN
+from attnpool_ref.formats.sources.folders import remedy
 
 LEGEND = (
     "attnpool_flax.load(source, format, ...) makes a module of them; `attnpool inspect FILE` says which fit a file."
@@ -54,18 +56,24 @@ def _text(row):
     return " ; ".join([row.name, row.module, row.title, row.source, row.usual, row.notes])
 
 
-def inspect(file):
-    """Prints the formats that fit a file, or that nearly do; returns the exit status, 0 or, if none fits, 1.
+def inspect(source):
+    """Prints the formats that fit a source, or that nearly do; returns the exit status, 0 or, if none fits, 1.
+
+    Args:
+      source: a path, or a mapping as :func:`attnpool_ref.formats.read` takes it, such as what ``torch.load`` returns.
 
     Raises:
       Refused: the file cannot be read.
     """
+    is_path = isinstance(source, (str, os.PathLike))
     try:
-        found = formats.examined(file)
+        found = formats.examined(source)
     except (ValueError, OSError) as error:
-        raise Refused(str(error)) from None
-    if Path(file).name in ("", ".."):
-        file = str(Path(file).resolve())
+        more = "; in Python, `attnpool_ref.cli.heads.inspect` takes it" if is_path and remedy(Path(source).name) else ""
+        raise Refused(f"{error}{more}") from None
+    if is_path and Path(source).name in ("", ".."):
+        source = Path(source).resolve()
+    file, code = (str(source), str(source)) if is_path else ("the mapping", None)
     out = console()
     if not found:
         print(f"No format fits {file}, nor does one nearly. `attnpool formats` lists them.")
@@ -76,7 +84,7 @@ def inspect(file):
     for row, prefix, reason, asked in found:
         nearly = "" if reason is None or not fits else "nearly "
         out.print(Text.assemble("  ", nearly, (row.name, "bold"), "  ", (row.module, "cyan"), f"  prefix {prefix!r}"))
-        text = load_of(row, file, prefix if rows.count(row) > 1 else None, asked) if reason is None else reason
+        text = load_of(row, code, prefix if rows.count(row) > 1 else None, asked) if reason is None else reason
         out.print(Padding(Text(text), (0, 0, 0, 4), expand=False))
     return 0 if fits else NOTHING_FOUND
 

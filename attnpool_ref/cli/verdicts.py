@@ -1,4 +1,4 @@
-"""A report on a terminal: the cause, the table, the broken guarantees and what was skipped."""
+"""A report on a terminal: the causes, the broken guarantees, the table, notes, and what was not judged."""
 
 import math
 
@@ -6,20 +6,28 @@ from rich.table import Table
 from rich.text import Text
 
 from attnpool_ref.conformance.printing import words
-from attnpool_ref.conformance.report import HELD, NOT_APPLICABLE
+from attnpool_ref.conformance.report import NOT_APPLICABLE
 from attnpool_ref.conformance.report.promises import REFUSALS
 
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 
 
-def render(report, out):
-    """Prints the causes, the table, skipped checks, the results of guarantees, and the smallest failing case.
+def render(report, out, everything=False):
+    """Prints the causes, the broken guarantees with the smallest failing case, the table, and notes.
 
-    ``out`` is a console of rich.
+    What held and what was not judged is listed with ``everything``, and counted without. ``out`` is a console of rich.
     """
-    for row in report.rows:
-        for cause in words.causes(row):
-            out.print(Text(f"{row.name}: {cause}", "bold red"))
+    causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
+    for cause in causes:
+        out.print(Text(cause, "bold red"))
+    _write([*([""] if causes else []), *_broken(report)], out)
+    smallest = report.smallest_failure
+    if smallest is not None and smallest.snippet:
+        dtype = f" in {smallest.dtype}" if smallest.dtype else ""
+        _write(
+            [f"The smallest failing case is {smallest.row}{dtype}, {smallest.check}.", "At a Python prompt:", ""], out
+        )
+        out.file.write(f"{words.printable(smallest.snippet)}\n\n")  # not wrapped, so that it can be pasted
     out.print(
         f"[bold]{_plain(report.candidate)}[/] against the oracle: worst error / allowed, in units of the dtype's eps"
     )
@@ -30,14 +38,19 @@ def render(report, out):
     out.print(Text(f"{_counts(report)}. On {report.device}; {versions}."))
     if report.interrupted:
         out.print(Text("Stopped by Ctrl-C: this is what was judged until then.", "bold red"))
-    # not through rich, which would fold lines and read [...] as markup
-    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.remarks(row)]
-    lines = [*remarks, *_waived(report), *_promised(report), *_smallest(report)]
-    out.file.write("".join(f"{words.printable(line)}\n" for line in lines))
+    _write([*_remarks(report, everything), *_waived(report)], out)
+    judged = [row for row in report.rows if row.cases]
+    if judged and not everything:
+        _write([f"{words.counted(judged)}. --all lists them."], out)
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
         out.print(
             Text("Nothing passed: the candidate has none of the rows, or takes none of their arguments.", "bold red")
         )
+
+
+def _write(lines, out):
+    """Writes lines, wrapped; not through rich, which would read [...] as markup."""
+    out.file.write("".join(f"{words.wrapped(words.printable(line), out.width)}\n" for line in lines))
 
 
 def _print_rows(report, out):
@@ -74,29 +87,29 @@ def _status(row):
     return Text(row.status, STATUS_STYLES[row.status])
 
 
-def _promised(report):
-    """Yields lines about each guarantee, for functions with a broken one, or if only one function was judged."""
+def _broken(report):
+    """Yields lines about the broken guarantees of each function."""
     for row in report.rows:
         broken = [kept for kept in row.broken if not kept.follows_from]
-        if not broken and (len(report.rows) > 1 or not row.cases):
-            continue
-        yield ""
-        yield row.name
+        if broken:
+            yield row.name
         for kept in broken:
             yield f"  {words.outcome(kept)}: {kept.promise}" + (f" ({kept.waived})" if kept.waived else "")
-            for failure in kept.failures if kept.promise == REFUSALS else kept.failures[:1]:
+            for failure in kept.failures if kept.promise == REFUSALS else [kept.smallest]:
                 yield f"      {words.message(failure)}"
             following = row.following(kept.promise)
             if following:
                 yield f"      what follows from it: {', '.join(following)}"
-        held = [kept.promise for kept in row.promises.values() if words.outcome(kept) == HELD]
-        if held:
-            yield f"  held: {', '.join(held)}"
-        reasons = {}
-        for kept in row.promises.values():
-            if words.outcome(kept) == NOT_APPLICABLE:
-                reasons.setdefault(words.reason(row, kept), []).append(kept.promise)
-        yield from (f"  n/a, {reason}: {', '.join(names)}" for reason, names in reasons.items())
+        if broken:
+            yield ""
+
+
+def _remarks(report, everything):
+    """Yields the remarks on each function; with ``everything``, and if nothing was judged, also all others."""
+    for row in report.rows:
+        yield from (f"{row.name}: {remark}" for remark in words.remarks(row))
+        if everything or row.status == NOT_APPLICABLE:
+            yield from (f"{row.name}: {line}" for line in words.others(row))
 
 
 def _waived(report):
@@ -104,18 +117,6 @@ def _waived(report):
     for name, reason in report.waivers.items():
         idle = report.idle_waivers.get(name)
         yield f"Waived: {name} ({reason})" if idle is None else f"The waiver of {name} waives nothing: {idle}"
-
-
-def _smallest(report):
-    """Yields lines with the smallest failing case and its code."""
-    smallest = report.smallest_failure
-    if smallest is None:
-        return
-    yield ""
-    dtype = f" in {smallest.dtype}" if smallest.dtype else ""
-    yield f"The smallest failing case is {smallest.row}{dtype}, {smallest.check}: {smallest.message}"
-    if smallest.snippet:
-        yield from ("At a Python prompt:", "", smallest.snippet)
 
 
 def _cell(cell):

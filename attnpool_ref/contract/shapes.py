@@ -5,6 +5,8 @@ by name (:class:`~attnpool_ref.table.language.Argument`), ``given`` their values
 of the batch axes, and ``sizes`` those of named axes.
 """
 
+import math
+
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
@@ -12,6 +14,12 @@ FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r
 
 A vector of width 0 is a mistake; a sequence of length 0 is a fully masked row.
 """
+
+FOR_QUERIES = {
+    "attention_pooling": "`multi_head_attention_pooling`, or without kernels "
+    "`dot_product_attention(query, x, x, mask[..., None, :])`",
+}
+"""For functions with one query for each example: what to write for several."""
 
 COUNTS = ("num_segments",)
 """Options whose value is the size of an axis of the arguments."""
@@ -86,6 +94,8 @@ def batch_of(name, arguments, given):
             for other, axes in ((key, own), (first_key, batch)):
                 if set(axes) == {1}:
                     repair = f"; did you mean `{other}[{', '.join('0' * len(axes))}]`, to share it, or `broadcast_to`?"
+            if not repair and name in FOR_QUERIES and key == "query" and own[:-1] in ((), batch):
+                repair = f"; did you mean {FOR_QUERIES[name]}, for {own[-1]} queries?"
             raise ValueError(
                 f"{name}: `{key}` has batch axes {axes_text(own)} but `{first_key}` has {axes_text(batch)}; batch axes are equal "
                 f"or absent, none is stretched{repair}"
@@ -207,16 +217,16 @@ def check_broadcast(name, argument, value, batch, sizes):
     if argument.kind == "mask":
         needs = f"needs a shape that broadcasts to {argument} = {axes_text(target)}"
         raise ValueError(
-            f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, {needs}{_repair(argument, value, batch, target)}"
+            f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, {needs}{_repair(argument, value, targets)}"
         )
     raise ValueError(
         f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs a shape that broadcasts to {argument} = {axes_text(target)}"
     )
 
 
-def _repair(argument, value, batch, target):
+def _repair(argument, value, targets):
     """Returns the suggestion for a mask whose shape does not fit; "" if none is likely."""
-    key, shape = argument.name, tuple(value.shape)
+    key, shape, target = argument.name, tuple(value.shape), targets[0]
 
     def fits(candidate):
         return len(candidate) <= len(target) and all(
@@ -231,6 +241,9 @@ def _repair(argument, value, batch, target):
         return f"; did you mean `{key}[{index}]`?"
     if shape and len(shape) >= 2 and fits((*shape[:-2], shape[-1], shape[-2])):
         return f"; did you mean `{key}.swapaxes(-1, -2)`?"
+    for whole in targets:  # torch's mask of several heads, [B * H, n, m]
+        if len(shape) == 3 < len(whole) and shape == (math.prod(whole[:-2]), *whole[-2:]):
+            return f"; did you mean `{key}.reshape({', '.join(map(str, whole))})`?"
     return ""
 
 

@@ -8,7 +8,7 @@ inverse, and does not change a bit of the parameters. Each format is a row of th
 from attnpool_ref import contract
 from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
-from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
+from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, check_prefix, find, prefixes
 from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.suggestions import suggestion
@@ -206,5 +206,8 @@ def examined(tensors):
                 full.append((row, prefix, None, tuple(options.known(row, NO_OPTIONS, source.config, found)[1])))
             except ValueError as error:
                 near.append((share, (row, prefix, str(error), ())))
+        bare = [] if prefixes_of_row else bare_prefixes(row, names)
+        if bare:  # any two layers may have such names, so the share is one that is shown only if no format fits
+            near.append((0.8, (row, bare[0], ask_for_prefix(row, bare, source.title), ())))
     least = 0.8 if full else 0.5
     return full + [found for share, found in sorted(near, key=lambda pair: -pair[0]) if share > least]

@@ -88,19 +88,20 @@ class Match:
         return len(self.missing) + len(self.unexpected) + len(self.misshapen)
 
 
-def prefixes(row: Format, names: Names):
-    """Finds the prefixes under which a file has all required keys of some form that is not ``bare``.
+def prefixes(row: Format, names: Names, bare=False):
+    """Finds the prefixes under which a file has all required keys of some form.
 
     Args:
       row: the format.
       names: the names in the file.
+      bare: whether to try the forms that are ``bare`` instead of the others.
 
     Returns:
       (the prefixes, sorted, as the file spells them; the prefix with the largest share of required keys, or None; that
       share, from 0 to 1).
     """
     full, best = {}, (0.0, None)
-    for form in (form for form in row.forms if not form.bare):
+    for form in (form for form in row.forms if form.bare == bare):
         required = [_plain(tensor.key) for tensor in form.tensors if not tensor.optional]
         keys = {}
         for key in required:
@@ -113,6 +114,17 @@ def prefixes(row: Format, names: Names):
                 full[prefix] = spelled
             best = max(best, (there / len(required), spelled), key=lambda pair: pair[0])
     return sorted(full.values()), best[1], best[0]
+
+
+def bare_prefixes(row: Format, names: Names):
+    """Returns the prefixes under which a ``bare`` form fits, and nothing else is there."""
+    return [prefix for prefix in prefixes(row, names, bare=True)[0] if not match(row, names, prefix, {}).problems]
+
+
+def ask_for_prefix(row: Format, bare, of):
+    """Returns the message about the result of :func:`bare_prefixes`."""
+    said = listed(bare, lambda prefix: f"`prefix={brief(prefix)}`")
+    return f"{row.name}: {of} may have such a head, with names that many layers have; if so, say {said}"
 
 
 def match(row: Format, names: Names, prefix, sizes):
@@ -187,6 +199,8 @@ def _only_prefix(row, names, of):
         raise ValueError(f"{row.name}: {of} has {len(full)} such heads; say which `prefix`: {listed(full, brief)}")
     if not names.spelled:
         raise ValueError(f"{row.name}: {of} holds no arrays, of NumPy, JAX or PyTorch")
+    if bare := bare_prefixes(row, names):
+        raise ValueError(ask_for_prefix(row, bare, of))
     if best is None:
         keys = _keys(tensor.key for tensor in row.forms[0].tensors if not tensor.optional)
         raise ValueError(f"{row.name}: {of} has no such head: no key ends with one of {keys}")

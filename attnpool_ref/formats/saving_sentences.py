@@ -76,20 +76,20 @@ def _parts(stages, parameters):
       ValueError: if a stage cannot be written, or if parameters belong to no stage.
     """
     parts, before, held = [], [], set()
-    if not any(getattr(stage, "kind", None) == "pooling" for stage in stages):
-        raise ValueError(f"{NAME}: there is no stage of the kind 'pooling'")
+    sentences.check_pools(stages, "the head")
     width = _width_of_tokens(stages)
     for number, stage in enumerate(stages):
         if stage.kind not in _WRITERS:
             raise ValueError(f"{NAME}: a stage of the kind {brief(stage.kind)} cannot be written")
-        sentences.check_order(stage, before)
+        sentences.check_order(stage, before, f"stage {number}")
         own = {name: parameters.get(f"{name}_{number}") for name, _ in stage.shapes}
         held |= {f"{name}_{number}" for name in own}
         for name, shape in stage.shapes:
             if own[name] is None or tuple(own[name].shape) != tuple(shape):
                 found = "missing" if own[name] is None else list(own[name].shape)
                 raise ValueError(f"{NAME}: `{name}_{number}` is {found}, needs {list(shape)}")
-        kind, config, tensors, width = _WRITERS[stage.kind](stage, number, own, width)
+        vector = sentences.vector_of(before)
+        kind, config, tensors, width = _WRITERS[stage.kind](stage, number, own, width, vector)
         parts.append((kind, config, tensors))
         before.append(stage)
     more = sorted(name for name, array in parameters.items() if array is not None and name not in held)
@@ -99,9 +99,11 @@ def _parts(stages, parameters):
 
 
 def _width_of_tokens(stages):
-    """Returns the width of the tokens, from the pooling stage, or from the kernel or norm that follows it."""
-    place = next(place for place, stage in enumerate(stages) if stage.kind == "pooling")
-    pooling, after = stages[place], [stage for stage in stages[place + 1 :] if stage.shapes]
+    """Returns the width of the tokens: from a kernel before the pooling, the pooling, or the kernel or norm after it."""
+    place, first = next((place, stage) for place, stage in enumerate(stages) if stage.kind in ("dense", "pooling"))
+    if first.kind == "dense":
+        return first.shapes[0][1][0]
+    pooling, after = first, [stage for stage in stages[place + 1 :] if stage.shapes]
     if pooling.width is not None:
         return pooling.width
     if after and pooling.modes and after[0].shapes[0][1][0] % len(pooling.modes) == 0:
@@ -109,7 +111,7 @@ def _width_of_tokens(stages):
     raise ValueError(f"{NAME}: nothing says how wide the tokens are; say it as `Stage('pooling', width=...)`")
 
 
-def _pooling(stage, number, own, width):
+def _pooling(stage, number, own, width, vector):
     if not stage.modes or any(mode not in MODES for mode in stage.modes):
         raise ValueError(f"{NAME}: the modes {brief(stage.modes)} cannot be written; there are {', '.join(MODES)}")
     if list(stage.modes) == [
@@ -124,7 +126,7 @@ def _pooling(stage, number, own, width):
     return "Pooling", config, {}, width * len(stage.modes)
 
 
-def _dense(stage, number, own, width):
+def _dense(stage, number, own, width, vector):
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
     if stage.activation not in names:
         raise ValueError(
@@ -137,26 +139,28 @@ def _dense(stage, number, own, width):
     sentences.check_residual(f"stage {number}", stage.residual, "residual_kernel" in own, width, result)
     config = {"in_features": width, "out_features": result, "bias": "bias" in own}
     config |= {"activation_function": names[stage.activation]} | ({"use_residual": True} if stage.residual else {})
+    if vector != VECTOR:  # the default of the library
+        config |= {"module_input_name": vector, "module_output_name": vector}
     tensors = _tensors(number, sentences.dense_tensors(config["bias"], stage.residual), own)
     return "Dense", config, tensors, result
 
 
-def _layer_norm(stage, number, own, width):
+def _layer_norm(stage, number, own, width, vector):
     tensors = _tensors(number, sentences.LAYER_NORM, own)
     if tensors["norm.weight"].shape != (width,):
         raise ValueError(f"{NAME}: `scale_{number}` is {list(own['scale'].shape)}, needs [{width}]")
     return "LayerNorm", {"dimension": width}, tensors, width
 
 
-def _layers(stage, number, own, width):
+def _layers(stage, number, own, width, vector):
     tensors = _tensors(number, sentences.LAYERS, own)
     config = {"word_embedding_dimension": width, "layer_start": stage.start}
     config["num_hidden_layers"] = len(tensors["layer_weights"]) + stage.start - 1
     return "WeightedLayerPooling", config, tensors, width
 
 
-def _normalize(stage, number, own, width):
-    return "Normalize", {"module_input_name": VECTOR, "module_output_name": VECTOR}, {}, width
+def _normalize(stage, number, own, width, vector):
+    return "Normalize", {"module_input_name": vector, "module_output_name": vector}, {}, width
 
 
 _WRITERS = {

@@ -1,4 +1,4 @@
-"""Stages after the encoder of a sentence-transformers model: pooling, and layers on the pooled vector.
+"""Stages after the encoder of a sentence-transformers model: layers on tokens, pooling, layers on the pooled vector.
 
 A model is a folder with a ``modules.json`` that lists its parts in order. Each part has a folder with a configuration
 and, if it has parameters, a file of tensors. The first part is usually the encoder, which attnpool
@@ -35,8 +35,8 @@ OLD_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 
-VECTOR = "sentence_embedding"
-"""Name of the pooled vector in the library."""
+VECTOR, TOKENS = "sentence_embedding", "token_embeddings"
+"""Names of the pooled vector and of the tokens in the library."""
 
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "identity",
@@ -50,6 +50,9 @@ ACTIVATIONS = {
 
 LARGEST = 2**31
 """Sizes in configurations must be smaller than this."""
+
+WITHOUT_EFFECT = ("Dropout", "MultiVectorMask")
+"""Types of parts that are skipped: one acts only in training, one chooses the tokens of MaxSim, as the caller's mask does."""
 
 WITHOUT_FILES = ("Normalize",)
 """Types of parts that may have neither a configuration nor tensors."""
@@ -66,6 +69,8 @@ LAYERS = (Tensor("layer_weights", "k", ("layer_weights",)),)
 @dataclass(frozen=True)
 class Stage:
     """One part of a model after its encoder.
+
+    A stage "dense" or "normalize" before the stage "pooling", or without one, as in ColBERT, applies to each token.
 
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
@@ -121,18 +126,17 @@ def read(folder):
     parts = all_parts(folder)
     for part in parts if parts and is_known(parts[0]) else parts[1:]:
         kind = part["type"].rpartition(".")[2]
+        if kind in WITHOUT_EFFECT:
+            continue
         if kind not in _READERS:
             raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
-        if kind == "Dropout":  # only in training
-            continue
         own = _folder_of(folder, part, kind)
         config = folders.configuration(own) or {}
-        stage, found, width = _READERS[kind](own, config, width)
-        check_order(stage, stages)
+        stage, found, width = _READERS[kind](own, config, width, vector_of(stages))
+        check_order(stage, stages, own.name)
         parameters |= {f"{name}_{len(stages)}": array for name, array in found.items()}
         stages.append(stage)
-    if not any(stage.kind == "pooling" for stage in stages):
-        raise ValueError(f"{NAME}: {folder.name} has no Pooling")
+    check_pools(stages, folder.name)
     return Head("SentencePool", {"stages": tuple(stages)}, parameters, {})
 
 
@@ -181,25 +185,44 @@ def _folder_of(folder, part, kind):
     return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
 
 
-def check_order(stage, before):
-    """Raises a ValueError for a stage that cannot follow the stages before it.
+def vector_of(before):
+    """Returns the library's name of what the stage after the stages ``before`` applies to: ``VECTOR`` or ``TOKENS``."""
+    return VECTOR if any(stage.kind == "pooling" for stage in before) else TOKENS
 
-    A mean of layers must come first, only one stage pools, and all other stages come after it.
+
+def check_order(stage, before, name):
+    """Raises a ValueError for a stage that cannot follow the stages before it; ``name`` is that of its part.
+
+    A mean of layers must come first, only one stage pools, and a layer normalization comes after it.
     """
-    pooled = any(other.kind == "pooling" for other in before)
+    pooled = vector_of(before) == VECTOR
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
     if stage.kind == "layers" and before:
-        raise ValueError(f"{NAME}: a second mean of layers after the first has no layers")
-    if stage.kind not in ("pooling", "layers") and not pooled:
-        raise ValueError(f"{NAME}: a part of the kind {stage.kind!r} before the pooling would change the tokens")
+        raise ValueError(f"{NAME}: a mean of layers must come first, and {name} comes after {before[-1].kind!r}")
+    if stage.kind == "layer_norm" and not pooled:
+        raise ValueError(
+            f"{NAME}: {name} normalizes the pooled vector, and no Pooling comes before it; list it after the Pooling, "
+            "or apply `layer_norm` to the tokens"
+        )
 
 
-def _pooling(folder, config, width):
+def check_pools(stages, name):
+    """Raises a ValueError if no stage pools tokens or projects them; ``name`` is that of the folder or stages."""
+    if not any(getattr(stage, "kind", None) in ("pooling", "dense") for stage in stages):
+        raise ValueError(f"{NAME}: {name} has no Pooling, nor a Dense that projects tokens")
+
+
+def _pooling(folder, config, before, vector):
     names = "embedding_dimension", "word_embedding_dimension"
     key = next((name for name in names if name in config), names[0])
     width = config.get(key)
     _check_size(folder, key, width, 1)
+    if vector == TOKENS and before not in (None, width):
+        raise ValueError(f"{_said(folder, key)} is {width}, but the Dense before it has {before} features")
+    other = next((key for key in config if key.startswith("pooling_mode_") and key not in OLD_KEYS.values()), None)
+    if other is not None and config[other] is not False:
+        raise ValueError(f"{_said(folder, other)} is {brief(config[other])}, but there are only {', '.join(MODES)}")
     said = config.get("pooling_mode")
     if "pooling_mode" not in config:
         said = [mode for mode in MODES if _flag(folder, config, OLD_KEYS[mode], False)] or "mean"
@@ -210,8 +233,8 @@ def _pooling(folder, config, width):
     return stage, {}, width * len(modes)
 
 
-def _dense(folder, config, width):
-    _check_names(folder, config)
+def _dense(folder, config, width, vector):
+    _check_names(folder, config, vector, vector)
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
@@ -220,9 +243,9 @@ def _dense(folder, config, width):
         )
     residual = _flag(folder, config, "use_residual", False)
     tensors = dense_tensors(_flag(folder, config, "bias", True), residual)
-    parameters, sizes = _tensors(folder, tensors, {"d": width})
-    _check_said(folder, config, in_features=width, out_features=sizes["o"])
-    check_residual(folder.name, residual, "residual_kernel" in parameters, width, sizes["o"])
+    parameters, sizes = _tensors(folder, tensors, {} if width is None else {"d": width})
+    _check_said(folder, config, in_features=sizes["d"], out_features=sizes["o"])
+    check_residual(folder.name, residual, "residual_kernel" in parameters, sizes["d"], sizes["o"])
     stage = Stage("dense", _shapes(parameters), activation=ACTIVATIONS[activation], residual=residual)
     return stage, parameters, sizes["o"]
 
@@ -247,13 +270,13 @@ def check_residual(name, residual, mapped, width, result):
         )
 
 
-def _layer_norm(folder, config, width):
-    parameters, _ = _tensors(folder, LAYER_NORM, {"d": width})
-    _check_said(folder, config, dimension=width)
+def _layer_norm(folder, config, width, vector):
+    parameters, sizes = _tensors(folder, LAYER_NORM, {} if width is None else {"d": width})
+    _check_said(folder, config, dimension=sizes["d"])
     return Stage("layer_norm", _shapes(parameters)), parameters, width
 
 
-def _layers(folder, config, width):
+def _layers(folder, config, width, vector):
     start = config.get("layer_start", 4)
     _check_size(folder, "layer_start", start, 0)
     parameters, sizes = _tensors(folder, LAYERS, {})
@@ -261,8 +284,8 @@ def _layers(folder, config, width):
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 
 
-def _normalize(folder, config, width):
-    _check_names(folder, config)
+def _normalize(folder, config, width, vector):
+    _check_names(folder, config, vector, VECTOR)
     return Stage("normalize"), {}, width
 
 
@@ -293,11 +316,16 @@ def _flag(folder, config, key, default):
     return value
 
 
-def _check_names(folder, config):
-    """Raises a ValueError if input or output of a part is not the pooled vector; by default the output is the input."""
-    for key, default in (("module_input_name", VECTOR), ("module_output_name", None)):
-        if config.get(key, default) not in (VECTOR, default):
-            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
+def _check_names(folder, config, vector, usual):
+    """Raises a ValueError if input or output of a part is not ``vector``, which the input is by default if ``usual``.
+
+    By default the output is the input.
+    """
+    end = "which is not the pooled vector" if vector == VECTOR else f"needs {vector!r}: no Pooling comes before it"
+    for key, default in (("module_input_name", usual), ("module_output_name", None)):
+        said = config.get(key, default)
+        if said != vector and (key == "module_input_name" or said is not None):
+            raise ValueError(f"{_said(folder, key)} is {brief(said)}, {end}")
 
 
 def _check_said(folder, config, **sizes):

@@ -22,17 +22,9 @@ OURS = "attnpool"
 FORWARD, STEP = "forward", "step"
 DTYPES = ("bfloat16", "float32", "float16")
 DEVICES_OF_MESH = 4
-KERNEL, SPLASH = "pallas", "splash"
-KERNELS = {
-    KERNEL: {
-        "attention_pooling": (DENSE,),
-        "multi_head_attention_pooling": (DENSE,),
-        "segment_attention_pooling": (SORTED,),
-        "segment_multi_head_attention_pooling": (SORTED,),
-    },
-    SPLASH: {"dot_product_attention": (DENSE,), "multi_head_attention": (DENSE,)},
-}
-"""Rows, and their layouts, that are also compiled with a kernel on request, by its implementation."""
+KERNEL = "pallas"
+WITH_KERNEL = ("attention_pooling", "multi_head_attention_pooling")
+"""Rows that are also compiled with the kernel on request."""
 
 REFUSED = {(MESH, "cross_attention_pooling, reduction=max")}
 """Pairs of layout and call that attnpool refuses: a maximum over tokens of the other side takes all of them."""
@@ -215,8 +207,8 @@ def calls(way=OURS):
             extra = tuple(extra.items())
             name = Call(row, extra=extra).name
             found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in REFUSED]
-            for kernel, rows in KERNELS.items():
-                found += [Call(row, layout, kernel, extra) for layout in rows.get(row.name, ()) if way != kernel]
+            if row.name in WITH_KERNEL and way != KERNEL:
+                found.append(Call(row, DENSE, KERNEL, extra))
             if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
                 found += [Call(row, layout, way, extra) for layout in layouts]
             found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]

@@ -83,11 +83,8 @@ def measure(asked, known=None):
     if asked.get("text"):
         Path(asked["text"]).write_text(text)
     found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
-    own, assumed = (
-        kernels.moved(traced_program.jaxpr, device in devices.TPUS, found.kernels)
-        if found.counts["kernels"]
-        else (0, False)
-    )
+    has_kernels = found.counts["kernels"]
+    own = kernels.moved(traced_program.jaxpr, device in devices.TPUS, found.kernels) if has_kernels else 0
     return {
         "digest": digest,
         "bytes": found.bytes + own,
@@ -100,7 +97,6 @@ def measure(asked, known=None):
         "steps": found.steps,
         "unknown": found.unknown,
         "gathered": found.gathered,
-        "assumed": assumed,
         "counts": {key: count for key, count in sorted(found.counts.items()) if count},
     }
 

@@ -50,8 +50,7 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
     chosen = [device] if device else devices.DEVICES if everything else devices.DEFAULT
     found = []
     for call in calls.calls(way):
-        ways = (way, *calls.KERNELS, *plain.WAYS) if beside else (way,)
-        places = [place for place in chosen if call.way != calls.SPLASH or place in devices.TPUS]
+        ways = (way, calls.KERNEL, *plain.WAYS) if beside else (way,)
         if call.way in ways and (not only or only in (call.row.name, call.name, f"{call.name}, {call.layout}")):
-            found += [Program(call.name, call.layout, call.way, place, d, t) for place in places for d, t in kinds]
+            found += [Program(call.name, call.layout, call.way, place, d, t) for place in chosen for d, t in kinds]
     return found

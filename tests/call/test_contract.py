@@ -18,6 +18,8 @@ MASK = np.ones((3, 5), bool)
 QUERY = np.zeros(4, np.float32)
 KERNEL = np.zeros((4, 2), np.float32)
 SCORES = np.zeros((3, 2, 5), np.float32)
+HEADS = {"query_kernel": np.zeros((4, 2, 3)), "key_kernel": np.zeros((6, 2, 3)), "value_kernel": np.zeros((6, 2, 8))}
+HEADS |= {"out_kernel": np.zeros((2, 8, 9))}
 
 BAD = [
     # no numeric array at all
@@ -165,6 +167,40 @@ BAD = [
     Call("scaled_dot_score", X, X, scale=np.ones(3, np.float32)).raises(
         ValueError, "`scale` has shape (3,), needs a number"
     ),
+    *(
+        Call("attention_pooling", X, MASK, queries).raises(
+            ValueError,
+            f"`query` has batch axes {axes} but `x` has (3,); batch axes are equal or absent, none is stretched; did you mean "
+            "`multi_head_attention_pooling`, or without kernels `dot_product_attention(query, x, x, mask[..., None, :])`, "
+            "for 2 queries?",
+        )
+        for queries, axes in ((X[0, :2], "(2,)"), (X[:, :2], "(3, 2)"))
+    ),
+    Call("attention_pooling", X, MASK, X[0, :1]).raises(
+        ValueError,
+        "`query` has batch axes (1,) but `x` has (3,); batch axes are equal or absent, none is stretched; "
+        "did you mean `query[0]`, to share it, or `broadcast_to`?",
+    ),
+    # a mask of several heads, as torch takes it
+    *(
+        Call("multi_head_attention", X, Y, Y, np.ones(shape, bool), **HEADS).raises(ValueError, message)
+        for shape, message in (
+            (
+                (6, 5, 7),
+                "`mask` has shape (6, 5, 7), needs a shape that broadcasts to [..., n, m] or [..., H, n, m] = (3, 5, 7); "
+                "did you mean `mask.reshape(3, 2, 5, 7)`?",
+            ),
+            (
+                (9, 5, 7),
+                "`mask` has shape (9, 5, 7), needs a shape that broadcasts to [..., n, m] or [..., H, n, m] = (3, 5, 7)",
+            ),
+        )
+    ),
+    Call("dot_product_attention", *[np.stack([X, X], 1)] * 3, np.ones((6, 5, 5), bool)).raises(
+        ValueError,
+        "`mask` has shape (6, 5, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5, 5); "
+        "did you mean `mask.reshape(3, 2, 5, 5)`?",
+    ),
     # names of options
     Call("cross_attention_pooling", X, X, reduction="avg").raises(
         ValueError, "`reduction` is 'avg', needs one of 'sum', 'mean', 'max'"
@@ -187,6 +223,12 @@ BAD = [
 @every_refusal(BAD)
 def test_bad_input_is_refused_by_name(package, refusal):
     refusal.check(package)
+
+
+@every_package
+def test_queries_of_a_batch_are_one_for_each_example(package):
+    for tokens in (X, X[0]):
+        assert package.attention_pooling(tokens, None, X[:, 0]).shape == (3, 4)
 
 
 def test_bad_input_is_refused_while_jax_traces():

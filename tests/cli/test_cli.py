@@ -242,12 +242,11 @@ def test_broken_promises_are_named_and_missing_rows_reported(judged):
     judged(report_of(PASSED, FAILED, MISSING))
     output = run("check").output
     lines = output.splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling"))
+    place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling "))
     assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "inf/18  n/a", "n/a", "1/3", "fail"]
     assert "NaN in padding" in lines[place + 1]
     assert (
-        "\nmax_pooling\n  broken: NaN in padding\n      float16: a larger one\n      what follows from it: inf in padding\n"
-        "  held: permuting\n"
+        "\nmax_pooling\n  broken: NaN in padding\n      float16: got [..., 1]\n      what follows from it: inf in padding\n\n"
     ) in output
     assert any(line.startswith("dot_score ") and line.rstrip().endswith("missing") for line in lines)
     assert "3 rows: 1 passed, 1 failed, 1 missing." in output
@@ -266,7 +265,8 @@ def test_the_smallest_failing_case_can_be_pasted(judged, columns):
     judged(report_of(PASSED, FAILED))
     output = run("check", columns=columns).output
     assert f"\n\n{SNIPPET}\n" in output
-    assert "The smallest failing case is max_pooling in float16, padding amount: got [..., 1]\n" in output
+    said = "The smallest failing case is max_pooling in float16, padding amount. At a Python prompt:"
+    assert said in " ".join(output.split())
 
 
 def test_what_is_beyond_its_limit_is_red():
@@ -397,11 +397,49 @@ def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64", "--jobs", "0")
     assert result.exit_code == 1
     assert "\nmean_pooling\n  broken: " in result.stdout
-    code = result.stdout.partition("At a Python prompt:\n")[2]
+    code = result.stdout.partition("At a Python prompt:\n\n")[2].partition("\n\n")[0]
     pasted = python("-c", code)
     assert pasted.returncode == 0, pasted.stderr
     candidate, oracle = re.findall(r"(?:candidate|oracle): (.*)", pasted.stdout)
     assert candidate != oracle
+
+
+LEAVES_MOST = """
+import numpy as np
+def pool(tokens, query, mask):
+    print("a long line of " + "words " * 30)
+    scores = np.where(mask, (tokens * query[..., None, :]).sum(-1), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights[..., None] * tokens).sum(-2) / weights.sum(-1, keepdims=True)
+"""
+
+
+def test_a_report_has_the_causes_then_what_is_broken_and_counts_the_rest_in_one_line(here):
+    (here / "leaves_of_a_test.py").write_text(LEAVES_MOST)
+    words = ("check", "leaves_of_a_test:pool", "--as", "attention_pooling", "--mask-required")
+    output = run(*words, "--dtype", "float32", columns=80).stdout
+    parts = ["attention_pooling: no 1/sqrt(d)", "\n  broken: values under masks\n", "\nThe smallest failing case is "]
+    parts += [
+        "\nprint('oracle:'",
+        "\nVariant ",
+        "\n1 row: 1 failed.",
+        "\nattention_pooling: took `tokens` as `x`",
+        "\nHeld: ",
+    ]
+    places = [output.index(part) for part in parts]
+    assert places == sorted(places)
+    code = output[places[2] : places[4]].splitlines()
+    assert max(len(line) for line in output.splitlines() if line not in code) <= 80
+    assert "no such argument" not in output and "\n  words " in output
+    assert re.fullmatch(
+        r"Held: \d+; not judged: \d+; skipped: \d+(; more notes: \d+)?. --all lists them.", output.splitlines()[-1]
+    )
+    assert not re.search(r"\[[^\[\]]{90,}\]", output.replace(output[places[2] : places[4]], "")), "a long array"
+    listed = run(*words, "--dtype", "float32", "--all", columns=80).stdout
+    assert listed.count("no such argument") == 1 and "\nHeld: " not in listed
+    assert (
+        "attention_pooling: held: an answer, " in listed and "n/a, numpy arrays have no gradients: gradient" in listed
+    )
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_
     words = ["--as", "mean_pooling", "--quick", "--dtype", "float32"]
     result = run("check", f"{place}/{name}.py:pool", *words)
     assert result.exit_code == 1, result.output
-    code = result.stdout.partition("At a Python prompt:\n")[2]
+    code = result.stdout.partition("At a Python prompt:\n\n")[2].partition("\n\n")[0]
     pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert pasted.returncode == 0, pasted.stderr
     assert "candidate: [" in pasted.stdout

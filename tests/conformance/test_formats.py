@@ -15,7 +15,7 @@ from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.printing import heat, words
-from attnpool_ref.conformance.report import Compared, Report, RowReport
+from attnpool_ref.conformance.report import Compared, Report, RowReport, Unasked
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 
@@ -161,6 +161,7 @@ def test_the_page_says_what_the_report_says(report):
     assert "Waived: no <NaN> here" in words_of_page and "This waives nothing: it holds." in words_of_page
     assert "partial: its argument `keepdims` was never given" in words_of_page
     assert "the weights, expected" in words_of_page and "the weights, got" in words_of_page
+    assert "n/a, numpy arrays have no gradients: gradient, " in words_of_page and "Held: " in words_of_page
     assert all(sign in words_of_page for sign in ("\N{CHECK MARK}", "\N{MULTIPLICATION X}", "W waived"))
 
 
@@ -245,6 +246,28 @@ def test_wrong_values_without_a_known_cause_are_said_to_have_none():
     assert words.causes(row) == []
 
 
+def test_lines_are_wrapped_between_words_only():
+    line = "  a-hyphenated-word and/averylongwordthatiswiderthanthepage [0.5, nan]"
+    assert words.wrapped(line, 20).splitlines() == [
+        "  a-hyphenated-word", "    and/averylongwordthatiswiderthanthepage", "    [0.5, nan]",
+    ]  # fmt: skip
+    assert words.wrapped("", 20) == ""
+
+
+def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_was_skipped():
+    row = RowReport("mean_pooling", "pass", cases=1)
+    row.unasked = [Unasked("`scale` (default 1.0)", "no such argument"), Unasked("`lengths`", "no such argument")]
+    row.promises["shape"].notes = ["first", "second"]
+    row.notes = ["prints: x", "shape: first", "shape: second"]
+    assert list(words.remarks(row)) == ["prints: x", "shape: first"]
+    with_parameters = RowReport("mean_pooling", unasked=[Unasked(words.PARAMETERS, "it holds `q`: say which")])
+    assert list(words.remarks(with_parameters)) == ["its parameters: it holds `q`: say which"]
+    listed = list(words.others(row))
+    assert listed[0] == "skipped, no such argument: `scale` (default 1.0), `lengths`"
+    assert "n/a, as its note says: shape" in listed and listed[-1] == "shape: second"
+    assert words.counted([row]) == f"Held: 0; not judged: {len(row.promises)}; skipped: 2; more notes: 1"
+
+
 def test_the_words_of_each_outcome(report):
     row = report.rows[0]
     outcomes = {words.outcome(kept) for kept in row.promises.values()}
@@ -276,10 +299,7 @@ def test_the_command_writes_every_format_beside_the_table(tmp_path, monkeypatch)
     assert result.stdout.startswith("mean_pooling: equals the definition with `~mask`")
     assert "from formats_of_a_test import pool" in result.stdout
     assert "\nmean_pooling\n  broken: values under masks\n      float32: the result is " in result.stdout
-    assert (
-        "\n      what follows from it: " in result.stdout
-        and "\n  n/a, numpy arrays have no gradients: " in result.stdout
-    )
+    assert "\n      what follows from it: " in result.stdout
     assert json.loads(files["json"].read_text())["verdict"] == "fail"
     assert ET.parse(files["junit"]).getroot().get("failures") == "1"
     assert "<h2>mean_pooling: " in files["html"].read_text()

@@ -55,14 +55,16 @@ def test_collecting_names_each_promise_of_each_row_and_calls_nothing(run, pytest
     assert not (pytester.path / "called").exists()
 
 
-def test_a_broken_promise_fails_with_its_code_and_no_source_of_the_kit(run):
+def test_a_broken_promise_fails_with_its_code_and_no_source_of_the_kit(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     result = run("--attnpool", f"pools_of_a_test {WORDS} --only max_pooling", "-rsf")
     counts = result.parseoutcomes()
     assert counts["failed"] == 1 and counts["passed"] > 5
     assert sum(counts.values()) == len(conformance.PROMISES) + 1
     text = result.stdout.str()
     assert "FAILED attnpool::max_pooling::empty rows - " in text
-    assert "max_pooling: replaces padding by a finite number before the maximum or minimum (-1e4; float32)" in text
+    cause = "max_pooling: replaces padding by a finite number before the maximum or minimum\n  (-1e4; float32)\n"
+    assert cause in text, "wrapped between words"
     assert "empty rows (float32): the result is [-10000.], needs [0.]" in text
     assert "\ncandidate = max_pooling\n" in text and "\nprint('candidate:', candidate(x, mask))\n" in text
     failures = text.split("short test summary")[0]
@@ -111,6 +113,7 @@ def test_what_the_settings_name_is_judged_where_it_is_asked_for(run, pytester):
             "pools_of_a_test --json report.json",
             "--json, --junit and --html are the command's; pytest writes --junit-xml",
         ),
+        ("pools_of_a_test --all", "--all is the command's; pytest has -rs"),
         ("unittest", "the candidate has none of the rows"),
     ],
 )

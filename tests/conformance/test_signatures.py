@@ -1,5 +1,6 @@
 """Signatures that people write: shared data, absent axes, sorted ids, no ghosts; right code passes, and its bugs are found."""
 
+import re
 import types
 
 import numpy as np
@@ -12,7 +13,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.conformance.candidates import own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant
-from attnpool_ref.conformance.checks.agreement import Finding, worst
+from attnpool_ref.conformance.checks.agreement import Finding, apart, worst
 
 FEW = {"shapes": ("no batch", "shared"), "long": False, "dtypes": ("float32",)}
 
@@ -230,7 +231,16 @@ def test_seeds_that_a_keras_layer_draws_are_a_note():
 def test_a_message_has_the_digits_that_tell_the_numbers_apart(count):
     got, want = np.full(count, -0.196335122), np.full(count, -0.19633512)
     message = worst(Finding("values", None), abs(got - want), np.zeros(count), 1, "the result", got, want).message
-    one, needed = (
-        message.replace("[", "").replace("]", "").split(" it is " if count > 12 else " is ")[-1].split(", needs ")
-    )
+    one, needed = re.findall(r"-0\.\d+", message)
     assert one != needed and float(one) == got[0] and float(needed) == want[0]
+
+
+def test_a_message_about_a_large_array_shows_one_element_and_counts_those_that_differ():
+    want = np.zeros((3, 4))
+    got = want.copy()
+    got[1, 2], got[2] = np.nan, 0.5
+    assert apart(got, want) == ("nan at [1, 2]", "0 there (5 of 12 elements differ)")
+    assert apart(got, want, got == 0.5, place=9) == ("0.5 at [2, 1]", "0 there (4 of 12 elements differ)")
+    assert apart(got > 0, want > 0) == ("True at [2, 0]", "False there (4 of 12 elements differ)")
+    assert apart(got[:1, :2], want[:1, :2] + 1e-9) == ("[[0., 0.]]", "[[1.e-09, 1.e-09]]")
+    assert apart(got, want[:2]) == ("[[0. , ..., 0. ], ..., [0.5, ..., 0.5]]", "[[0., ..., 0.], [0., ..., 0.]]")

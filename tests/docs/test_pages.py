@@ -21,7 +21,7 @@ GENERATED = {
     "which.md",
     "verdicts.md",
 }  # their lines are run from what they are written from
-OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md")  # their blocks are JAX's own
+OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md", "questions.md")  # their blocks are JAX's own
 ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py
 IN_OTHER_TESTS = {"guarantees.md", "index.md"}  # test_contract_page.py, test_first_page.py
 OF_BOTH = [

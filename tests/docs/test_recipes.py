@@ -271,6 +271,18 @@ def test_the_entropy_of_weights(package, rng):
 
 
 @every_package
+def test_bags_of_embeddings_by_offsets_and_lexical_weights(package, rng):
+    """Torch's EmbeddingBag, of which the second bag is empty; BGE-M3's largest weight of each word of a text."""
+    table, ids, offsets = draw(rng, 4, WIDTH), np.array([2, 0, 3, 3, 1]), np.array([0, 2, 2])
+    segment_ids = np.repeat(np.arange(3), np.diff(offsets, append=len(ids)))
+    actual = package.segment_mean_pooling(table[ids], segment_ids, 3, ids != 0)  # padding_idx=0
+    assert_close(actual, [table[2], np.zeros(WIDTH), (2 * table[3] + table[1]) / 3])
+    weights = relu(draw(rng, 5, 1))
+    expected = [[max(weights[ids == word, 0], default=0)] for word in range(6)]
+    assert_close(package.segment_max_pooling(weights, ids, 6), expected)
+
+
+@every_package
 def test_x_vectors_statistics(package, rng):
     """Kaldi's deviation is biased, that of the torch ports is not; both of the real frames alone."""
     x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)

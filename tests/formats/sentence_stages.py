@@ -46,7 +46,7 @@ def pooled(stages, parameters, x, mask, prompt_length):
             x = attnpool_ref.layer_norm(x, own["scale"], own["bias"], epsilon=1e-5)
         else:
             x = attnpool_ref.l2_normalize(x)
-    return x
+    return x if any(stage.kind == "pooling" for stage in stages) else np.where(mask[..., None], x, 0)
 
 
 def allowed_errors(stages, parameters, x, mask, expected, prompt_length):

@@ -6,6 +6,7 @@ import pytest
 from formats import heads
 
 from attnpool_ref import formats
+from attnpool_ref.cli.heads import inspect
 from attnpool_ref.formats.sources import safetensors
 
 
@@ -126,12 +127,40 @@ def test_inspect_knows_a_model_of_sentence_transformers(tmp_path):
     assert "has no Pooling" in shown
 
 
+BARE = {"0.weight": (6, 5), "0.bias": (6,), "2.weight": (1, 6), "2.bias": (1,)}
+
+
+def test_inspect_takes_the_mapping_that_torch_load_returns_and_tells_a_prefix(capsys):
+    checkpoint = {"epoch": 3, "optimizer": {"state": {0: {"exp_avg": np.ones(6)}}}}
+    tensors = heads.tensors_of("siglip", prefix="vision_model.head.")
+    for key in ("state_dict", "model"):
+        assert inspect(checkpoint | {key: tensors}) == 0
+        shown = capsys.readouterr().out
+        assert f"the mapping holds:\n  siglip  MAPHead  prefix '{key}/vision_model.head.'\n" in shown
+        assert 'attnpool_flax.load(source, "siglip", num_heads=...)' in shown
+    clam = {f"attention_net.3.{name}": np.ones(shape) for name, shape in BARE.items()}
+    assert inspect(checkpoint | {"state_dict": clam}) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Nearest: clam AdditiveAttentionPool prefix 'state_dict/attention_net.3.' clam: the mapping may" in shown
+    assert shown.endswith("say `prefix='state_dict/attention_net.3.'`")
+    assert inspect(clam | tensors) == 0
+    assert "clam" not in capsys.readouterr().out  # any two layers have its names
+
+
 @pytest.mark.parametrize(
-    ("name", "message"), [("x.txt", "needs a .safetensors or .npz file"), ("x.npz", "no sound .npz file")]
+    ("name", "message"),
+    [
+        ("x.txt", "needs a .safetensors or .npz file"),
+        ("x.npz", "no sound .npz file"),
+        ("x.pth.tar", "torch.load('x.pth.tar', weights_only=True, map_location='cpu')"),
+        ("x.msgpack", "flax.serialization.msgpack_restore(open('x.msgpack', 'rb').read())"),
+        ("x.weights.h5", "{weight.path: weight for weight in model.weights}"),
+    ],
 )
 def test_inspect_refuses_what_is_no_file_of_tensors(name, message, tmp_path):
     (tmp_path / name).write_text("hello")
     status, shown = run("inspect", tmp_path / name)
     assert status == 2
-    assert message in shown
+    assert message in " ".join(shown.split())
+    assert ("`attnpool_ref.cli.heads.inspect` takes it" in " ".join(shown.split())) == (name not in ("x.txt", "x.npz"))
     assert run("inspect", tmp_path / "absent.npz")[0] == 2

@@ -81,6 +81,8 @@ def test_wespeakers_context_differs_by_no_more_than_its_epsilon_can_do():
 def test_clam_is_read_after_its_own_evaluation_has_cut_the_names():
     (golden,) = (golden for golden in GOLDENS if golden.name == "clam-ungated")
     cut = {key.replace(".module", ""): tensor for key, tensor in golden.tensors.items()}
+    with pytest.raises(ValueError, match=r"^clam: .* that many layers have; if so, say `prefix='attention_net.3.'`$"):
+        formats.read(cut, "clam")
     same_arrays(formats.read(cut, "clam", prefix="attention_net.3.").parameters, golden.head().parameters)
     same_arrays(
         formats.write(formats.read(cut, "clam", prefix="attention_net.3."), "clam", prefix="attention_net.3."), cut

@@ -204,7 +204,7 @@ def test_an_archive_whose_numbers_were_damaged_is_refused_when_they_are_read(tmp
         formats.read(written(tmp_path, "y.npz", raw), "torch_mha", num_heads=2)
 
 
-@pytest.mark.parametrize("name", ["x.pt", "x.bin", "x.ckpt", "x.pkl"])
+@pytest.mark.parametrize("name", ["x.pt", "x.bin", "x.ckpt", "x.pkl", "x.pth.tar"])
 def test_a_pickle_is_not_opened_and_the_message_says_what_to_do(name, tmp_path):
     file = written(tmp_path, name, pickle.dumps(Bomb()))
     with pytest.raises(ValueError, match=r"may be a pickle.*torch.load\(.*weights_only=True"):

@@ -84,6 +84,14 @@ def test_a_name_of_any_length_is_shown_by_its_ends():
     assert len(str(caught.value)) < 3000
 
 
+def test_a_name_too_long_for_an_archive_is_named(tmp_path):
+    head = formats.read(heads.tensors_of("flax_mha"), "flax_mha")
+    with pytest.raises(ValueError, match=r"^'a+\.\.\..*' has \d+ letters, too many for .npz files; take .safetensors$"):
+        formats.save(head, tmp_path / "x.npz", "flax_mha", prefix="a" * 70_000 + "/")
+    formats.save(head, tmp_path / "x.safetensors", "flax_mha", prefix="a" * 70_000 + "/")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+
+
 def test_a_number_of_more_digits_than_python_prints_is_refused():
     for options in ({"num_heads": 10**5000}, {"num_heads": 2, "epsilon": 10**5000}):
         refused("is an int with thousands of digits, ", "siglip", heads.tensors_of("siglip"), **options)
@@ -247,10 +255,15 @@ def test_what_is_no_source_is_refused(tmp_path):
         attnpool_flax.load(nn.MultiHeadDotProductAttention(2), "flax_mha")
     for empty in ({}, {"probe": [1.0, 2.0]}):
         refused("^siglip: the mapping holds no arrays, of NumPy, JAX or PyTorch$", "siglip", empty)
-    (tmp_path / "x.h5").touch()
-    refused(r"x.h5: needs a .safetensors or .npz file, a folder or a mapping", "siglip", tmp_path / "x.h5")
+    (tmp_path / "x.txt").touch()
+    refused(r"x.txt: needs a .safetensors or .npz file, a folder or a mapping", "siglip", tmp_path / "x.txt")
+    (tmp_path / "flax_model.msgpack").touch()
+    refused(r"has flax_model.msgpack and no .safetensors file; it is a msgpack file", "siglip", tmp_path)
     integers = {key: value.astype(np.int32) for key, value in heads.tensors_of("flax_mha").items()}
     refused("`query/kernel` has dtype int32, needs float16, bfloat16, float32, float64", "flax_mha", integers)
+    masked = heads.tensors_of("flax_mha")
+    masked["key/kernel"] = np.ma.masked_less(masked["key/kernel"], 0)
+    refused(r"^'key/kernel' is a masked array, needs a plain one; give `array.filled\(value\)`$", "flax_mha", masked)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.longdouble, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])

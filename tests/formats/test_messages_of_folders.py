@@ -132,11 +132,31 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
             r"is 10+\.\.\.0+, needs an integer of at least 1 and below 2147483648$",
         ),
         ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
-        ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
-        ([("Dropout", {}, {})], "has no Pooling"),
+        (
+            [("Pooling", POOLING[1] | {"pooling_mode_median_tokens": True}, {})],
+            "`pooling_mode_median_tokens` of 1_Pooling/config.json is True, but there are only cls, max,",
+        ),
+        (
+            [("Normalize", {}, {}), POOLING],
+            "`module_input_name` of 1_Normalize/config.json is 'sentence_embedding', needs 'token_embeddings': no Pooling",
+        ),
+        (
+            [("Dense", {"module_output_name": "sentence_embedding"}, DENSE), POOLING],
+            "`module_output_name` of 1_Dense/config.json is 'sentence_embedding', needs 'token_embeddings'",
+        ),
+        (
+            [("LayerNorm", {}, {"norm.weight": (4,), "norm.bias": (4,)}), POOLING],
+            "1_LayerNorm normalizes the pooled vector, and no Pooling comes before it; list it after the Pooling, or",
+        ),
+        (
+            [("Dense", {}, DENSE), POOLING],
+            "`word_embedding_dimension` of 2_Pooling/config.json is 4, but the Dense before it has 3 features",
+        ),
+        ([("Dense", {"in_features": 5}, DENSE)], "`in_features` of 1_Dense/config.json is 5, but its tensors need 4"),
+        ([("Dropout", {}, {})], "has no Pooling, nor a Dense that projects tokens"),
         (
             [("WeightedLayerPooling", {}, {"layer_weights": (2,)})] * 2,
-            "a second mean of layers after the first has no layers",
+            "a mean of layers must come first, and 2_WeightedLayerPooling comes after 'layers'",
         ),
         (
             [POOLING, ("LSTM", {}, {})],
@@ -208,6 +228,19 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
 )
 def test_a_model_whose_parts_are_not_known_or_do_not_fit_is_refused(parts, message, tmp_path):
     refused(message, "sentence_transformers", model(tmp_path, *parts))
+
+
+def test_a_mask_of_late_interaction_is_skipped_and_never_lost(tmp_path):
+    tokens = {"module_input_name": "token_embeddings"}
+    model(tmp_path, ("Dense", {}, DENSE), ("MultiVectorMask", {}, {}), ("Normalize", tokens, {}))
+    head = formats.read(tmp_path, "sentence_transformers")
+    assert [stage.kind for stage in head.options["stages"]] == ["dense", "normalize"]
+    refused("no module", "sentence_transformers", model(tmp_path, ("Dense", {}, DENSE), ("TokenPooling", {}, {})))
+    model(tmp_path, ("MultiVectorMask", {}, {}), ("Dense", {}, DENSE), ("MultiVectorMask", {}, {}))
+    with pytest.raises(
+        ValueError, match=r"has a part of the type '.*MultiVectorMask' after its encoder, which would be"
+    ):
+        formats.save(head, tmp_path, "sentence_transformers")
 
 
 def test_a_part_without_files_needs_no_folder(tmp_path):

@@ -99,6 +99,14 @@ def test_the_configurations_are_those_that_every_version_of_the_library_reads(tm
     assert config == {"embedding_dimension": 4, "pooling_mode": ["mean", "cls"], "include_prompt": False}
 
 
+def test_a_layer_before_the_pooling_says_that_it_reads_tokens(tmp_path):
+    tokens = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}
+    parameters = {"kernel_0": np.ones((4, 3), np.float32), "bias_0": np.ones(3, np.float32)}
+    formats.save(head_of(DENSE, Stage("normalize"), **parameters), tmp_path / "model", FORMAT)
+    assert tokens.items() <= read_json(tmp_path / "model" / "1_Dense" / "config.json").items()
+    assert read_json(tmp_path / "model" / "2_Normalize" / "config.json") == tokens
+
+
 def test_the_folder_of_an_encoder_becomes_a_model_and_its_files_stay(tmp_path):
     folder = encoder(tmp_path / "bert")
     before = {path: (path.read_bytes(), path.stat()) for path in folder.iterdir()}
@@ -143,8 +151,12 @@ ONES = {"kernel_1": np.ones((4, 3), np.float32), "bias_1": np.ones(3, np.float32
 @pytest.mark.parametrize(
     ("stages", "parameters", "message"),
     [
-        ((), {}, "there is no stage of the kind 'pooling'"),
-        ((Stage("normalize"), MEAN), {}, "a part of the kind 'normalize' before the pooling would change the tokens"),
+        ((), {}, "the head has no Pooling, nor a Dense that projects tokens"),
+        (
+            (Stage("layer_norm", (("scale", (4,)), ("bias", (4,)))), MEAN),
+            {"scale_0": np.ones(4), "bias_0": np.ones(4)},
+            "stage 0 normalizes the pooled vector, and no Pooling comes before it",
+        ),
         ((MEAN, MEAN), {}, "a second pooling after the first has nothing to pool"),
         ((MEAN, Stage("prompt")), {}, "a stage of the kind 'prompt' cannot be written"),
         ((Stage("pooling", modes=("median",), width=4),), {}, r"the modes \('median',\) cannot be written; there are cls, max"),

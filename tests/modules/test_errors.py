@@ -163,12 +163,20 @@ REFUSED = [
     (
         lambda: type("Mine", (attnpool_flax.AttentionPool,), {})(4, implementation="loop", rngs=nnx.Rngs(0)),
         ValueError,
-        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn', 'splash'",
+        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles', 'pallas'",
+    ),
+    (
+        lambda: attnpool_flax.MultiHeadAttention(
+            num_heads=2, query_features=4, implementation="cudnn", rngs=nnx.Rngs(0)
+        ),
+        ValueError,
+        "MultiHeadAttention: `implementation` is 'cudnn', needs None or one of 'einsum', 'tiles', 'pallas'; "
+        "call that kernel yourself, as docs/questions.md#how-do-i-call-other-attention-kernels shows",
     ),
     (
         lambda: type("Mine", (linen.AttentionPool,), {})(implementation=2),
         ValueError,
-        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas', 'cudnn', 'splash'",
+        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas'",
     ),
 ]
 

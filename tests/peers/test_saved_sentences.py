@@ -42,6 +42,7 @@ MODELS = {
         NORM,
         dense(5, 5, "identity", bias=False, residual=True),
     ),
+    "layers of tokens": (dense(WIDTH, 5, "gelu"), UNIT, Stage("pooling", modes=("mean", "max"), width=5), dense(10, 5)),
     "activations": (pooling("max"), *(dense(WIDTH, WIDTH, name) for name in ACTIVATIONS.values())),
 }
 

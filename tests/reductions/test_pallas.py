@@ -16,7 +16,7 @@ from kernel_agreement import LIMITS, assert_agreement, assert_near, with_gradien
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import chosen_implementation
-from attnpool_flax.reductions import pallas_packed, pallas_softmax, pallas_tpu, pallas_triton, softmax
+from attnpool_flax.reductions import pallas_softmax, pallas_tpu, pallas_triton, softmax
 
 HIGHEST = jax.lax.Precision.HIGHEST
 every_dtype = pytest.mark.parametrize("dtype", LIMITS)
@@ -268,19 +268,11 @@ def test_programs_for_a_tpu_take_check_vma(monkeypatch, axis_name):
     assert text.count("@tpu_custom_call") == 2
 
 
-def _dense(x, ids, queries, limits, cotangent):
-    return pallas_tpu.backward(
-        x[None], ids[None, None], queries, None, None, limits, None, limits, cotangent, precision=None
-    )
+def test_with_x64_a_kernel_for_a_tpu_has_no_wide_arrays_and_indices():
+    def kernel(x, codes, queries, limits, cotangent):
+        vectors = limits, None, limits, cotangent
+        return pallas_tpu.backward(x[None], codes[None, None], queries, None, None, *vectors, precision=None)
 
-
-def _packed(x, ids, queries, limits, cotangent):
-    rows = queries, None, None, limits, None, limits, cotangent
-    return pallas_packed.backward(x, ids, ids >= 0, *rows, count=1, precision=None)
-
-
-@pytest.mark.parametrize("kernel", [_dense, _packed])
-def test_with_x64_a_kernel_for_a_tpu_has_no_wide_arrays_and_indices(kernel):
     shapes = ((300, 5), "float32"), ((300,), "int32"), ((1, 2, 5), "float32")
     shapes += ((1, 2), "float32"), ((1, 2, 5), "float32")
     with jax.enable_x64(True):
@@ -305,6 +297,20 @@ REFUSED = {
     "many queries": (
         lambda: attnpool_flax.dot_product_attention(X, X, X, implementation="pallas"),
         "dot_product_attention: .* this call does not; pass None",
+    ),
+    "packed tokens": (
+        lambda: attnpool_flax.segment_attention_pooling(
+            X[0], jnp.zeros(3, int), 1, query=jnp.ones(4), indices_are_sorted=True, implementation="pallas"
+        ),
+        "segment_attention_pooling: `implementation` is 'pallas', which takes no packed tokens: .* never ran .*; pass None",
+    ),
+    "another reduction of packed tokens": (
+        lambda: attnpool_flax.segment_mean_pooling(X[0], jnp.zeros(3, int), 1, implementation="pallas"),
+        "segment_mean_pooling: .* this call does not; pass None",
+    ),
+    "a kernel of another library": (
+        lambda: attnpool_flax.dot_product_attention(X, X, X, implementation="splash"),
+        "dot_product_attention: `implementation` is 'splash', needs .*; call that kernel yourself, as docs/questions.md#",
     ),
     "chosen": (
         lambda: chosen_implementation("mean_pooling", X, implementation="pallas"),

@@ -11,35 +11,24 @@ from jax.sharding import PartitionSpec
 from marks import thorough
 
 import attnpool_flax
-from attnpool_flax.reductions import pallas_triton, pallas_triton_packed
+from attnpool_flax.reductions import pallas_triton
 from bench.aot import kernels
 
 GPU = jax.sharding.AbstractDevice("NVIDIA H200", 132, "gpu")
 
 
-def lowered(width, direction, packed=False):
+def lowered(width, direction):
     """The program of multi-head pooling under 3 queries for a GPU, as text."""
-    x = jax.ShapeDtypeStruct((80, width) if packed else (2, 40, width), "bfloat16")
+    x = jax.ShapeDtypeStruct((2, 40, width), "bfloat16")
     given = {"query": jax.ShapeDtypeStruct((1, width), "float32")}
     given |= {f"{name}_kernel": jax.ShapeDtypeStruct((width, 3, 2), "float32") for name in ("query", "key", "value")}
     given |= {"out_kernel": jax.ShapeDtypeStruct((3, 2, 4), "float32")}
 
     def pooled(x, given):
-        found = (
-            pool_packed(x, given)
-            if packed
-            else attnpool_flax.multi_head_attention_pooling(x, None, **given, implementation="pallas")
-        )
+        found = attnpool_flax.multi_head_attention_pooling(x, None, **given, implementation="pallas")
         return jnp.sum(found.astype("float32") ** 2)
 
-    run = pooled if direction == "forward" else jax.grad(pooled)
-    return for_gpu(run, x, given)
-
-
-def pool_packed(x, given):
-    options = {"indices_are_sorted": True, "implementation": "pallas"}
-    ids = jnp.sort(jnp.arange(x.shape[0]) % 3)
-    return attnpool_flax.segment_multi_head_attention_pooling(x, ids, 3, **given, **options)
+    return for_gpu(pooled if direction == "forward" else jax.grad(pooled), x, given)
 
 
 def for_gpu(run, *shapes, mesh=None):
@@ -50,32 +39,29 @@ def for_gpu(run, *shapes, mesh=None):
         return jax.jit(run).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
 
 
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("direction, count", [("forward", 1), pytest.param("step", 2, marks=pytest.mark.thorough)])
-def test_several_queries_are_lowered_to_one_kernel_for_each_pass(direction, count, packed):
-    assert lowered(48, direction, packed).count("__gpu$xla.gpu.triton") == count
+def test_several_queries_are_lowered_to_one_kernel_for_each_pass(direction, count):
+    assert lowered(48, direction).count("__gpu$xla.gpu.triton") == count
 
 
 @pytest.mark.parametrize("x64", [True, pytest.param(False, marks=pytest.mark.thorough)])
-def test_packed_kernels_are_lowered_under_shard_map_with_check_vma(x64):
+def test_kernels_are_lowered_under_shard_map_with_check_vma(x64):
     mesh = jax.sharding.AbstractMesh((2,), ("parts",), (jax.sharding.AxisType.Auto,), abstract_device=GPU)
     place = PartitionSpec("parts")
 
-    def pool(x, ids, query):
-        options = {"indices_are_sorted": True, "implementation": "pallas"}
-        return attnpool_flax.segment_attention_pooling(x, ids, 3, query=query, **options)
+    def pool(x, mask, query):
+        return attnpool_flax.attention_pooling(x, mask, query, implementation="pallas")
 
     run = jax.shard_map(pool, mesh=mesh, in_specs=(place, place, PartitionSpec()), out_specs=place)
-    shapes = [jax.ShapeDtypeStruct(*own) for own in (((600, 5), "float32"), ((600,), "int32"), ((5,), "float32"))]
+    shapes = [jax.ShapeDtypeStruct(*own) for own in (((2, 300, 5), "float32"), ((2, 300), bool), ((5,), "float32"))]
     with jax.enable_x64(x64):
-        step = jax.grad(lambda x, ids, query: jnp.sum(run(x, ids, query) ** 2), (0, 2))
+        step = jax.grad(lambda x, mask, query: jnp.sum(run(x, mask, query) ** 2), (0, 2))
         assert for_gpu(step, *shapes, mesh=mesh).count("__gpu$xla.gpu.triton") == 2
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_wide_tokens_under_several_queries_are_refused_by_name(packed):
+def test_wide_tokens_under_several_queries_are_refused_by_name():
     with pytest.raises(ValueError, match='at most 1152 features with several queries on a GPU; pass None, "einsum"'):
-        lowered(1153, "forward", packed)
+        lowered(1153, "forward")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -92,34 +78,9 @@ def test_kernels_with_16_queries_read_x_once_and_write_dx_once(monkeypatch, dtyp
         return pallas_triton.backward(x, None, queries, None, None, numbers, None, numbers, rows)
 
     found = kernels.moved(jax.make_jaxpr(forward)(x, queries), False)
-    assert found == (size + 2 * vectors + 2 * each, False)
+    assert found == size + 2 * vectors + 2 * each
     found = kernels.moved(jax.make_jaxpr(backward)(x, queries, numbers, rows), False)
-    assert found == (2 * size + 3 * vectors + 2 * each, False)
-
-
-@pytest.mark.parametrize("heads", [1, 16])
-def test_packed_kernels_read_x_once_and_write_dx_once(monkeypatch, heads):
-    monkeypatch.setattr(kernels, "CACHED", 0)
-    length, count = 132 * 512, 528
-    x, ids, real = (
-        jax.ShapeDtypeStruct((length, *own), dtype) for own, dtype in (((256,), "bfloat16"), ((), "int32"), ((), bool))
-    )
-    queries, rows, numbers = (
-        jax.ShapeDtypeStruct(own, "float32") for own in ((1, heads, 256), (count, heads, 256), (count, heads))
-    )
-    size, vectors, each, codes, offsets = 2 * x.size, 4 * rows.size, 4 * numbers.size, 4 * length, 8 * count
-
-    def forward(x, ids, real, queries):
-        return pallas_triton_packed.forward(x, ids, real, queries, None, None, count=count)
-
-    def backward(x, ids, real, queries, numbers, rows):
-        arrays = x, ids, real, queries, None, None, numbers, None, numbers, rows
-        return pallas_triton_packed.backward(*arrays, count=count)
-
-    found = kernels.moved(jax.make_jaxpr(forward)(x, ids, real, queries), False)
-    assert found == (size + codes + offsets + 2 * vectors + 2 * each, True)
-    found = kernels.moved(jax.make_jaxpr(backward)(x, ids, real, queries, numbers, rows), False)
-    assert found == (2 * size + codes + 2 * offsets + 3 * vectors + 2 * each, True)
+    assert found == 2 * size + 3 * vectors + 2 * each
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])

@@ -320,53 +320,32 @@ def pooled(passes):
     return pallas.pallas_call(kernel, grid=(8, passes, 4), in_specs=[x], out_specs=out, out_shape=shape)
 
 
-def prefetched(passes):
-    """A kernel of a TPU that sums the rows of segments of x, and visits all blocks of x so often; numbers of blocks are data."""
+def by_numbers():
+    """A kernel of a TPU that copies the blocks of x whose numbers are data."""
 
-    def kernel(chunk_ref, group_ref, x_ref, out_ref):
-        out_ref[...] += x_ref[...].sum(0, keepdims=True)
+    def kernel(place_ref, x_ref, out_ref):
+        out_ref[...] = x_ref[...]
 
-    grid = pallas_tpu.PrefetchScalarGridSpec(
-        num_scalar_prefetch=2,
-        grid=(passes, 9),
-        in_specs=[pallas.BlockSpec((128, 256), lambda i, step, chunk, group: (chunk[step], 0))],
-        out_specs=pallas.BlockSpec((None, 8, 256), lambda i, step, chunk, group: (group[step], 0, 0)),
-    )
-    run = pallas.pallas_call(kernel, grid_spec=grid, out_shape=jax.ShapeDtypeStruct((3, 8, 256), "float32"))
-    return lambda x, steps: run(steps, steps, x)
-
-
-def numbered(passes):
-    """A kernel of a TPU that sums x under a mask, and visits all blocks of both so often; numbers of blocks are computed from data."""
-
-    def kernel(place_ref, x_ref, mask_ref, out_ref):
-        out_ref[...] += (x_ref[...] * mask_ref[...]).sum(0, keepdims=True)
-
-    block = pallas.BlockSpec((128, 256), lambda i, j, place: (place[i, j].astype("int32") + 0, 0))
     grid = pallas_tpu.PrefetchScalarGridSpec(
         num_scalar_prefetch=1,
-        grid=(passes, 8),
-        in_specs=[block, block],
-        out_specs=pallas.BlockSpec((8, 256), lambda i, j, place: (0, 0)),
+        grid=(9,),
+        in_specs=[pallas.BlockSpec((8, 256), lambda step, place: (place[step], 0))],
+        out_specs=pallas.BlockSpec((8, 256), lambda step, place: (step, 0)),
     )
-    run = pallas.pallas_call(kernel, grid_spec=grid, out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
-    return lambda x, mask, places: run(places, x, mask)
+    run = pallas.pallas_call(kernel, grid_spec=grid, out_shape=jax.ShapeDtypeStruct((72, 256), "float32"))
+    return lambda x: run(jax.numpy.zeros(9, "int32"), x)
 
 
-def of_segments(passes):
-    """A kernel of a GPU that sums x [1, 1024, 256] over the tokens of 8 segments, and loads each block of 16 tokens so often."""
+def of_lengths():
+    """A kernel of a GPU that sums x over as many tokens as x says."""
 
-    def kernel(end_ref, x_ref, out_ref):
-        row = pallas.program_id(0)
-
+    def kernel(x_ref, out_ref):
         def block(step, total):
-            for _ in range(passes):
-                total += x_ref[0, pallas.ds(step * 16, 16), :].sum(0)
-            return total
+            return total + x_ref[step, :]
 
-        out_ref[row, :] = jax.lax.fori_loop(0, end_ref[row] // 16, block, jax.numpy.zeros(256))
+        out_ref[...] = jax.lax.fori_loop(0, x_ref[0, 0].astype("int32"), block, jax.numpy.zeros(256))
 
-    return pallas.pallas_call(kernel, grid=(8,), out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
+    return pallas.pallas_call(kernel, grid=(), out_shape=jax.ShapeDtypeStruct((256,), "float32"))
 
 
 def loaded(passes):
@@ -388,29 +367,22 @@ def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatc
     monkeypatch.setattr(kernels, "CACHED", 0)
     x = jax.ShapeDtypeStruct((8, 512, 256), "float32")
     size, row = x.size * 4, 8 * 256 * 4
-    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == (passes * size + 8 * row, False)
-    assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == (passes * size + row, False)
-
-    rows, steps = jax.ShapeDtypeStruct((1000, 256), "float32"), jax.ShapeDtypeStruct((9,), "int32")
-    found = kernels.moved(jax.make_jaxpr(prefetched(passes))(rows, steps), True)
-    assert found == (passes * (1000 * 256 * 4 + 3 * row), True)
-
-    mask, places = (jax.ShapeDtypeStruct(*own) for own in (((1024, 256), bool), ((passes, 8), "int8")))
-    rows = jax.ShapeDtypeStruct((1024, 256), "float32")
-    found = kernels.moved(jax.make_jaxpr(numbered(passes))(rows, mask, places), True)
-    assert found == (passes * 1024 * 256 * (4 + 4) + row, True)  # booleans are passed as int32
-
-    x_of_segments, ends = jax.ShapeDtypeStruct((1, 1024, 256), "float32"), jax.ShapeDtypeStruct((8,), "int32")
-    found = kernels.moved(jax.make_jaxpr(of_segments(passes))(ends, x_of_segments), False)
-    assert found == (passes * 1024 * 256 * 4 + row + 8 * 4, True)
+    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == passes * size + 8 * row
+    assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == passes * size + row
 
     near = [[(x.shape, False), ((8, 8, 256), True)]]
-    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == (passes * size, False)
+    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == passes * size
 
     def twice(x):
         return jax.lax.scan(lambda total, _: (total + pooled(passes)(x).sum(), None), 0.0, None, length=2)
 
-    assert kernels.moved(jax.make_jaxpr(twice)(x), True)[0] == 2 * (passes * size + 8 * row)
+    assert kernels.moved(jax.make_jaxpr(twice)(x), True) == 2 * (passes * size + 8 * row)
+
+
+@pytest.mark.parametrize("kernel, on_tpu", [(by_numbers(), True), (of_lengths(), False)])
+def test_a_kernel_whose_blocks_or_loops_are_data_is_refused(kernel, on_tpu):
+    with pytest.raises(ValueError, match=r"without prefetched numbers|loops with a fixed number of steps"):
+        kernels.moved(jax.make_jaxpr(kernel)(jax.ShapeDtypeStruct((72, 256), "float32")), on_tpu)
 
 
 @pytest.mark.parametrize("row", (*table.VARIANTS, *table.STATES), ids=lambda row: row.name)
@@ -443,7 +415,6 @@ def test_the_default_run_has_steps_in_bfloat16_and_forwards_in_float32_and_all_h
     everything = programs.programs(everything=True)
     assert {p.device for p in everything} == set(devices.DEVICES)
     assert set(found) < set(everything)
-    assert {p.device for p in everything if p.way == calls.SPLASH} == set(devices.TPUS)
     assert len({p.key for p in everything}) == len(everything)
     assert programs.Program.of(found[0].key) == found[0]
 

@@ -102,10 +102,12 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   (`.safetensors` files and a `config.json`; for sentence-transformers a `modules.json`), a mapping from names to arrays
   (of NumPy, JAX or PyTorch), such as a `state_dict()`, or an NNX or Equinox module. It reads only the tensors of the
   head, and downloads and unpickles nothing. For a `.pt` file, pass what `torch.load(file, weights_only=True,
-  map_location="cpu")` returns.
+  map_location="cpu")` returns, also if it is a checkpoint with the tensors under a key such as "state_dict". For
+  `.msgpack` and `.h5` files the error says what to pass.
 * **Prefix**: in the file of a whole model, the keys of a head begin with a prefix, such as `vision_model.head.`. By
   default `load` finds it. If the file has several heads, the error lists their prefixes: pass one as `prefix=`, with
-  the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
+  the separator at its end. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes;
+  `attnpool_ref.cli.heads.inspect(mapping)` does so in Python.
 * **Options that the file does not contain**: the number of heads, the epsilon and the activation come from your
   arguments, else, in the formats `siglip` and `vjepa2_hf`, from the `config.json` of the folder, else from the defaults
   of the source. Only a folder has a configuration, so pass the folder, not the file in it. If an option has none of

@@ -25,7 +25,7 @@ FIRST_LINE = "# Written by tools/generate/make_stubs.py from the table and the s
 STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
 OF_JAX = {
     "axis_name": "str | tuple[str, ...] | None",
-    "implementation": 'Literal["einsum", "tiles", "pallas", "cudnn", "splash"] | None',
+    "implementation": 'Literal["einsum", "tiles", "pallas"] | None',
     "precision": "PrecisionLike",
 }
 """Arguments that only the implementations have."""

@@ -4,6 +4,7 @@
 one dtype.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +103,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
             return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
         if w.dtype.kind in "bi":
             if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
-                return Finding(check, case, np.inf, 0, f"{name} is {g.tolist()}, needs {w.tolist()}")
+                return Finding(check, case, np.inf, 0, needed(name, g, w))
             continue
         own = subject.rounding_of(g.dtype.name, case)
         if not own:
@@ -112,8 +113,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         if own != "float64":
             w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # too large for the dtype
         odd = ~np.isfinite(w)
-        if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
-            return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
+        wrong = (np.isnan(g) != np.isnan(w)) | (odd & ~np.isnan(w) & (g != w))
+        if np.any(wrong):
+            return Finding(check, case, np.inf, 0, needed(name, g, w, wrong), aspect)
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
@@ -141,7 +143,8 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
     place = int(np.argmax(ratio))
     element, limit = float(error.flat[place]), float(allowed.flat[place])
-    return worse(finding, element / unit, limit / unit, lambda: _message(name, got, want, place), aspect)
+    message = functools.partial(needed, name, got, want, ~(error <= allowed), place)
+    return worse(finding, element / unit, limit / unit, message, aspect)
 
 
 def worse(finding, error, allowed, message, aspect="values"):
@@ -158,22 +161,60 @@ def worse(finding, error, allowed, message, aspect="values"):
     )
 
 
-def _message(name, got, want, place):
-    """Returns the message for a wrong array: got and needed values, and the worst position of a long one."""
-    if np.size(want) <= 12:
-        return f"{name} is {{}}, needs {{}}".format(*_apart(brief, got, want, (6, 9, 17)))
-    index = tuple(map(int, np.unravel_index(place, np.shape(want))))
-    one, needed = _apart(lambda x, digits: f"{x:.{digits}g}", got.flat[place], want.flat[place], (9, 17))
-    return f"{name} is {brief(got)}, needs {brief(want)}; at {list(index)} it is {one}, needs {needed}"
+def needed(name, got, want, wrong=None, place=None):
+    """Returns the message about a wrong result; the arguments are as in :func:`apart`."""
+    return "{} is {}, needs {}".format(name, *apart(got, want, wrong, place))
 
 
-def _apart(text, got, want, digits):
+def changed(name, before, after):
+    """Returns the message about a result that has other bits after a change that must have no effect."""
+    return "{} changes from {} to {}".format(name, *apart(before, after))
+
+
+def shown(array, wrong):
+    """Returns the text of an array that is wrong whatever is needed: whole if small, else its first marked element."""
+    return apart(array, array, wrong)[0]
+
+
+def apart(got, want, wrong=None, place=None):
+    """Returns texts of two arrays that differ: of small ones whole, else of one element, with its index and a count.
+
+    The texts have the digits that tell them apart.
+
+    Args:
+      got: an array.
+      want: the array with which it was compared.
+      wrong: a boolean array that marks the elements to count; None marks those that differ.
+      place: the element to show, as an index into the flat arrays; None takes the first one that is marked.
+    """
+    if np.shape(got) != np.shape(want) or np.size(got) <= SMALL:
+        return _first_apart(brief, got, want, (6, 9, 17))
+    got, want = (array.astype(np.float64) if array.dtype.kind not in "biu" else array for array in (got, want))
+    if wrong is None:
+        wrong = (got != want) & ~(np.isnan(got) & np.isnan(want))
+    place = int(np.argmax(wrong)) if place is None else place
+    one, other = _first_apart(_number, got.flat[place], want.flat[place], (6, 9, 17))
+    count = int(np.sum(wrong))
+    counted = f" ({count} of {got.size} elements differ)" if count else ""
+    return f"{one} at {[int(i) for i in np.unravel_index(place, got.shape)]}", f"{other} there{counted}"
+
+
+def _first_apart(text, got, want, digits):
     """Returns ``text(value, number)`` of two values, with the first number of digits for which the texts differ."""
     texts = [(text(got, number), text(want, number)) for number in digits]
     return next((pair for pair in texts if pair[0] != pair[1]), texts[0])
 
 
+def _number(value, digits):
+    return f"{value:.{digits}g}" if isinstance(value, np.floating) else str(value)
+
+
+SMALL = 4
+"""Largest number of elements of an array that a message shows whole."""
+
+
 def brief(array, digits=6):
     """Returns an array as text for a message, with the middle of long axes left out."""
-    text = np.array2string(np.asarray(array), precision=digits, threshold=12, edgeitems=3, separator=", ")
-    return text if len(text) < 400 else text[:400] + " ..."
+    edge = 2 if np.ndim(array) < 2 else 1
+    text = np.array2string(np.asarray(array), precision=digits, threshold=SMALL, edgeitems=edge, separator=", ")
+    return " ".join(text.split())

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, brief, worse, worst
+from attnpool_ref.conformance.checks.agreement import Finding, shown, worse, worst
 from attnpool_ref.conformance.checks.optional_checks import CONTRACT
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
@@ -95,10 +95,11 @@ def gradient(subject, case, return_weights=False, reference=None):
     for key, value in found.items():
         g = value.astype(np.float64)
         if not np.all(np.isfinite(g)):
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
+            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {shown(g, ~np.isfinite(g))}")
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}, not 0 at padding")
+            text = shown(g, pad & (g != 0))
+            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {text}, not 0 at padding")
     if reference is None or subject.dtype == "float64":
         return _along_directions(subject, case, return_weights, found)
     return _element_by_element(subject, case, return_weights, reference, found)
@@ -224,6 +225,7 @@ def finite_gradients(subject, case, situation):
     return_weights = situation.gradients_with_weights
     cotangents = cotangents_of(subject, case, return_weights, ones=True)
     for key, g in subject.gradients(case, cotangents, return_weights).items():
-        if not np.all(np.isfinite(g.astype(np.float64))):
-            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
+        odd = ~np.isfinite(g.astype(np.float64))
+        if np.any(odd):
+            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {shown(g, odd)}")
     return Finding("finite gradients", case)

@@ -10,7 +10,15 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import optional_checks, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, brief, compare, compare_with_itself
+from attnpool_ref.conformance.checks.agreement import (
+    Finding,
+    apart,
+    changed,
+    compare,
+    compare_with_itself,
+    needed,
+    shown,
+)
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
@@ -29,9 +37,10 @@ def empty_rows(subject, case, situation):
         return None
     exact = subject.exact(case, situation.weights)
     for got, want, zero in zip(subject.outputs(case, situation.weights), exact, zeros, strict=True):
-        if got.shape != zero.shape or np.any(got[zero] != want[zero]):
+        wrong = got.shape != zero.shape or zero & (got != want)
+        if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
-            message = f"the result is {brief(got)}, not {needs} for a fully masked row"
+            message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"
             return Finding("empty rows", case, np.inf, 0, message)
     return Finding("empty rows", case)
 
@@ -106,7 +115,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
     for a, b in zip(clean, dirty, strict=True):
         if not same_bits(a, b) and optional_checks.BITS not in subject.tolerated:
-            return Finding(check, bad, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
+            return Finding(check, bad, np.inf, 0, changed("the result", a, b))
     if optional_checks.BITS in subject.tolerated:
         found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
         if found.message:
@@ -117,7 +126,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         after = subject.gradients(bad, cotangents, gradients)
         for key in before:
             if not same_bits(before[key], after[key]):
-                message = f"the gradient of `{key}` changes from {brief(before[key])} to {brief(after[key])}"
+                message = changed(f"the gradient of `{key}`", before[key], after[key])
                 return Finding(check, bad, np.inf, 0, message)
     return Finding(check, bad)
 
@@ -139,7 +148,7 @@ def weights_change_nothing(subject, case, _situation=None):
         return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
     for a, b in zip(alone, both, strict=False):
         if not same_bits(a, b):
-            return Finding(check, case, np.inf, 0, f"the pooled result changes from {brief(a)} to {brief(b)}")
+            return Finding(check, case, np.inf, 0, changed("the pooled result", a, b))
     return Finding(check, case)
 
 
@@ -163,8 +172,7 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
                     # inf - inf is NaN, but with another order of summation it may be inf
                     patched = np.any(odd) and np.all(finite) if "inf in" in bad.title else np.any(odd & finite)
                     if patched:
-                        message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b[example])}"
-                        return Finding(check, bad, np.inf, 0, f"{message}, needs {brief(w[example])}")
+                        return _patched(check, bad, b[example], w[example], odd & finite)
             # an implementation that branches on NaN may round the other examples differently
             others = [
                 _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
@@ -190,8 +198,7 @@ def _nan_stays_in_its_segment(subject, case, check):
             got, exact = subject.outputs(bad), subject.exact(bad)
             for b, w in zip(got, exact, strict=True):
                 if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
-                    message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b)}, needs {brief(w)}"
-                    return Finding(check, bad, np.inf, 0, message)
+                    return _patched(check, bad, b, w, np.isnan(w) & np.isfinite(b))
             others = [
                 np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
                 for a, b, w, r in zip(clean, got, exact, right, strict=True)
@@ -200,6 +207,11 @@ def _nan_stays_in_its_segment(subject, case, check):
             if found.message:
                 return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
     return Finding(check, case)
+
+
+def _patched(check, bad, got, want, wrong):
+    message = "{} was patched away: {}, needs {}".format(bad.title.split(", ")[-1], *apart(got, want, wrong))
+    return Finding(check, bad, np.inf, 0, message)
 
 
 def _spoiled(case, key, clean):
@@ -282,9 +294,11 @@ def long_sums(subject):
             continue
         finding = Finding("long sums", case)
         for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
-            off = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
-            if got.shape != want.shape or not off <= _allowed_drift(subject) * np.max(np.abs(want), initial=0):
-                return replace(finding, error=np.inf, message=f"the result is {brief(got)}, needs {brief(want)}")
+            error = np.abs(got.astype(np.float64) - want)
+            wrong = ~(error <= _allowed_drift(subject) * np.max(np.abs(want), initial=0))
+            if got.shape != want.shape or np.any(wrong):
+                message = needed("the result", got, want, wrong, int(np.argmax(error)))
+                return replace(finding, error=np.inf, message=message)
     return finding
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, brief, worst
+from attnpool_ref.conformance.checks.agreement import Finding, changed, shown, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import Subject
 
@@ -118,7 +118,7 @@ def _held(check, subject, case, return_weights, products, name=""):
             continue  # a number that the framework cannot differentiate
         words = f"the second derivative {name}by `{key}`"
         if not np.all(np.isfinite(product)):
-            return Finding(check, case, np.inf, 0, f"{words} is {brief(product)}")
+            return Finding(check, case, np.inf, 0, f"{words} is {shown(product, ~np.isfinite(product))}")
         allowed = doubt[key] + tolerances.allowed_error(np.abs(want[key]), largest, case.terms(), "float64")
         unit = tolerances.EPSILON["float64"] * (largest or 1)
         finding = worst(finding, np.abs(product - want[key]), allowed, unit, words, product, want[key])
@@ -127,7 +127,7 @@ def _held(check, subject, case, return_weights, products, name=""):
         return finding
     for key, product in products(bad, cotangents, return_weights, directions).items():
         if not hazards.same_bits(product, found[key]):
-            message = f"the second derivative {name}by `{key}` changes from {brief(found[key])} to {brief(product)}"
+            message = changed(f"the second derivative {name}by `{key}`", found[key], product)
             return Finding(check, bad, np.inf, 0, f"{message} where NaN stands in the padding")
     return finding
 

@@ -104,23 +104,13 @@ def _section(row):
     parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
     parts.append(_list(words.causes(row), "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]
-    rest = [kept for kept in row.promises.values() if words.outcome(kept) in (HELD, "n/a")]
-    if rest:
-        lines = "".join(
-            f'<tr><th scope="row">{_escape(kept.promise)}</th><td>{words.outcome(kept)}</td>'
-            f"<td>{_escape(words.reason(row, kept))}</td></tr>"
-            for kept in rest
-        )
-        parts.append(f"<details><summary>{_counted(rest)}</summary><table>{lines}</table></details>")
     remarks = list(words.remarks(row))
     if remarks:
-        parts.append("<h3>Skipped checks, and remarks</h3>" + _list(remarks, "remarks"))
+        parts.append("<h3>Remarks</h3>" + _list(remarks, "remarks"))
+    others = list(words.others(row))
+    if others:
+        parts.append(f"<details><summary>{words.counted([row])}</summary>{_list(others, 'remarks')}</details>")
     return "\n".join([*parts, "</section>"])
-
-
-def _counted(rest):
-    held = sum(words.outcome(kept) == HELD for kept in rest)
-    return f"{held} guarantees held, {len(rest) - held} n/a, and why"
 
 
 def _broken(row, kept):
@@ -131,8 +121,7 @@ def _broken(row, kept):
     following = row.following(kept.promise)
     if following:
         parts.append(f"<p>What follows from it: {_escape(', '.join(following))}.</p>")
-    smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
-    if smallest is not None:
+    if (smallest := kept.smallest) is not None:
         parts += [heat.maps_of(compared) for compared in smallest.arrays]
         if smallest.snippet:
             parts.append(f'<p>At a Python prompt:</p><pre tabindex="0"><code>{_escape(smallest.snippet)}</code></pre>')

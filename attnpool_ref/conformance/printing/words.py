@@ -1,8 +1,9 @@
 """Words for the results of guarantees, shared by all formats of reports."""
 
 import re
+import textwrap
 
-from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABLE
 from attnpool_ref.conformance.report.promises import EMPTY, MASKED, VALUES, WEIGHTS
 
 FOLLOWS, WAIVED = "follows", "waived"
@@ -55,21 +56,59 @@ def message(failure):
 
 def evidence(kept):
     """Returns the messages of a broken guarantee, with the code of its smallest case."""
-    smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
     lines = [message(failure) for failure in kept.failures]
-    if smallest is not None and smallest.snippet:
+    if (smallest := kept.smallest) is not None and smallest.snippet:
         lines += ["", "At a Python prompt:", "", smallest.snippet]
     return "\n".join(lines)
 
 
+PARAMETERS = "its parameters"
+"""What was skipped and is always a remark: parameters of a module that need an option."""
+
+
 def remarks(row):
-    """Yields lines about skipped checks, arguments that were never judged, and notes."""
+    """Yields lines about arguments that were matched by place, what was never judged, and one note a guarantee."""
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
-    yield from (f"skipped: {unasked.what}: {unasked.why}" for unasked in row.unasked)
-    yield from row.notes
+    yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
+    more = _more_notes(row)
+    yield from (note for note in row.notes if note not in more)
     if row.ended:
         yield f"ended early: {row.ended}"
+
+
+def _more_notes(row):
+    return [f"{kept.promise}: {note}" for kept in row.promises.values() for note in kept.notes[1:]]
+
+
+def others(row):
+    """Yields a line with what held, one for each reason for which something was not judged, and more notes."""
+    held = [kept.promise for kept in row.promises.values() if outcome(kept) == HELD]
+    if held:
+        yield f"held: {', '.join(held)}"
+    reasons = {}
+    for unasked in row.unasked:
+        reasons.setdefault(("skipped", unasked.why), []).append(unasked.what)
+    for kept in row.promises.values():
+        if outcome(kept) == NOT_APPLICABLE and row.cases:
+            why = "as its note says" if kept.notes else reason(row, kept)
+            reasons.setdefault(("n/a", why), []).append(kept.promise)
+    yield from (f"{kind}, {why}: {', '.join(names)}" for (kind, why), names in reasons.items())
+    yield from _more_notes(row)
+
+
+def counted(rows):
+    """Returns the numbers of guarantees that held and were not judged, of skipped arguments and cases, and of notes."""
+    found = [outcome(kept) for row in rows for kept in row.promises.values()]
+    parts = [f"Held: {found.count(HELD)}", f"not judged: {found.count(NOT_APPLICABLE)}"]
+    more = {"skipped": sum(len(row.unasked) for row in rows), "more notes": sum(len(_more_notes(row)) for row in rows)}
+    return "; ".join(parts + [f"{what}: {count}" for what, count in more.items() if count])
+
+
+def wrapped(line, width):
+    """Returns a line, wrapped between words; the lines that continue it are indented by two more columns."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

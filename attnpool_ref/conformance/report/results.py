@@ -109,6 +109,11 @@ class Kept:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def smallest(self):
+        """The failure with the smallest arguments, or None."""
+        return min(self.failures, key=lambda failure: failure.size, default=None)
+
 
 @dataclass
 class Unasked:

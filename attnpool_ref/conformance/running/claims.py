@@ -131,7 +131,7 @@ class Claim:
             raise unittest.SkipTest(f"waived: {kept.waived}")
         if kept.follows_from:
             raise unittest.SkipTest(f"broken, which follows from: {kept.follows_from}")
-        raise AssertionError(report.told(min(kept.failures, key=lambda failure: failure.size)))
+        raise AssertionError(report.told(kept.smallest))
 
 
 def _check_whole(report, alone):

@@ -1,5 +1,7 @@
 """Execution of a check on a case; the report gets one failing case, made small, for each guarantee and dtype."""
 
+import textwrap
+
 import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters import Untraceable
@@ -21,9 +23,8 @@ LINE = 280
 
 
 def shortened(text):
-    """Returns a text in one line, cut if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
+    """Returns a text in one line, cut between two words if it is long."""
+    return textwrap.shorten(text, LINE, placeholder=" ...")
 
 
 class Runner:

@@ -43,7 +43,7 @@ def conclude(report, subject, scope, coverage, ended=""):
         elif kept.status == NOT_APPLICABLE and not kept.why:
             kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
     for key in subject.calling.not_taken():
-        report.unasked.append(Unasked(f"`{key}`", "it has no such argument" + _default(subject.calling.default(key))))
+        report.unasked.append(Unasked(f"`{key}`" + _default(subject.calling.default(key)), "it has no such argument"))
     report.partial = list(_partial(subject, scope, coverage, ended))
     report.set_status()
 
@@ -75,7 +75,7 @@ def _dtypes(kept):
 
 
 def _default(value):
-    return "" if value is None or callable(value) or isinstance(value, bool) else f"; attnpool's default is {value!r}"
+    return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
 
 
 def _partial(subject, scope, coverage, ended):

@@ -12,8 +12,24 @@ from attnpool_ref.formats.sources.stored import Opened
 LONGEST_JSON = 100_000_000
 """Largest size of a JSON file in bytes."""
 
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+PICKLED = (".pt", ".pth", ".pth.tar", ".bin", ".ckpt", ".pkl", ".pickle")
 """Endings of files that may be pickles."""
+
+UNREAD = {
+    PICKLED: "may be a pickle, which can run any code and is not read here; "
+    "give what `torch.load({!r}, weights_only=True, map_location='cpu')` returns",
+    (".msgpack",): "is a msgpack file, which is not read here; "
+    "give what `flax.serialization.msgpack_restore(open({!r}, 'rb').read())` returns",
+    (".h5", ".hdf5", ".keras"): "is a file of HDF5 or Keras, which is not read here; "
+    "give `{{weight.path: weight for weight in model.weights}}`, where `model` is its model in Keras",
+}
+"""Endings of files that are not read, and what to give instead of a file of this name."""
+
+
+def remedy(name):
+    """Returns the text of ``UNREAD`` for a file, or None if there is none."""
+    texts = (text.format(name) for endings, text in UNREAD.items() if name.lower().endswith(endings))
+    return next(texts, None)
 
 
 def opened(folder):
@@ -117,10 +133,10 @@ def _tensors_of(folder):
         raise ValueError(
             f"{folder.name} has {len(files)} .safetensors files and no index; name one: {files[0].name} ..."
         )
-    pickled = sorted(file.name for file in folder.iterdir() if file.suffix in PICKLED)
-    if pickled:
+    unread = sorted(file.name for file in folder.iterdir() if remedy(file.name))
+    if unread:
         raise ValueError(
-            f"{folder.name} has {pickled[0]} and no .safetensors file; it may be a pickle, which can run any code and is not "
-            "read here. What writes the folder now writes .safetensors"
+            f"{folder.name} has {unread[0]} and no .safetensors file; it {remedy(unread[0])}, "
+            "or write the folder again with its library, which now writes .safetensors"
         )
     raise ValueError(f"{folder.name} has no .safetensors file; other files are not read out of a folder")

@@ -43,6 +43,8 @@ def _array(name, value):
             return _of_torch(value)
         except (TypeError, RuntimeError) as error:  # sparse, on "meta", or of a dtype that NumPy lacks
             raise ValueError(f"{brief(name)} is a tensor that cannot be read: {error}") from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{brief(name)} is a masked array, needs a plain one; give `array.filled(value)`")
     array = np.asarray(value)
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes only the native byte order
 

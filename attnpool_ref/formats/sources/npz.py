@@ -19,6 +19,9 @@ from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
+LONGEST_NAME = 2**16 - 1
+"""Largest number of bytes of a name in a ZIP archive."""
+
 LONGEST_HEADER = 10_000
 """Largest header in bytes: NumPy's own limit for untrusted files."""
 
@@ -61,8 +64,8 @@ def save(tensors, target):
       target: the path.
 
     Raises:
-      ValueError: if an array has a dtype that is not NumPy's own, such as bfloat16, or if the target exists and is not
-        a regular file.
+      ValueError: if an array has a dtype that is not NumPy's own, such as bfloat16, if a name is too long, or if the
+        target exists and is not a regular file.
       FileNotFoundError: if the folder does not exist.
     """
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
@@ -70,6 +73,9 @@ def save(tensors, target):
         raise ValueError(
             f"{odd[0]!r} has dtype {tensors[odd[0]].dtype}, which .npz files do not have; take .safetensors"
         )
+    for name in tensors:
+        if len(f"{name}.npy".encode()) > LONGEST_NAME:
+            raise ValueError(f"{brief(name)} has {len(name)} letters, too many for .npz files; take .safetensors")
     with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in tensors.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

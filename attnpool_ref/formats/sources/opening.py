@@ -46,11 +46,8 @@ def opened(source):
         return Opened(path.name, safetensors.tensors_of(path))
     if path.suffix == ".npz":
         return Opened(path.name, npz.tensors_of(path))
-    if path.suffix in folders.PICKLED:
-        raise ValueError(
-            f"{path.name} may be a pickle, which can run any code and is not read here; "
-            f"give what `torch.load({path.name!r}, weights_only=True, map_location='cpu')` returns"
-        )
+    if text := folders.remedy(path.name):
+        raise ValueError(f"{path.name} {text}")
     raise ValueError(f"{path.name}: needs a .safetensors or .npz file, a folder or a mapping")
 
 

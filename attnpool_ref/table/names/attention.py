@@ -10,6 +10,19 @@ ATTENTION = (
         "A query without a real key gives 0. For such a query, JAX and Flax return the mean of all values.",
     ),
     Entry(
+        ("attn_mask", "key_padding_mask", "mask of several heads"),
+        "multi_head_attention(q, k, v, ~attn_mask & ~padding[..., None, :], **maps)",
+        "PyTorch's nn.MultiheadAttention",
+        "In this layer True hides a key; F.scaled_dot_product_attention is as attnpool. [B * H, n, m]: `reshape(B, H, n, m)`.",
+        "MultiHeadAttention",
+    ),
+    Entry(
+        ("multiple queries", "several queries", "one head with several queries"),
+        "dot_product_attention(q, x, x, mask[..., None, :])",
+        "Vaswani et al. 2017 (vaswani2017)",
+        "q [n, d] gives [..., n, d]; `attention_pooling` has one query. With heads: `multi_head_attention_pooling`.",
+    ),
+    Entry(
         ("multi-head attention", "nn.MultiheadAttention", "MultiHeadDotProductAttention"),
         "multi_head_attention(q, k, v, ~padding[..., None, :], query_kernel=Q, key_kernel=K, value_kernel=V, "
         "out_kernel=O)",
@@ -175,6 +188,18 @@ NORMALIZERS = (
         "masked_log_softmax(scores, mask)",
         "ONNX's `LogSoftmax`; F.log_softmax; jax.nn.log_softmax",
         "It is -inf, with gradient 0, at padding and in a fully masked row. [recipes.md](recipes.md) has the entropy.",
+    ),
+    Entry(
+        ("missing values", "per-feature mask", "mask for each feature", "nanmean"),
+        "mean_pooling(swapaxes(x, -1, -2)[..., None], swapaxes(mask, -1, -2))[..., 0]",
+        "a recipe; [masks.md](masks.md#a-mask-for-each-feature-or-for-each-speaker)",
+        "`mask` is [..., L, d], such as `~isnan(x)`. Each feature becomes a sequence of its own. Other poolings work too.",
+    ),
+    Entry(
+        ("ONNX", "ONNX export", "jax.export", "TorchScript"),
+        "",
+        "[deploying.md](deploying.md)",
+        "attnpool writes no ONNX. `jax.export` makes StableHLO for any batch and length; converters to ONNX are not tested.",
     ),
     Entry(
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),

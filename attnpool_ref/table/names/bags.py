@@ -93,6 +93,12 @@ SPEECH = (
         "`ddof=1` is torch's std, `ddof=0` is Kaldi's. A single frame has std 0; in torch it is NaN.",
     ),
     Entry(
+        ("speaker masks", "mask for each speaker", "speaker diarization", "pyannote StatsPool with weights"),
+        "each = broadcast_to(x[..., None, :, :], (*masks.shape, d))\nstatistics_pooling(each, masks, ddof=1)",
+        "pyannote's `StatsPool`",
+        "`masks` [..., S, L] of S speakers give [..., S, 2d]. In JAX, `jax.vmap` with in_axes=(None, 0) does it for one x.",
+    ),
+    Entry(
         ("TSDP", "std pooling", "standard deviation pooling"),
         "std_pooling(x, mask, ddof=1)",
         "WeSpeaker's `TSDP`",

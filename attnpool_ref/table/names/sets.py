@@ -91,7 +91,7 @@ SETS = (
         "GatedSumPool",
     ),
     Entry(
-        ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation"),
+        ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation", "SortPool", "SortPooling", "DGCNN"),
         "",
         "PyG's aggregations",
         "attnpool has no LSTM or GRU over the tokens, does not sort tokens, and has no product.",
@@ -117,6 +117,12 @@ PACKED = (
         "PyG's `global_add_pool`; jax.ops.segment_sum",
         "A mask excludes padding, or an id out of range, which in a NumPy array is an error. NaN in padding has no "
         "effect.",
+    ),
+    Entry(
+        ("EmbeddingBag", "nn.EmbeddingBag", "offsets"),
+        "segment_mean_pooling(table[ids], segment_ids, B, mask)",
+        "torch.nn.EmbeddingBag",
+        "Of the offsets of B bags: `np.repeat(np.arange(B), np.diff(offsets, append=len(ids)))`. `mask` is for `padding_idx`.",
     ),
     Entry(
         ("packed attention pooling", "varlen", "cu_seqlens", "sequence packing"),

@@ -52,6 +52,18 @@ SENTENCES = (
         "In the library the maximum of a fully masked row is -inf. `attnpool_flax.load` reads a model's folder.",
     ),
     Entry(
+        ("special tokens", "register tokens", "special_tokens_mask", "num_prefix_tokens", "without CLS and SEP"),
+        "mean_pooling(x, mask & ~special)",
+        "transformers' special_tokens_mask; timm's num_prefix_tokens",
+        "`special` [..., L] is True at the tokens to leave out. For `k` registers at the beginning it is `arange(L) < k`.",
+    ),
+    Entry(
+        ("BGE-M3", "BGE", "FlagEmbedding"),
+        "l2_normalize(first_pooling(x, mask))",
+        "FlagEmbedding's model cards",
+        "This is the dense vector. Multi-vectors: `maxsim_score`. Lexical weights: `segment_max_pooling(relu(x @ w), ids, V)`.",
+    ),
+    Entry(
         ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),
         "mean_pooling(x, mask & (token_positions(mask) >= k))",
         "Su et al. 2023; sentence-transformers' include_prompt",
@@ -172,6 +184,13 @@ CLASSIFIERS = (
 )
 
 SPANS = (
+    Entry(
+        ("word vectors", "subword", "word pieces", "word_ids", "first subword", "vmap"),
+        "jax.vmap(lambda x, ids, mask: segment_mean_pooling(x, ids, num_words, mask))(x, word_ids, mask)",
+        "transformers' word_ids; Devlin et al. 2019, who take the first piece (`segment_first_pooling`)",
+        "Replace None in `word_ids` by `num_words`, which is no word. Code: "
+        "[guide](guides/sentence-embeddings.md#vectors-of-words).",
+    ),
     Entry(
         ("span pooling", "mean span", "mention pooling", "coreference spans"),
         "spans = spans_to_mask(ends, L) & mask[..., None, :]\nattend(zeros(spans.shape), x, spans)",

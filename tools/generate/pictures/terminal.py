@@ -1,4 +1,4 @@
-"""Picture of a terminal with the README's command and the main parts of its output, from a real run."""
+"""Picture of a terminal with the README's command and most of its output, from a real run."""
 
 import os
 import re
@@ -52,23 +52,12 @@ def _folded(line):
 
 
 def shown():
-    """Returns the lines of the picture: command, causes, table, broken guarantees, smallest case."""
+    """Returns the lines of the picture: command, causes, broken guarantees, smallest case, table, and the last line."""
     lines = output()
     plain = [line.plain.rstrip() for line in lines]
-    table = plain.index("", next(i for i, line in enumerate(plain) if "Verdict" in line))
-    broken = [i for i, line in enumerate(plain) if line.lstrip().startswith("broken:")]
-    smallest = next(i for i, line in enumerate(plain) if line.startswith("The smallest failing case"))
-    last = next(i for i in range(broken[-1] + 1, len(plain)) if not plain[i].startswith("      "))
-    cut = Text(CUT, "dim")
-    end = max(i for i, line in enumerate(plain) if line)
-    return [
-        Text(f"$ {example()[1]}", "bold"),
-        *lines[:table],
-        cut,
-        *lines[broken[0] - 1 : last],
-        cut,
-        *lines[smallest : end + 1],
-    ]
+    counts = next(i for i, line in enumerate(plain) if line.startswith("1 row: "))
+    last = max(i for i, line in enumerate(plain) if line)
+    return [Text(f"$ {example()[1]}", "bold"), *lines[: counts + 1], Text(CUT, "dim"), lines[last]]
 
 
 def draw():

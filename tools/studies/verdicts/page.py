@@ -264,10 +264,10 @@ def not_checked(reasons):
     lines, defaults = [], []
     for why, found in reasons.items():
         what = "; ".join(found).split("; ")
-        if why.startswith(NO_ARGUMENT + ";"):
-            defaults += [f"{key} ({why.rpartition(' is ')[2]})" for key in what]
-        elif why == NO_ARGUMENT:
-            lines.append(f"* {', '.join(what)}: the implementation has no such argument.")
+        if why == NO_ARGUMENT:
+            defaults = [key.replace("(default ", "(") for key in what if "(default " in key]
+            others = [key for key in what if "(default " not in key]
+            lines += [f"* {', '.join(others)}: the implementation has no such argument."] * bool(others)
         else:
             lines.append(f"* {_calls(what)}: {_reason(why)}.")
     if defaults:
