@@ -185,7 +185,7 @@ class _InOneDtype:
         explained, count = 0, len(self.of_real)
         for tried, answer in enumerate(self.of_real, 1):
             explained += answer.speaks_for(mistake) == EXPLAINED
-            if 2 * (explained + count - tried) <= count:
+            if 2 * (explained + count - tried) < count:
                 return 0
         against = sum(answer.speaks_for(mistake) == CONTRADICTED for answer in (*self.wrong, *self.right))
         return 0 if against and mistake.whole else max(explained - against, 0)
