@@ -14,7 +14,7 @@ help: ## show this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
-	$(BIN)/attnpool demo
+	$(BIN)/python examples/demo.py
 
 check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every function and dtype
 	$(BIN)/attnpool check $(ARGS)
@@ -37,6 +37,7 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
 docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, docs/pictures/, cases of docs/interactive/, type stubs
+	$(BIN)/python tools/generate/bibliography.py
 	PYTHONPATH=tools/studies $(BIN)/python tools/generate/make_docs.py
 	$(BIN)/python tools/generate/make_notebooks.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py

@@ -45,15 +45,6 @@ from attnpool_flax.modules import VLADPool as VLADPool
 from attnpool_flax.modules import WeightedPool as WeightedPool
 from attnpool_flax.modules.formats import save as save
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_flax.reductions.state import AdditiveAttentionState as AdditiveAttentionState
-from attnpool_flax.reductions.state import AttentionState as AttentionState
-from attnpool_flax.reductions.state import FirstState as FirstState
-from attnpool_flax.reductions.state import LastState as LastState
-from attnpool_flax.reductions.state import MaxState as MaxState
-from attnpool_flax.reductions.state import MeanMaxState as MeanMaxState
-from attnpool_flax.reductions.state import MeanState as MeanState
-from attnpool_flax.reductions.state import MultiHeadAttentionState as MultiHeadAttentionState
-from attnpool_flax.reductions.state import WeightedState as WeightedState
 from attnpool_flax.streaming.means import LogsumexpState as LogsumexpState
 from attnpool_flax.streaming.means import MinState as MinState
 from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState
@@ -63,6 +54,15 @@ from attnpool_flax.streaming.means import SumState as SumState
 from attnpool_flax.streaming.readouts import GatedSumState as GatedSumState
 from attnpool_flax.streaming.readouts import LatentAttentionState as LatentAttentionState
 from attnpool_flax.streaming.readouts import VladState as VladState
+from attnpool_flax.streaming.states import AdditiveAttentionState as AdditiveAttentionState
+from attnpool_flax.streaming.states import AttentionState as AttentionState
+from attnpool_flax.streaming.states import FirstState as FirstState
+from attnpool_flax.streaming.states import LastState as LastState
+from attnpool_flax.streaming.states import MaxState as MaxState
+from attnpool_flax.streaming.states import MeanMaxState as MeanMaxState
+from attnpool_flax.streaming.states import MeanState as MeanState
+from attnpool_flax.streaming.states import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_flax.streaming.states import WeightedState as WeightedState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_flax.streaming.statistics import StdState as StdState

@@ -11,14 +11,14 @@ from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
 from attnpool_flax.numerics.kernel_functions import KERNELS
 from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
+from attnpool_flax.queries.product_average import Products
+from attnpool_flax.queries.softmax_average import softmax_average
 from attnpool_flax.reductions.dispatch import for_units
-from attnpool_flax.reductions.product_average import Products
-from attnpool_flax.reductions.query_blocks import ForQueries, over_queries, size_of
-from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
-from attnpool_flax.reductions.softmax_average import softmax_average
-from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled, split, squared_distances
 
 

@@ -7,7 +7,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seen_keys
 from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics.rounding import norm, within_rounding
-from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.numerics.sums import weighted
 
 
 @compiled

@@ -14,7 +14,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.order_statistic import order_statistics
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
-from attnpool_flax.reductions import DenseChannels
+from attnpool_flax.numerics.sums import divisor_of, summed
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -26,7 +26,7 @@ from attnpool_flax.reductions.exponents import (
     lowered,
     scaled,
 )
-from attnpool_flax.reductions.sums import divisor_of, summed
+from attnpool_flax.tokens import DenseChannels
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -301,7 +301,7 @@ def softmax_sums(tokens, scale):
 
     The depth of a token is sign(scale) x minus the largest such number, at most 0. The unnormalized weights [..., L, d]
     are exp(|scale| depth), and the total [..., d] is their sum. The excess [..., d] is the sum of the unnormalized
-    weights times half the depths, divided by :func:`~attnpool_flax.reductions.sums.divisor_of` the total to avoid
+    weights times half the depths, divided by :func:`~attnpool_flax.numerics.sums.divisor_of` the total to avoid
     overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)

@@ -10,8 +10,8 @@ from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
+from attnpool_flax.numerics.sums import computing
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import computing
 from attnpool_ref import contract
 
 

@@ -13,9 +13,8 @@ from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import resolve_for_units
-from attnpool_flax.reductions.dispatch import for_units
-from attnpool_flax.reductions.query_blocks import over_queries, size_of
+from attnpool_flax.queries.blocks import over_queries, size_of
+from attnpool_flax.reductions.dispatch import for_units, resolve_for_units
 
 
 @compiled

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
 from attnpool_flax.numerics.one_pass import einsum
-from attnpool_flax.reductions import exp_scores, moments
-from attnpool_flax.reductions.moments import mean_and_deviation
+from attnpool_flax.reductions.moments import mean_and_deviation, moments
+from attnpool_flax.tokens.channels import exp_scores
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -102,7 +102,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     The weights are [..., L, d], or [..., L] if the out kernel is [h].
 
     Args:
-      channels: the tokens, dense or packed (:mod:`attnpool_flax.reductions.channels`).
+      channels: the tokens, dense or packed (:mod:`attnpool_flax.tokens.channels`).
       network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel; the bias and both arrays of
         the norm may be None.
       context: (ddof, epsilon) of the statistics of all tokens that are concatenated to each token, or None.

@@ -1,4 +1,4 @@
-"""The command line ``attnpool``: list, find, formats, inspect, show, check, demo. Also ``python -m attnpool_ref``."""
+"""The command line ``attnpool``: list, find, formats, inspect, show, check. Also ``python -m attnpool_ref``."""
 
 import contextlib
 import errno

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.distributed import Client, LocalCluster, as_completed, get_worker
+from minilm_pairs import minilm_pairs
 from rich.progress import Progress
 
 import attnpool_ref
-from attnpool_ref.data import minilm_pairs
 
 TOKENS_TOGETHER = 2**14
 """Packed rows are padded to a multiple of this number, so that few shapes are compiled."""

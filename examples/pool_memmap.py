@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from measuring import measured, resident
+from minilm_pairs import minilm_pairs
 from rich.progress import track
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.data import minilm_pairs
 
 WIDTH = 384
 SENTENCE = 96

@@ -1,6 +1,6 @@
 """Ranking of 20,000 candidate entities for 64 queries by cross pooling, in blocks of candidates and bounded memory.
 
-The queries are the 64 texts "entity, relation" of the pairs that come with attnpool (`attnpool demo`), and their tails
+The queries are the 64 texts "entity, relation" of the pairs beside this file (`minilm_pairs.md`), and their tails
 are among the candidates. The other candidates are random sets of the tails' real tokens, as large as real tails. The
 score of a query and a candidate is the cosine of the two vectors that :func:`attnpool_flax.cross_attention_pooling`
 returns for them.
@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from measuring import measured
+from minilm_pairs import minilm_pairs
 from rich.progress import track
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.data import minilm_pairs
 
 SCALE = 10.0
 

@@ -80,7 +80,7 @@ def anew():
 @pytest.fixture
 def interpreted(anew, monkeypatch):
     """Runs Pallas's kernels on a CPU."""
-    from attnpool_flax.reductions.pallas_softmax import INTERPRET
+    from attnpool_flax.kernels.softmax import INTERPRET
 
     monkeypatch.setenv(INTERPRET, "1")
 

@@ -14,23 +14,24 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
+from attnpool_flax.call.example_blocks import over_examples
 from attnpool_flax.call.precision import resolve_precision
 from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
+from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
 from attnpool_flax.call.tokens import with_tokens
-from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, over_examples
+from attnpool_flax.numerics.platforms import PLATFORMS, on_platform
 from attnpool_flax.reductions.dispatch import (
+    IMPLEMENTATIONS,
     KERNEL,
-    PLATFORMS,
     KernelRefusal,
     check_implementation,
     for_tokens,
+    in_forward_mode,
     logged_dispatches,
-    on_platform,
 )
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
-from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
 

@@ -7,8 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.additive import additive_attention_pooling
-from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_additive_attention_pooling
 

@@ -91,12 +91,6 @@ class PoolingModule(nnx.Module):
         """Returns the parameters by name, as :func:`shaped_parameters` does for these arguments of the constructor."""
         return shaped_parameters(cls._pooling, given)
 
-    def _shapes_from(self, shaped):
-        """Stores and returns the :class:`Shapes` for calls, from the result of ``_shaped``."""
-        parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
-        self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
-        return self._shapes
-
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
@@ -106,7 +100,7 @@ class PoolingModule(nnx.Module):
           ValueError: data of another size than the module was made for.
         """
         attributes = vars(self)
-        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # old pickles lack it
+        shapes = attributes["_shapes"]
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
@@ -193,7 +187,8 @@ def _create(module, given, rngs):
             random = rngs.params()
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
-    module._shapes_from(shaped)
+    parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
+    module._shapes = Shapes(parameters, made_for(name, vars(module)))
     if "dropout_rate" in given:
         module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 
@@ -213,3 +208,35 @@ def _create_dropout(name, rate, rngs):
         raise ValueError(
             f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`'
         ) from None
+
+
+def in_layout(module, dense, packed, num_segments, lengths, **numbers):
+    """Returns (function, its layout arguments as a dict): ``packed`` if segment ids are given, else ``dense``.
+
+    Args:
+      module: the module.
+      dense: the function of padded sequences.
+      packed: the function of packed tokens.
+      num_segments: the number of segments, or None.
+      lengths: the lengths (or None) by the names of the dense function's arguments; packed tokens have none.
+      **numbers: the segment ids (or None) by the names of the packed function's arguments.
+
+    Raises:
+      ValueError: only some of the segment arguments are given, or lengths or mesh axes are given with them.
+    """
+    axis_name = module._mesh_axes()
+    for value in (num_segments, *numbers.values()):
+        if value is not None:
+            break
+    else:
+        return dense, {**lengths, "axis_name": axis_name}
+    given = {key: value for key, value in (numbers | {"num_segments": num_segments}).items() if value is not None}
+    for key in (*numbers, "num_segments"):
+        if key not in given:
+            raise ValueError(f"{module._pooling}: `{next(iter(given))}` is given without `{key}`")
+    for key, value in {**lengths, "axis_name": axis_name}.items():
+        if value is not None:
+            raise ValueError(
+                f"{module._pooling}: `{key}` and `{next(iter(numbers))}` are both given, needs at most one of them"
+            )
+    return packed, given

@@ -18,8 +18,8 @@ from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.numerics.activations import relu
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.pooling.multi_head import attended, kernel_of_heads, queries_of_heads
-from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.dispatch import for_tokens
+from attnpool_flax.tokens import Dense
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5

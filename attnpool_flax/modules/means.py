@@ -7,8 +7,7 @@ from flax import nnx
 from flax.typing import Dtype
 
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
-from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import cast
 from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 

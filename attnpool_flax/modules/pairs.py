@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import KERNEL_INIT, cast
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.segments import segment_cross_attention_pooling

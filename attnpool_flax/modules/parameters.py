@@ -12,8 +12,7 @@ import numpy as np
 from flax import nnx
 from flax.typing import Dtype, Initializer
 
-from attnpool_flax.modules.sizes import checked_size, head_features
-from attnpool_flax.modules.specs import FIXED, SPECS, Parameter
+from attnpool_flax.modules.specs import FIXED, SPECS, Parameter, checked_size, head_features
 from attnpool_ref import contract, table
 from attnpool_ref.formats.options import FLOATING
 from attnpool_ref.table import language

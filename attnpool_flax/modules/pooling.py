@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
 from attnpool_flax.readouts import gated_sum_pooling, latent_attention_pooling, set2set_pooling, vlad_pooling
 from attnpool_flax.segments import (

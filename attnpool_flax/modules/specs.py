@@ -4,6 +4,7 @@ Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.tabl
 of the same name have the same parameters; Linen has batch statistics in a collection of their own.
 """
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from flax import nnx
 from flax.typing import Initializer
 
-from attnpool_flax.modules.sizes import checked_size
+from attnpool_ref import contract
 
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
 """Initializers by their names in specs; no argument of a constructor replaces them."""
@@ -384,3 +385,26 @@ SPECS = {
     ),
 }
 """The specs by the names of the modules, in the order of :mod:`attnpool_ref.table`, with the heads in between."""
+
+
+def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
+    """Returns ``value`` as an int; raises a ValueError if it is not an integer, too small, or larger than any axis."""
+    try:
+        size = operator.index(value)
+    except TypeError:
+        size = least - 1
+    if isinstance(value, bool) or size < least:
+        none = "; None makes one query, without an axis for it" if argument == "num_queries" else ""
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}{none}")
+    if size > contract.LARGEST_SIZE:
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at most {contract.LARGEST_SIZE}")
+    return size
+
+
+def head_features(module: str, num_heads: int, qkv_features: int) -> int:
+    """Returns the width of one head; raises a ValueError unless ``num_heads`` divides ``qkv_features``."""
+    heads = checked_size(module, "num_heads", num_heads)
+    width = checked_size(module, "qkv_features", qkv_features)
+    if width % heads:
+        raise ValueError(f"{module}: `qkv_features` is {width}, needs a multiple of `num_heads`, {heads}")
+    return width // heads

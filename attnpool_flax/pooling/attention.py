@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
+from attnpool_flax.numerics.narrow_products import factor_precision
 from attnpool_flax.reductions.dispatch import for_tokens
-from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
+from attnpool_flax.numerics.narrow_products import factor_precision
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import Packed, log_dispatch
-from attnpool_flax.reductions.dispatch import KERNEL, for_tokens
-from attnpool_flax.reductions.narrow_products import factor_precision
-from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.reductions.dispatch import KERNEL, for_tokens, log_dispatch
 from attnpool_flax.scores import dot
+from attnpool_flax.tokens import Packed
 
 SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
 """Normalizers to which adding a constant to all scores makes no difference, so that the key bias cancels."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from attnpool_flax.reductions.sums import compensated_add
+from attnpool_flax.numerics.sums import compensated_add
 
 
 class WeightedSum(NamedTuple):

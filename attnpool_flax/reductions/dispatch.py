@@ -3,17 +3,17 @@
 import contextlib
 import contextvars
 import functools
-import math
 
 import jax
 from jax import lax
 from jax.core import Tracer
 from jax.interpreters import ad
 
+from attnpool_flax.numerics.platforms import on_cpu
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import varying_axes
-from attnpool_flax.reductions.tiling import WHOLE
+from attnpool_flax.reductions.loops.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
 """The two implementations of each reduction that takes ``implementation``.
@@ -24,10 +24,6 @@ packed tokens chunk by chunk). In attention of many queries "tiles" loops over b
 hidden units it adds up unit by unit, on GPUs all at once; both have forward mode.
 """
 
-PLATFORMS = ("cpu", "cuda", "tpu")
-"""Platforms that :func:`on_platform` takes."""
-
-_PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
 
 KERNEL = "pallas"
 """The implementation by Pallas kernels, only on request; a reduction without such a kernel runs its default."""
@@ -108,12 +104,6 @@ def _on_mesh_of_cpus(array):
     return device is not None and device.platform == "cpu"
 
 
-def on_several_devices(arrays):
-    """Returns whether arrays are on a mesh of several devices, apart from its manual axes."""
-    meshes = {jax.typeof(array).sharding.mesh for array in arrays}
-    return any(mesh.size > math.prod(mesh.shape[name] for name in mesh.manual_axes) for mesh in meshes)
-
-
 def resolve_for_units(implementation):
     """Returns and logs the implementation of sums over hidden units: "einsum" or "tiles" if requested, else "tiles".
 
@@ -143,32 +133,6 @@ def for_units(values, call):
     """Returns the implementation of a function that sums over hidden units; arguments as in :func:`for_tokens`."""
     del call
     return values["implementation"] or "tiles"
-
-
-def on_cpu():
-    """Returns whether :func:`platform` is the CPU."""
-    return platform() == "cpu"
-
-
-def platform():
-    """Returns the platform that :func:`on_platform` sets, such as "cuda", else JAX's backend: "cpu", "tpu" or "gpu"."""
-    return _PLATFORM.get() or jax.default_backend()
-
-
-def only_platform():
-    """Returns the platform that :func:`on_platform` sets, "cpu", "tpu" or, for a GPU, "default"; None outside of it."""
-    name = _PLATFORM.get()
-    return name if name in (None, "cpu", "tpu") else "default"
-
-
-@contextlib.contextmanager
-def on_platform(name):
-    """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", in the ``with`` block; None: JAX's backend."""
-    token = _PLATFORM.set(name)
-    try:
-        yield
-    finally:
-        _PLATFORM.reset(token)
 
 
 def log_dispatch(implementation):

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from attnpool_flax.reductions.sums import divisor_of
+from attnpool_flax.numerics.sums import divisor_of
 
 NEAR, CLOSE = 0.25, 0.125
 """Radii within which power series are evaluated.
@@ -38,7 +38,7 @@ class Exponents(NamedTuple):
     Attributes:
       total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
       slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, divided by
-        :func:`~attnpool_flax.reductions.sums.divisor_of` the count, to avoid overflow.
+        :func:`~attnpool_flax.numerics.sums.divisor_of` the count, to avoid overflow.
       count: the number of real tokens.
     """
 
@@ -119,7 +119,7 @@ def _average_jvp(primals, tangents):
 
 
 def _scaled_down(total):
-    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; the barrier forbids XLA to reorder."""
+    """Divides a total by its :func:`~attnpool_flax.numerics.sums.divisor_of`; the barrier forbids XLA to reorder."""
     return lax.optimization_barrier(total / divisor_of(total))
 
 

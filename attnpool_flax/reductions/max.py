@@ -9,8 +9,8 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest
+from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
 
 class ExtremeState(NamedTuple):

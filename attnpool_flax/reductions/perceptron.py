@@ -15,13 +15,13 @@ from jax import lax
 
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
-from attnpool_flax.reductions import tiling as tiles
-from attnpool_flax.reductions.blocks import Blocks
-from attnpool_flax.reductions.raw_keys import of_seen, zero_unseen
+from attnpool_flax.reductions.loops import tiling as tiles
+from attnpool_flax.reductions.loops.blocks import Blocks
+from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.tiling import by_platform
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""

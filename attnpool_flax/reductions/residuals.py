@@ -18,11 +18,11 @@ from jax import lax
 
 from attnpool_flax.numerics.one_pass import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
-from attnpool_flax.reductions.packed_pairs import pairs_of
-from attnpool_flax.reductions.query_blocks import over_first
-from attnpool_flax.reductions.segment_sums import at
+from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.reductions.loops.budget import over_first
+from attnpool_flax.reductions.packed.pairs import pairs_of
+from attnpool_flax.reductions.packed.segments import at
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import weighted
 
 
 def dense(by_center, x, mask, centers, weights, dtype, precision):
@@ -51,12 +51,12 @@ def dense(by_center, x, mask, centers, weights, dtype, precision):
 def packed(by_center, x, segments, centers, logs, dtype, precision):
     """Sums residuals of at least one packed token under exp(log - max_score): (max_score [S, K], sums [S, K, d]).
 
-    On accelerators these are products of chunks of sorted tokens (:mod:`attnpool_flax.reductions.packed_pairs`).
+    On accelerators these are products of chunks of sorted tokens (:mod:`attnpool_flax.reductions.packed.pairs`).
 
     Args:
       by_center: for CPUs, from (centers, logs) to the results.
       x: [N, d] tokens.
-      segments: their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+      segments: their :class:`~attnpool_flax.reductions.packed.segments.Segments`.
       centers: [K, d].
       logs: [K, N], logarithms of weights.
       dtype: as in :func:`dense`.

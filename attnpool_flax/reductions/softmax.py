@@ -32,11 +32,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.narrow_products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.reductions.narrow_products import factor_precision, raw_products, token_sums
+from attnpool_flax.numerics.sums import summed, weighted
+from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
-from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
+from attnpool_flax.reductions.sums import products_of_tile, sums_of_tile
 
 
 class OnlineSoftmax(NamedTuple):

@@ -2,9 +2,9 @@
 
 from attnpool_flax.additive import additive_scores
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.state import AdditiveAttentionState
 from attnpool_flax.streaming.pooling import with_compensation
+from attnpool_flax.streaming.states import AdditiveAttentionState
+from attnpool_flax.tokens import Dense
 
 
 @compiled(as_they_come=("x", "value"))

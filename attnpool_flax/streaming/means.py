@@ -1,4 +1,4 @@
-"""Chunked sums and generalized means: states and state functions. Twin of :mod:`attnpool_ref.streaming.means`."""
+"""Chunked sums and generalized means: states and state functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
+from attnpool_flax.call.states import State, kind, pytree
 from attnpool_flax.means import (
     doubled_magnitude,
     either,
@@ -19,11 +20,10 @@ from attnpool_flax.means import (
     softmax_sums,
     times_sign,
 )
-from attnpool_flax.reductions import Dense, DenseChannels
+from attnpool_flax.numerics.sums import compensated_add, divisor_of
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
-from attnpool_flax.reductions.state import MaxState
-from attnpool_flax.reductions.state_base import State, kind, pytree
-from attnpool_flax.reductions.sums import compensated_add, divisor_of
+from attnpool_flax.streaming.states import MaxState
+from attnpool_flax.tokens import Dense, DenseChannels
 
 
 @kind

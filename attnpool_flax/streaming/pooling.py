@@ -7,13 +7,12 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.sums import divisor_of
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
 from attnpool_flax.pooling.plain import kernel_of_weights
-from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.end_tokens import token_at
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-from attnpool_flax.reductions.state import (
+from attnpool_flax.streaming.states import (
     AttentionState,
     ChannelState,
     FirstState,
@@ -24,7 +23,8 @@ from attnpool_flax.reductions.state import (
     MultiHeadAttentionState,
     WeightedState,
 )
-from attnpool_flax.reductions.sums import divisor_of
+from attnpool_flax.tokens import Dense, DenseChannels
+from attnpool_flax.tokens.end_tokens import token_at
 
 
 @compiled(as_they_come=("x",))

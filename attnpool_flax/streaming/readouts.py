@@ -6,14 +6,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
+from attnpool_flax.call.states import State, kind, pytree
 from attnpool_flax.masks import keep_real
 from attnpool_flax.readouts import asked_of_latents, gated_sum, residuals_of, vlad_of
-from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-from attnpool_flax.reductions.state import MeanState
-from attnpool_flax.reductions.state_base import State, kind, pytree
 from attnpool_flax.streaming.means import SumState
+from attnpool_flax.streaming.states import MeanState
+from attnpool_flax.tokens import Dense
 
 
 @kind

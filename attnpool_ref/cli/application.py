@@ -3,8 +3,8 @@
 import click
 
 import attnpool_ref
-from attnpool_ref import extras, table
-from attnpool_ref.cli.exits import Commands, Refused, need_folder
+from attnpool_ref import table
+from attnpool_ref.cli.exits import Commands
 from attnpool_ref.cli.options import FunctionName, JudgingCommand, values_of
 
 FILE = click.Path(dir_okay=False, writable=True, allow_dash=True)
@@ -162,26 +162,3 @@ def check(
     if then is None:
         raise SystemExit(found)
     return found
-
-
-@application.command()
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, writable=True),
-    default="attnpool_demo.png",
-    show_default=True,
-    help="File of the picture, which is replaced if it exists.",
-)
-def demo(out):
-    """Pool 64 pairs of sentences in attnpool_ref and attnpool_flax; plot weights under a mask and without one.
-
-    Print by how much the two packages differ, and the errors of a common mistake, a softmax that includes padding.
-    This needs the extras flax and plot.
-    """
-    need_folder(out)
-    missing = extras.missing("flax", "plot")
-    if missing:
-        raise Refused(missing.removeprefix("attnpool: "))
-    from attnpool_flax import demo as demonstration
-
-    demonstration.run(out)

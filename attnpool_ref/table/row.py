@@ -19,6 +19,20 @@ NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid"
 ABSOLUTE = ("normalizer=sigmoid",)
 """Options with which a constant added to every score changes the weights."""
 
+NUMBERS = {
+    "epsilon": 0.125,
+    "bandwidth": 4.0,
+    "atol": 2.5,
+    "q": 0.40625,
+    "alpha": 1.25,
+    **dict.fromkeys(("temperature", "scale", "p", "ddof", "context_ddof", "out_bias", "margin", "weight"), 0.75),
+}
+"""Values of numeric arguments by name, with which the judge calls functions.
+
+A value must not make one function of another, as 0.5 makes a median of a trimmed mean. About half of the drawn vectors
+lie within the bandwidth and within the tolerance ``atol``. The quantile of order ``q`` lies between two tokens.
+"""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -90,12 +104,18 @@ class Variant:
     def __post_init__(self):
         if self.source not in SOURCES:
             raise ValueError(
-                f"{self.name}: the source {self.source!r} has no entry in attnpool_ref/table/sources.py"
-                f"{did_you_mean(self.source, SOURCES)}"
+                f"{self.name}: the source {self.source!r} has no entry in docs/references.bib, from which `make docs` "
+                f"writes attnpool_ref/table/sources.py{did_you_mean(self.source, SOURCES)}"
             )
         arguments, results = language.parse_shapes(self.shapes)
         relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
         language.check_names(relations, arguments, self.options)
+        for key, argument in arguments.items():
+            if argument.numeric and key not in NUMBERS:
+                raise ValueError(
+                    f"{self.name}: the judge has no value for the number `{key}`; add one to NUMBERS in "
+                    "attnpool_ref/table/row.py at which no simpler function has the same result"
+                )
         arguments = language.restricted(arguments, self.shared, self.without)
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         weights, *_ = self.weights.split("|")

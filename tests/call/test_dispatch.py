@@ -13,7 +13,7 @@ from constants import compiling_anew
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions import IMPLEMENTATIONS, logged_dispatches
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, logged_dispatches
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 

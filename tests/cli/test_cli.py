@@ -61,7 +61,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_importing_the_oracle_imports_no_extra():
-    code = "import attnpool_ref, attnpool_ref.plot, attnpool_ref.data, attnpool_ref.__main__, sys; print(*sys.modules)"
+    code = "import attnpool_ref, attnpool_ref.plot, attnpool_ref.__main__, sys; print(*sys.modules)"
     imported = {name.partition(".")[0] for name in python("-c", code).stdout.split()}
     assert "attnpool_ref" in imported
     assert not imported & {name for names in extras.EXTRAS.values() for name in names}
@@ -93,12 +93,10 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(monkeypa
         assert capsys.readouterr().err == f"attnpool: {said} not installed; pip install 'attnpool[cli]'\n"
 
 
-def test_the_demonstration_without_its_extras_names_both(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = run("demo")
+def test_a_command_that_left_names_what_to_do_instead():
+    result = run("demo", "--out", "x.png")
     assert result.exit_code == 2
-    assert result.output == "Error: jax and matplotlib are not installed; pip install 'attnpool[flax,plot]'\n"
+    assert result.output == "Error: the demonstration is examples/demo.py of the repository: run `make demo` there\n"
 
 
 # list and show
@@ -131,8 +129,8 @@ def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
 def test_every_variant_is_shown_with_both_texts(row):
     for package in ("attnpool_ref", "attnpool_flax"):
         source = show.read_source(package, row)
-        derived = row.packed and f"def {row.name}(" not in source.text
-        shown = table.get(row.name.removeprefix("segment_")) if derived else row
+        derived = bool(row.packed or row.state) and f"def {row.name}(" not in source.text
+        shown = table.get(row.state or row.name.removeprefix("segment_")) if derived else row
         assert source.place.startswith(f"{package}/{shown.family}")
         text = source.text.removeprefix(f"# {row.name} is derived from {shown.name}:\n\n")
         assert (text != source.text) == derived

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from command import report_of, run
 
-from attnpool_flax import demo
 from attnpool_ref import __main__, conformance
 from attnpool_ref.cli import application, candidate, exits, progress
 from attnpool_ref.conformance import Cell, Measure, RowReport
@@ -22,7 +21,7 @@ POOL = "import attnpool_ref\ndef pool(x, mask=None):\n    return attnpool_ref.me
 def test_the_command_alone_shows_what_there_is():
     bare = run()
     assert (bare.exit_code, bare.output) == (0, run("--help").output)
-    assert all(f"\n  {name} " in bare.output for name in ("list", "find", "show", "check", "demo"))
+    assert all(f"\n  {name} " in bare.output for name in ("list", "find", "show", "check"))
 
 
 def test_each_way_to_end_has_a_status_of_its_own(monkeypatch, tmp_path):
@@ -110,21 +109,6 @@ def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_
     pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert pasted.returncode == 0, pasted.stderr
     assert "candidate: [" in pasted.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nowhere/picture.png", "there is no folder for nowhere/picture.png"),
-        ("picture.txt", "no picture can be written as picture.txt; the endings are "),
-    ],
-)
-def test_the_demonstration_refuses_a_picture_before_it_computes(monkeypatch, tmp_path, name, message):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "minilm_pairs", lambda: pytest.fail("it has begun"))
-    result = run("demo", "--out", name)
-    assert result.exit_code == exits.MISUSED
-    assert result.output.startswith(f"Error: {message}")
 
 
 def test_what_is_left_is_said_in_seconds_or_minutes(monkeypatch):

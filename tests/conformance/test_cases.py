@@ -1,5 +1,7 @@
 """The cases: what they draw of each row, and that its definition takes all of them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,15 @@ def test_every_kind_of_case_is_drawn():
         for _, kind in drawn
     }
     assert met == set(cases.KINDS)
+
+
+def test_a_row_is_refused_whose_number_has_no_value_for_the_judge_or_whose_source_is_unknown():
+    row = table.get("quantile_pooling")
+    with pytest.raises(
+        ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"
+    ):
+        dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"))
+    with pytest.raises(
+        ValueError, match=r"'nobody1900' has no entry in docs/references.bib, from which `make docs` writes"
+    ):
+        dataclasses.replace(row, source="nobody1900")

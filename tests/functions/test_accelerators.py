@@ -12,8 +12,9 @@ from rounded_products import GPU, TPU, on_device
 from walks import small_tiles
 
 import attnpool_flax
-from attnpool_flax.reductions import packed_kernels, perceptron, softmax
-from attnpool_flax.reductions.narrow_products import token_products
+from attnpool_flax.numerics.narrow_products import token_products
+from attnpool_flax.reductions import perceptron, softmax
+from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks.second_derivatives import REVERSE
@@ -88,7 +89,7 @@ def messages(name, check, platform):
     candidate = as_on(platform, getattr(attnpool_flax, name))
     with (
         small_tiles(WHOLE=0, ROW=0, TOKENS=3),
-        replaced(packed_kernels, TOKENS=3, FEWEST=3),
+        replaced(packed_sums, TOKENS=3, FEWEST=3),
         replaced(perceptron, TOKENS=3),
     ):
         subject, case, situation = fullest(candidate, name, OnDevice(platform), dtype=DTYPES[check])

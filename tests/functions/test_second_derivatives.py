@@ -11,7 +11,8 @@ from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions import packed_kernels, perceptron
+from attnpool_flax.reductions import perceptron
+from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref import table
 from attnpool_ref.conformance.checks.second_derivatives import REVERSE
 
@@ -108,7 +109,7 @@ def test_tiles_have_second_derivatives(name):
     """A tile is 3 tokens, so that the last one overlaps; the running maximum of merged states is a constant throughout."""
     with (
         small_tiles(WHOLE=0, ROW=0, TOKENS=3),
-        replaced(packed_kernels, TOKENS=3, FEWEST=3),
+        replaced(packed_sums, TOKENS=3, FEWEST=3),
         replaced(perceptron, TOKENS=3),
     ):
         assert judged(attnpool_flax, name, REVERSE, implementation="tiles") == []

@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
+from minilm_pairs import minilm_pairs
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import data
 
 POOLINGS = ("mean", "max", "first", "last", "attention")
 LENGTH = 20
@@ -21,7 +21,7 @@ LENGTH = 20
 @pytest.fixture(scope="module")
 def tokens():
     """(x [64, LENGTH, d], lengths [64], a query) of the real tails."""
-    pairs = data.minilm_pairs()
+    pairs = minilm_pairs()
     x = np.pad(pairs["tail"], ((0, 0), (0, LENGTH - pairs["tail"].shape[1]), (0, 0)))
     return x, pairs["tail_mask"].sum(1), attnpool_ref.mean_pooling(x[0], lengths=pairs["tail_mask"][0].sum())
 

@@ -11,6 +11,7 @@ import pytest
 from agreement import assert_agree, assert_gradients_agree
 from constants import replaced
 from flax import nnx
+from minilm_pairs import minilm_pairs
 from packages import every_package
 from programs import compiled
 from rounding import rounded
@@ -18,8 +19,7 @@ from walks import PACKED, Call, size, small_tiles
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.reductions import packed_kernels
-from attnpool_ref import data
+from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.hazards import DRIFT
 
@@ -30,7 +30,7 @@ from attnpool_ref.conformance.checks.hazards import DRIFT
 @pytest.fixture(scope="module")
 def embeddings():
     """(x, mask) of the real token embeddings, and the same tokens packed in order and shuffled."""
-    pairs = data.minilm_pairs()
+    pairs = minilm_pairs()
     x, mask = pairs["tail"], pairs["tail_mask"].astype(bool)
     packed, numbers, count = attnpool_ref.pack([tokens[real] for tokens, real in zip(x, mask, strict=True)])
     return x, mask, packed, numbers, count
@@ -58,7 +58,7 @@ def test_tiles_and_whole_sums_have_the_same_results_and_gradients(row):
     title = "query as [num_segments, q]" if row.name == "segment_attention_pooling" else "fullest"
     title = title if title in [own for own, *_ in cases.configurations(row)] else "smallest"
     sizes = {"N": 301, "M": 170, "d": 8, "q": 8, "e": 9}
-    with small_tiles(WHOLE=0), replaced(packed_kernels, TOKENS=64, FEWEST=1):
+    with small_tiles(WHOLE=0), replaced(packed_sums, TOKENS=64, FEWEST=1):
         found = Call(row, title, "tiles", sizes=sizes)
         got = found.computed()
     want = Call(row, title, "einsum", sizes=sizes).computed()
@@ -91,7 +91,7 @@ def test_numbers_of_a_device_that_are_out_of_range_are_padding_to_the_last_bit(i
 
         return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, query)
 
-    with small_tiles(WHOLE=0), replaced(packed_kernels, TOKENS=16, FEWEST=1):
+    with small_tiles(WHOLE=0), replaced(packed_sums, TOKENS=16, FEWEST=1):
         clean, *others = (step(np.where(out[:, None], poison, x), query) for poison in (0, np.nan, np.inf, 1e30))
     for other in others:
         chex.assert_trees_all_equal(other, clean)

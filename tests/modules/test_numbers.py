@@ -26,7 +26,7 @@ from modules.cases import (
 )
 
 import attnpool_flax
-from attnpool_flax.reductions import IMPLEMENTATIONS
+from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS
 
 
 @pytest.mark.compiles

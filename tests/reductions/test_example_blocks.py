@@ -11,8 +11,9 @@ from rounded_products import GPU, TPU, on_device
 from rounding import rounded
 
 import attnpool_flax
+from attnpool_flax.call import example_blocks
 from attnpool_flax.call.compiled import chosen_implementation
-from attnpool_flax.reductions import example_blocks, query_blocks
+from attnpool_flax.reductions.loops import budget
 
 B, N, M, D, E = 5, 4, 3, 2, 6
 RNG = np.random.default_rng(0)
@@ -97,7 +98,7 @@ every_call = pytest.mark.parametrize("name", all_with_few_quick(CALLS, QUICK))
 
 def small_blocks(scores=4 * N * M, **constants):
     """Blocks of two examples, of a call without heads."""
-    return replaced(query_blocks, BUDGET=dict.fromkeys(query_blocks.BUDGET, 4 * scores), **constants)
+    return replaced(budget, BUDGET=dict.fromkeys(budget.BUDGET, 4 * scores), **constants)
 
 
 @pytest.mark.compiles
@@ -169,10 +170,10 @@ def test_few_examples_are_whole_and_large_ones_are_split_by_queries():
 
 def test_a_tpu_takes_small_blocks_of_a_loop_that_needs_several():
     with small_blocks(scores=100, LARGEST=7, ON_CHIP=30):
-        assert [query_blocks.items_on(name, 2, 50) for name in ("cpu", "tpu", "default")] == [3, 50, 50]
-        assert [query_blocks.items_on(name, 2, 60) for name in ("cpu", "tpu", "default")] == [3, 15, 30]
-        assert [query_blocks.items_on(name, 40, 60) for name in ("cpu", "tpu", "default")] == [1, 2, 2]
-        assert query_blocks.items_on("tpu", 2) == 50
+        assert [budget.items_on(name, 2, 50) for name in ("cpu", "tpu", "default")] == [3, 50, 50]
+        assert [budget.items_on(name, 2, 60) for name in ("cpu", "tpu", "default")] == [3, 15, 30]
+        assert [budget.items_on(name, 40, 60) for name in ("cpu", "tpu", "default")] == [1, 2, 2]
+        assert budget.items_on("tpu", 2) == 50
 
 
 @pytest.mark.parametrize(("devices", "largest"), [(1, 3), (2, 5)])

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnpool_flax.reductions import narrow_products, softmax, sums
+from attnpool_flax.numerics import narrow_products
+from attnpool_flax.reductions import softmax, sums
 
 B, L, D = 3, 7, 5
 DTYPES = ("bfloat16", "float16", "float32")

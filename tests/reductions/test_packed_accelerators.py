@@ -10,8 +10,10 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.reductions import packed_chunks, packed_slots, packed_softmax
-from attnpool_flax.reductions.segment_sums import segments_of
+from attnpool_flax.reductions.packed import chunks as packed_chunks
+from attnpool_flax.reductions.packed import slots as packed_slots
+from attnpool_flax.reductions.packed import softmax as packed_softmax
+from attnpool_flax.reductions.packed.segments import segments_of
 
 pytestmark = pytest.mark.compiles
 

@@ -16,7 +16,10 @@ from kernel_agreement import LIMITS, assert_agreement, assert_near, with_gradien
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import chosen_implementation
-from attnpool_flax.reductions import pallas_softmax, pallas_tpu, pallas_triton, softmax
+from attnpool_flax.kernels import softmax as pallas_softmax
+from attnpool_flax.kernels import tpu as pallas_tpu
+from attnpool_flax.kernels import triton as pallas_triton
+from attnpool_flax.reductions import softmax
 
 HIGHEST = jax.lax.Precision.HIGHEST
 every_dtype = pytest.mark.parametrize("dtype", LIMITS)

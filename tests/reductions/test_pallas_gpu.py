@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec
 from marks import thorough
 
 import attnpool_flax
-from attnpool_flax.reductions import pallas_triton
+from attnpool_flax.kernels import triton as pallas_triton
 from bench.aot import kernels
 
 GPU = jax.sharding.AbstractDevice("NVIDIA H200", 132, "gpu")

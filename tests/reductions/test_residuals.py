@@ -11,8 +11,8 @@ from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.reductions.packed_pairs import pairs_of
-from attnpool_flax.reductions.segment_sums import segments_of
+from attnpool_flax.reductions.packed.pairs import pairs_of
+from attnpool_flax.reductions.packed.segments import segments_of
 
 pytestmark = pytest.mark.compiles
 

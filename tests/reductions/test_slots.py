@@ -13,7 +13,7 @@ from rounding import assert_close
 
 import attnpool_flax
 from attnpool_flax.means import either
-from attnpool_flax.reductions import channels
+from attnpool_flax.tokens import channels
 
 RNG = np.random.default_rng(0)
 SIZES = [(1, 2), (2, 3), (17, 40), (513, 2), (5000, 60)]

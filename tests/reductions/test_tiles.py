@@ -12,7 +12,8 @@ from rounding import rounded
 from walks import WALKERS, Call, small_tiles
 
 import attnpool_flax
-from attnpool_flax.reductions import logged_dispatches, tiling
+from attnpool_flax.reductions.dispatch import logged_dispatches
+from attnpool_flax.reductions.loops import tiling
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays

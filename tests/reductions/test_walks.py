@@ -17,7 +17,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from programs import compiled
 from walks import BATCH, WALKERS, Call, size, small_tiles, trips, walked
 
-from attnpool_flax.reductions import logged_dispatches, tiling
+from attnpool_flax.reductions.dispatch import logged_dispatches
+from attnpool_flax.reductions.loops import tiling
 
 pytestmark = pytest.mark.thorough
 

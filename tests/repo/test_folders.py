@@ -23,7 +23,7 @@ EXCEPTIONS = {
 """Imports (folder, importing, imported) that close a cycle, with the reason; one that closes none has to go."""
 
 LOADS = {
-    "cli/application.py": "the default candidate, and the demo",
+    "cli/application.py": "the default candidate",
     "cli/check.py": "the default candidate has to have all functions",
     "cli/finding.py": "the names of its modules, read from its stub",
     "cli/heads.py": "the call that loads a head, as text",
@@ -31,7 +31,7 @@ LOADS = {
 }
 """Files of ``attnpool_ref`` that name ``attnpool_flax`` in code."""
 
-MENTIONS = {"table/names/images.py", "table/names/texts.py"}
+MENTIONS = {"streaming.py", "table/names/images.py", "table/names/texts.py"}
 """Files with sentences for readers that name one of its functions."""
 
 

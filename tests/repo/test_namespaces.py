@@ -13,8 +13,8 @@ from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax import reductions
 from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import dispatch
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.table.language import Excludes, arguments_of, terms
@@ -113,7 +113,7 @@ def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, mon
     assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
     # weights that are no softmax's are made of whole products
     whole = {"einsum"} if "normalizer" in row.options and row.family != "attention" else set()
-    for asked in reductions.IMPLEMENTATIONS:
+    for asked in dispatch.IMPLEMENTATIONS:
         assert heard_from(functools.partial(function, implementation=asked), row, 3) | whole == {asked} | whole
 
 
@@ -131,7 +131,7 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
 
 def heard_from(function, row, size):
     """The implementations that walk in the calls; of a size that no other test has, as a call that is known is not traced."""
-    with reductions.logged_dispatches() as heard:
+    with dispatch.logged_dispatches() as heard:
         for call in calls_of(function, row, size):
             jax.make_jaxpr(call)()
     return set(heard)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core
 
-from attnpool_flax.reductions.dispatch import on_platform
+from attnpool_flax.numerics.platforms import on_platform
 
 TPU, GPU = "tpu", "cuda"
 

@@ -11,7 +11,7 @@ from jax.extend import core
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions import tiling
+from attnpool_flax.reductions.loops import tiling
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
@@ -129,5 +129,5 @@ def _is_program(value):
 
 
 def small_tiles(**constants):
-    """Replaces constants of :mod:`attnpool_flax.reductions.tiling` inside of a with block."""
+    """Replaces constants of :mod:`attnpool_flax.reductions.loops.tiling` inside of a with block."""
     return replaced(tiling, **constants)

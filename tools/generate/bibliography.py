@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BIB, PAGE, MODULE = ROOT / "docs/references.bib", ROOT / "docs/references.md", ROOT / "attnpool_ref/table/sources.py"
 
 INTRODUCTION = """
-<!-- Written by tools/generate/make_docs.py from docs/references.bib (`make docs`), not by hand. -->
+<!-- Written by tools/generate/bibliography.py from docs/references.bib (`make docs`), not by hand. -->
 
 # References
 
@@ -87,3 +87,8 @@ def module():
     return "\n".join(
         [MODULE_HEAD, "", "SOURCES = {", *lines, "}", '"""References by the rows\' ``source`` keys."""', ""]
     )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    MODULE.write_text(module(), encoding="utf-8")

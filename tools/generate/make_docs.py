@@ -7,7 +7,6 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
-import bibliography
 import bugs
 import traps
 from bugs.table import ERROR, NOTE, WRONG
@@ -268,5 +267,3 @@ if __name__ == "__main__":
     TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
     HEADS_PATH.write_text(heads_page())
-    bibliography.PAGE.write_text(bibliography.page())
-    bibliography.MODULE.write_text(bibliography.module())

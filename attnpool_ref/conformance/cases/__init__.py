@@ -6,7 +6,7 @@ gives an error or a wrong result. One further shape has equal sizes on all axes.
 further cases from it: they change values, or permute, delete or append positions along named axes.
 """
 
-from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, NUMBERS, SEED, SEQUENCES, SIZES, Case, narrow
+from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, SEED, SEQUENCES, SIZES, Case, narrow
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.forms import shared_arrays
 from attnpool_ref.conformance.cases.functions import values_of
@@ -21,7 +21,6 @@ __all__ = [
     "KINDS",
     "LONG",
     "LONG_BY_DEFAULT",
-    "NUMBERS",
     "SEED",
     "SEQUENCES",
     "SHAPES",

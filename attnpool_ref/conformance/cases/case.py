@@ -41,16 +41,6 @@ ANY_RANK = ("...", "n", "m")
 RANK_1 = ("m",)
 """Axes of an array that may have any rank, drawn as a vector for the shape "rank 1"."""
 
-NUMBER = 0.75
-"""Value of each numeric argument that is not in :data:`NUMBERS`."""
-
-NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
-"""Values of numeric arguments by name.
-
-About half of the drawn vectors lie within the bandwidth and within the tolerance ``atol``. The quantile of order ``q``
-lies between two tokens.
-"""
-
 
 @dataclass(frozen=True)
 class Case:

@@ -3,9 +3,10 @@
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
+from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.table import language
 from attnpool_ref.table.language import terms
+from attnpool_ref.table.row import NUMBERS
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
@@ -83,7 +84,7 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
     if argument.kind == "segments":
         return _segments(shape, rng, turn[0], known["num_segments"])
     if argument.numeric and shape == ():
-        return np.float64(NUMBERS.get(key, NUMBER))
+        return np.float64(NUMBERS[key])
     draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
     if key == "dropout_multiplier":
         draws = (rng.random(shape) < 0.75) / 0.75

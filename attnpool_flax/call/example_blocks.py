@@ -1,0 +1,108 @@
+"""Blocks of examples: accelerators compute attention of many queries for some examples at a time, to save memory.
+
+A loop over blocks of queries reads all keys and values in each step, and its backward pass adds up their gradients. A
+loop over blocks of examples reads and writes each array once, whatever the size of a block.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.numerics.platforms import on_platform, on_several_devices
+from attnpool_flax.numerics.remat import remat
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.queries.blocks import ForQueries
+from attnpool_flax.reductions.loops.budget import elements_on, items_on
+
+
+def over_examples(body, kernel, call, given, dtype, values):
+    """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
+
+    A block has at most ``budget.elements_on`` elements; CPUs always compute all examples at once. The backward
+    pass recomputes each full block, except its saveable arrays. The examples are split along the largest batch
+    axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
+    which the axis may be split.
+
+    Args:
+      body: from arguments by name to a tree of arrays with the batch axes of the call.
+      kernel: returns the implementation of a call; blocks are only for :class:`~attnpool_flax.queries.blocks.ForQueries`.
+      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+      given: the call's arrays by name. A loop reads them, and writes their gradients, in their dtypes.
+      dtype: the dtype of the result.
+      values: the body's arguments by name.
+    """
+    scores = kernel.scores(values, call) if isinstance(kernel, ForQueries) else 0
+    if not call.batch or not known(scores, *call.batch) or not scores:
+        return body(**values)
+    names = [key for key, own in call.arguments.items() if own.batched and values[key] is not None]
+    axis = max(range(len(call.batch)), key=call.batch.__getitem__)
+    count, arrays = call.batch[axis], [values[key] for key in names]
+    sizes = {name: _rows_on(name, count, scores) for name in ("tpu", "default")}
+    if all(rows == count for rows in sizes.values()) or on_several_devices(arrays):
+        return body(**values)
+    others, wide = {key: values[key] for key in values if key not in names}, [array.dtype for array in arrays]
+    narrow = [_narrower(given.get(key, values[key]).dtype, values[key].dtype) for key in names]
+
+    def of_examples(platform, *arrays):
+        own = (array.astype(own) for array, own in zip(arrays, wide, strict=True))
+        with on_platform(platform):  # the body has no branches for others
+            result = body(**others, **dict(zip(names, own, strict=True)))
+        return jax.tree.map(lambda part: part.astype(dtype), result)
+
+    by_platform: dict[str, Any] = {"cpu": functools.partial(of_examples, "cpu")}
+    for name, rows in sizes.items():
+        own = functools.partial(of_examples, "cuda" if name == "default" else name)
+        by_platform[name] = functools.partial(_in_blocks, own, axis, count, rows)
+    arrays = [array.astype(own) for array, own in zip(arrays, narrow, strict=True)]
+    return lax.platform_dependent(*arrays, **by_platform)
+
+
+def _rows_on(name, count, scores):
+    """Returns the number of examples in a block on a platform: all, ``count``, if all fit or a single one does not.
+
+    ``scores`` is the number of scores of all examples.
+    """
+    most, of_one = elements_on(name), scores // count
+    if scores <= most or of_one > most:
+        return count
+    return items_on(name, 2 * of_one, count)  # the backward pass also holds the gradient of the scores
+
+
+def _narrower(own, computing):
+    """Returns the dtype of a floating array that was widened to the computing dtype, and the computing dtype of others."""
+    return own if jnp.issubdtype(own, jnp.floating) and own.itemsize < computing.itemsize else computing
+
+
+def _in_blocks(function, axis, count, rows, *arrays):
+    """Computes a function of arrays with ``count`` examples along ``axis``, ``rows`` examples at a time.
+
+    Arrays with another size along the axis are passed whole to each call.
+    """
+    if rows == count:
+        return function(*arrays)
+    steps, rematerialized = count // rows, remat(function)
+    whole = rows * steps
+    split = [array.shape[axis] == count for array in arrays]
+
+    def in_blocks(array):
+        """Reshapes [..., count, ...] to [steps, ..., rows, ...]; a block has each ``steps``-th example."""
+        array = lax.slice_in_dim(array, 0, whole, axis=axis)
+        return jnp.moveaxis(array.reshape(*array.shape[:axis], rows, steps, *array.shape[axis + 1 :]), axis + 1, 0)
+
+    def from_blocks(blocks):
+        array = jnp.moveaxis(blocks, 0, axis + 1)
+        return array.reshape(*array.shape[:axis], whole, *array.shape[axis + 2 :])
+
+    def block_step(_, own):
+        blocks = iter(own)
+        return None, rematerialized(*(next(blocks) if a else array for a, array in zip(split, arrays, strict=True)))
+
+    _, results = lax.scan(block_step, None, [in_blocks(array) for a, array in zip(split, arrays, strict=True) if a])
+    results = jax.tree.map(from_blocks, results)
+    if whole == count:
+        return results
+    remaining = [lax.slice_in_dim(array, whole * a, None, axis=axis) for a, array in zip(split, arrays, strict=True)]
+    return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis), results, function(*remaining))

@@ -1,0 +1,136 @@
+"""Sums whose rounding errors do not add up, by nesting or compensation; the dtype in which they are computed."""
+
+import functools
+import operator
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.sizes import known
+
+LONGEST, PART = 512, 128
+"""The largest number of terms of a plain sum, and of each part of a longer sum: plain sums in float32 drift."""
+
+
+LEVELS = 2
+"""Levels of nested parts if the number of terms is a symbol: enough for PART ** 3 terms, which is 2 million."""
+
+
+SLICES = 32
+"""The largest number of slices of at most LONGEST tokens, one product for each. More tokens are one batched product."""
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def weighted(weights, x, precision):
+    """Sums tokens [..., L, d] under weights [..., n, L] of one dtype: [..., n, d]. The batch axes broadcast.
+
+    More than LONGEST tokens are summed in parts, except that accelerators sum up to SLICES * LONGEST in one product.
+    """
+    length = x.shape[-2]
+    if not known(length) or length > SLICES * LONGEST:
+        return _in_parts(weights, x, precision)
+    whole = functools.partial(_product, precision=precision)
+    if length <= LONGEST:
+        return whole(weights, x)
+
+    def sliced(weights, x):  # slices are cheap, and what a batched product would transpose is not
+        return in_slices(lambda part: whole(weights[..., part], x[..., part, :]), length)
+
+    # a matrix unit sums in parts by itself, and slices would be copied for it
+    return lax.platform_dependent(weights, x, cpu=sliced, default=whole)
+
+
+def _weighted_jvp(precision, primals, tangents):
+    """Computes the tangent of :func:`weighted` without slices, because the transpose of a slice is as large as x.
+
+    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, whose relative error
+    may exceed 1e-5, the limit of all other sums, where many tokens are equal.
+    """
+    (weights, x), (dweights, dx) = primals, tangents
+    length = x.shape[-2]
+    product = _product if known(length) and length <= SLICES * LONGEST else _in_parts
+    terms = [
+        product(*pair, precision)
+        for pair in ((dweights, x), (weights, dx))
+        if not any(isinstance(part, SymbolicZero) for part in pair)
+    ]
+    result = weighted(weights, x, precision)
+    return result, functools.reduce(operator.add, terms) if terms else jnp.zeros_like(result)
+
+
+weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
+
+
+def _in_parts(weights, x, precision):
+    """Computes :func:`weighted` as one batched product of parts of PART tokens, plus one of the remaining tokens."""
+    whole = x.shape[-2] // PART * PART
+    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
+    parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
+    sums = einsum("...nps,...psd->...pnd", weights_of_parts, parts, precision)
+    return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
+
+
+def in_slices(product, length):
+    """Adds up ``product(slice)`` over slices of at most LONGEST of ``length`` tokens."""
+    return functools.reduce(operator.add, (product(slice(i, i + LONGEST)) for i in range(0, max(length, 1), LONGEST)))
+
+
+def _product(weights, x, precision):
+    return einsum("...nl,...ld->...nd", weights, x, precision)
+
+
+def summed(x, axis=1, levels=LEVELS):
+    """Sums along an axis, which is removed, in nested parts of PART terms if there are more than LONGEST.
+
+    If the number of terms is a symbol, ``levels`` is the number of nestings.
+    """
+    length = x.shape[axis]
+    if length <= LONGEST if known(length) else not levels:
+        return jnp.sum(x, axis)
+    x = jnp.moveaxis(x, axis, 0)
+    whole = length // PART * PART
+    sums = jnp.sum(jnp.reshape(x[:whole], (whole // PART, PART, *x.shape[1:])), 1)
+    return summed(sums, 0, levels - 1) + jnp.sum(x[whole:], 0)
+
+
+def divisor_of(mass):
+    """Returns a power of two above the mass, 2 for 0: a sum under weights of this total, divided by it, is finite."""
+    return 2 * power_of_two(mass)
+
+
+def compensated_add(a, b):
+    """Adds two compensated sums (value, compensation) by two-sum; the new compensation is the rounding error.
+
+    value + compensation is the more exact sum. Knuth's two-sum is exact for the values, as in Dekker 1971, A
+    floating-point technique for extending the available precision. Compensations have no gradient.
+    """
+    (a, a_compensation), (b, b_compensation) = a, b
+    a_value, b_value = lax.stop_gradient(a), lax.stop_gradient(b)
+    total = a_value + b_value
+    b_rounded = total - a_value
+    error = (a_value - (total - b_rounded)) + (b_value - b_rounded) + lax.stop_gradient(a_compensation + b_compensation)
+    error = jnp.where(jnp.isfinite(total), error, 0)  # inf - inf
+    value = total + error
+    compensation = jnp.where(jnp.isfinite(value), error - (value - total), 0)
+    return _with_gradient_of(value, a + b), compensation
+
+
+@jax.custom_jvp
+def _with_gradient_of(value, total):
+    """Returns ``value``; its gradient flows to ``total`` instead."""
+    del total
+    return value
+
+
+@_with_gradient_of.defjvp
+def _with_gradient_of_jvp(primals, tangents):
+    return _with_gradient_of(*primals), tangents[1]
+
+
+def computing(dtype):
+    """Returns the computing dtype, which is that of intermediate results: float64 for float64, else float32."""
+    return jnp.dtype("float64" if dtype == "float64" else "float32")

@@ -1,0 +1,1 @@
+"""Reductions of packed tokens: by ``segments`` on CPUs; on accelerators in ``chunks`` (TPUs), ``slots`` (GPUs), ``pairs``."""

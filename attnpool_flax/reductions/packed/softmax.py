@@ -1,0 +1,281 @@
+"""Online softmax of packed tokens: :mod:`attnpool_flax.reductions.softmax` with segments in place of examples.
+
+Scores and unnormalized weights have one number for each token and query. On CPUs and GPUs both exist as whole arrays,
+and the maximum and the denominator are segment reductions of them. On TPUs only the scores do:
+:mod:`attnpool_flax.reductions.packed.chunks` updates the sums chunk by chunk. On CPUs x is read twice: for the scores,
+by tiles or in one product (:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d
+features, count segments.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions.loops.tiling import by_platform
+from attnpool_flax.reductions.packed import chunks as packed_chunks
+from attnpool_flax.reductions.packed.segments import at
+from attnpool_flax.reductions.packed.slots import slots_of
+from attnpool_flax.reductions.packed.sums import (
+    add_tile,
+    outer,
+    plain_products,
+    plain_sums,
+    products_by_tiles,
+    products_of_tile,
+    sums_by_tiles,
+    tiling_of,
+    zero_padded_tile,
+    zeros,
+)
+from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+
+
+def plain(x, segments, has_query, queries, multiplier, bias, precision):
+    """Computes scores and each segment's ``OnlineSoftmax`` by whole arrays; differentiable in forward and reverse mode.
+
+    Args:
+      x: [N, d] tokens, in any floating dtype.
+      segments: their :class:`~attnpool_flax.reductions.packed.segments.Segments`.
+      has_query: bool [count], or None: all scores of a segment without a query are 0, whatever the tokens hold.
+      queries: [1, h, d] or [count, h, d] in the computing dtype (float32 or float64), multiplied by the scale.
+      multiplier: [N, h] of the unnormalized weights in the numerator (dropout), or None.
+      bias: [N, h], added to the scores, or None.
+      precision: of the products.
+
+    Returns:
+      (scores [N, h], :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax` of the segments).
+    """
+    scores = plain_scores(x, segments, queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), plain_sums(x, segments, applied))
+
+
+def plain_scores(x, segments, queries, precision):
+    """Multiplies tokens [N, d] with queries [1, h, d], or with the queries [count, h, d] of their segments: [N, h].
+
+    Scores at padding are 0.
+    """
+    if queries.shape[0] != 1:
+        return plain_products(x, segments, queries)
+    x = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
+    return jnp.dot(x, queries[0].T, precision=precision)
+
+
+def exp_scores_of(scores, segments, has_query, multiplier):
+    """Returns (scores, max_score, exp_scores, applied) from products [N, h] of tokens and queries, with their bias.
+
+    These are the scores [N, h], -inf at padding; their maxima [count, h]; exp(score - max_score) [N, h]; and that times
+    the multiplier [N, h] or None. Other arguments are as in :func:`plain`.
+    """
+    if has_query is not None:
+        scores = jnp.where(segments.expand_to_tokens(has_query)[:, None], scores, 0)
+    scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
+    max_score = segments.max(lax.stop_gradient(scores))
+    exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+    return scores, max_score, exp_scores, _multiplied(exp_scores, segments, multiplier)
+
+
+def _multiplied(exp_scores, segments, multiplier):
+    return exp_scores if multiplier is None else exp_scores * jnp.where(segments.real[:, None], multiplier, 0)
+
+
+def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
+    kernels = _softmax_tiles, plain, _softmax_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiling = tiling_of(x, queries.shape[1])
+    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias, whole=whole)
+
+
+def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
+    scores = _scores_by_tiles(x, segments, queries, tiling, precision)
+    if bias is not None:
+        scores = scores + bias
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    numerator = sums_by_tiles(x, segments, applied, tiling=tiling)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), numerator)
+
+
+def _scores_by_tiles(x, segments, queries, tiling, precision):
+    """Returns the products [N, h] of tokens and queries by tiles, arbitrary at padding.
+
+    Under shared queries, tokens in the queries' dtype are one product without tiles. It needs no mask, because the
+    product of a token reaches no other token.
+    """
+    if queries.shape[0] != 1:
+        return products_by_tiles(x, segments, queries, tiling=tiling)
+    if x.dtype == queries.dtype:
+        return _unmasked_products(x, segments.real, queries[0], precision)
+
+    def tile_step(step):
+        tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
+        return _products(tokens, queries[0], precision)
+
+    return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _unmasked_products(x, real, queries, precision):
+    """Computes products [N, h] without setting padding to 0, which would copy x; only the derivatives do so."""
+    del real
+    return _products(x, queries, precision)
+
+
+@_unmasked_products.defjvp
+def _unmasked_products_jvp(precision, primals, tangents):
+    x, real, queries = primals
+    dx, _, dqueries = tangents
+    x, dx = (jnp.where(real[:, None], tokens, 0) for tokens in (x, dx))
+    dscores = _products(dx, queries, precision) + _products(x, dqueries, precision)
+    return _unmasked_products(*primals, precision), dscores
+
+
+def _products(tokens, queries, precision):
+    """Multiplies tokens [size, d] with queries [h, d]: [size, h]; by one query as matrix times vector."""
+    if queries.shape[0] == 1:
+        return jnp.dot(tokens, queries[0], precision=precision)[:, None]
+    return jnp.dot(tokens, queries.T, precision=precision)
+
+
+def _softmax_fwd(x, segments, has_query, queries, multiplier, bias, precision):
+    scores, state = _softmax(x, segments, has_query, queries, multiplier, bias, precision)
+    return (scores, state), (x, segments, has_query, queries, multiplier, bias, scores, state.max_score)
+
+
+def _softmax_bwd(precision, residuals, cotangents):
+    x, segments, has_query, queries, multiplier, bias, scores, max_score = residuals
+    dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
+    arrays = x, segments, has_query, queries, multiplier, scores, max_score, dscores_out, ddenominator, dnumerator
+    kernels = _with_dx(_bwd_tiles), _with_dx(_bwd_plain), _bwd_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiling = tiling_of(x, queries.shape[1])
+    dx, dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling, *arrays, whole=whole)
+    return dx, None, None, dqueries, dmultiplier, None if bias is None else dscores
+
+
+def _with_dx(kernel):
+    """Returns a function that computes ``dx`` and the results of the kernel: (dx, dscores, dqueries, dmultiplier)."""
+
+    def gradients(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, **options):
+        exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+        *_, dnumerator = cotangents
+        arrays = x, segments, has_query, queries, multiplier, exp_scores, *cotangents
+        dscores, dqueries, dmultiplier = kernel(*arrays, **options)
+        dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+        return dx, dscores, dqueries, dmultiplier
+
+    return gradients
+
+
+def _bwd_plain(
+    x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision
+):
+    dapplied = plain_products(x, segments, dnumerator)
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    dscores = jnp.where(keep[:, None], dscores, 0)
+    dmultiplier = None if multiplier is None else exp_scores * dapplied
+    if queries.shape[0] != 1:
+        return dscores, plain_sums(x, segments, dscores), dmultiplier
+    x = jnp.where(segments.real[:, None], x.astype(dscores.dtype), 0)
+    return dscores, jnp.dot(dscores.T, x, precision=precision)[None], dmultiplier
+
+
+def _bwd_tiles(
+    x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, tiling, precision
+):
+    """Returns (dscores, dqueries, dmultiplier) by tiles; x is read once.
+
+    ``dscores_out``, ``ddenominator`` and ``dnumerator`` are the cotangents of the returned scores and of the
+    accumulator; :mod:`attnpool_flax.reductions.softmax` has the equations.
+    """
+    shared = queries.shape[0] == 1
+    ddenominator = segments.expand_to_tokens(ddenominator)
+
+    def tile_step(dqueries, step):
+        tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
+        ids, real = tiling.slice(segments.ids, step), tiling.slice(segments.real, step)
+        keep = real if has_query is None else real & at(has_query, ids)
+        dapplied, exp_tile = products_of_tile(tokens, at(dnumerator, ids)), tiling.slice(exp_scores, step)
+        dexp = dapplied
+        if multiplier is not None:
+            dexp = dapplied * zero_padded_tile(multiplier, segments, tiling, step)
+        dscores = exp_tile * (dexp + tiling.slice(ddenominator, step)) + tiling.slice(dscores_out, step)
+        dscores = jnp.where(keep[:, None], dscores, 0)
+        once = tiling.outside_overlap(step) & real
+        if shared:
+            once = jnp.where(once[:, None], dscores, 0)
+            dqueries = dqueries + jnp.dot(once.T, tokens, precision=precision)
+        else:
+            dqueries = add_tile(dqueries, segments, tiling, step, tokens, dscores, once)
+        return dqueries, (dscores, *(() if multiplier is None else (exp_tile * dapplied,)))
+
+    shape = queries.shape[1:] if shared else (segments.sizes[0], *queries.shape[1:])
+    dqueries, arrays = lax.scan(tile_step, zeros(shape, queries.dtype, x), jnp.arange(tiling.steps))
+    dscores, *dmultiplier = map(tiling.concatenate, arrays)
+    dqueries = dqueries[None] if shared else segments.sum_slots(dqueries)
+    return dscores, dqueries, dmultiplier[0] if dmultiplier else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Accelerators: no copy of narrow tokens, and no scatter of sorted tokens
+
+
+def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
+    """Computes :func:`plain` on accelerators from tokens in their own dtype: by slots on GPUs, by chunks on TPUs."""
+    if not multiply:
+        return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
+    tokens = slots_of(x, segments)
+    scores = tokens.products(queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
+
+
+def _bwd_whole(
+    x,
+    segments,
+    has_query,
+    queries,
+    multiplier,
+    scores,
+    max_score,
+    dscores_out,
+    ddenominator,
+    dnumerator,
+    *,
+    precision,
+    multiply,
+):
+    """Returns (dx, dscores, dqueries, dmultiplier) on accelerators, by slots on GPUs and by chunks on TPUs."""
+    if not multiply:
+        cotangents = dscores_out, ddenominator, dnumerator
+        arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
+        return packed_chunks.gradients(*arrays, precision=precision)
+    tokens = slots_of(x, segments)
+    exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
+    dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    dscores = jnp.where(keep[:, None], dscores, 0)
+    dqueries = tokens.sums(dscores)
+    if queries.shape[0] == 1:
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
+    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+    return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
+
+
+@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+def tiled(x, segments, has_query, queries, multiplier, bias, precision):
+    """Computes :func:`plain` by the platform's kernel, with its own gradient rule.
+
+    On CPUs and TPUs the rule reads x once more, on GPUs twice. It writes ``dx`` once.
+    """
+    return _softmax(x, segments, has_query, queries, multiplier, bias, precision)

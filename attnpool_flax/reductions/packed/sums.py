@@ -1,0 +1,246 @@
+"""Sums and maxima of packed tokens by segment: by whole arrays, or one tile in the CPU's cache at a time.
+
+By tiles, no row of x is copied for a head or gathered for a segment outside of a tile: other arrays of the size of x,
+except ``dx``, exist only for one tile at a time. N are the tokens, h heads, d features, count segments, size the tokens
+of a tile.
+``segments`` is always a :class:`~attnpool_flax.reductions.packed.segments.Segments`.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.sums import computing
+from attnpool_flax.reductions.loops import tiling as tiles
+from attnpool_flax.reductions.loops.blocks import Blocks
+from attnpool_flax.reductions.loops.tiling import by_platform
+from attnpool_flax.reductions.max import signed
+from attnpool_flax.reductions.packed.segments import at
+from attnpool_flax.reductions.rules import reverse_rule
+
+TOKENS, FEWEST = 2048, 64
+"""Largest and smallest number of tokens of a tile."""
+
+UNROLLED = 16
+"""The largest number of heads whose sums are unrolled; more heads are computed in a loop."""
+
+
+def tiling_of(x, heads=1):
+    """Returns the tiling of tokens [N, d] under so many heads, :class:`Blocks`.
+
+    It is None if the tokens are too few for a loop, or if N or d is a symbol of ``jax.export``.
+    """
+    length, width = x.shape
+    if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
+        return None
+    size = tiles.TILE // (width * x.dtype.itemsize * heads)
+    return Blocks(length, min(length, TOKENS, max(size, FEWEST)))
+
+
+def zero_padded_tile(x, segments, tiling, step):
+    """Returns the tile [size, d] of a step from an array [N, d], 0 at padding."""
+    return jnp.where(tiling.slice(segments.real, step)[:, None], tiling.slice(x, step), 0)
+
+
+def zeros(shape, dtype, x):
+    """Returns an array of 0 with the varying manual axes of the tokens x."""
+    return jnp.zeros(shape, dtype) + jnp.zeros_like(x[0, 0], dtype)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Weighted sums
+
+
+def plain_sums(x, segments, weights):
+    """Sums tokens [N, d] by segment under weights [N, h]: [count, h, d], in the weights' dtype.
+
+    JAX differentiates it in forward and reverse mode.
+    """
+    x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
+    weights = jnp.where(segments.real[:, None], weights, 0)
+    if weights.shape[1] <= UNROLLED:
+        return jnp.stack([segments.sum(weights[:, i, None] * x) for i in range(weights.shape[1])], 1)
+    by_head = lax.map(lambda weights: segments.sum(weights[:, None] * x), weights.T)
+    return jnp.swapaxes(by_head, 0, 1)
+
+
+def sums_by_tiles(x, segments, weights, *, tiling):
+    """Computes :func:`plain_sums` by tiles; :func:`tiled_sums` has its gradient rule."""
+
+    def tile_step(sums, step):
+        keep = tiling.outside_overlap(step) & tiling.slice(segments.real, step)
+        tokens, own = tiling.slice(x, step), tiling.slice(weights, step)
+        return add_tile(sums, segments, tiling, step, tokens, own, keep), None
+
+    shape = (segments.sizes[0], weights.shape[1], x.shape[1])
+    sums, _ = lax.scan(tile_step, zeros(shape, weights.dtype, x), jnp.arange(tiling.steps))
+    return segments.sum_slots(sums)
+
+
+def add_tile(sums, segments, tiling, step, tokens, weights, keep):
+    """Adds tokens [size, d] of a tile under weights [size, h] to the sums [slots, h, d], where ``keep`` [size] is True.
+
+    The slots are those of ``segments.chain[0]``.
+    """
+    weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
+    terms = weights[:, :, None] * tokens[:, None]
+    index = tiling.slice(segments.chain[0], step)
+    return sums.at[index].add(terms, indices_are_sorted=segments.ordered, mode="promise_in_bounds")
+
+
+def _sums(x, segments, weights):
+    return by_platform(sums_by_tiles, plain_sums, tiling_of(x, weights.shape[1]), x, segments, weights)
+
+
+def _sums_fwd(x, segments, weights, learned):
+    del learned
+    return _sums(x, segments, weights), (x, segments, weights)
+
+
+def _sums_bwd(learned, residuals, dsums):
+    x, segments, weights = residuals
+    dx = outer(x, segments, ((jnp.where(segments.real[:, None], weights, 0), dsums),))
+    if not learned:
+        return dx, None, jnp.zeros_like(weights)
+    return dx, None, by_platform(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
+
+
+@reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
+def tiled_sums(x, segments, weights, learned):
+    """Computes :func:`plain_sums`, on CPUs by tiles; the gradient of the weights [N, h] is 0 unless ``learned``."""
+    del learned
+    return _sums(x, segments, weights)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Products of tokens with rows of their segments
+
+
+def plain_products(x, segments, rows):
+    """Multiplies each token with the rows [count, h, d] of its segment: [N, h]; 0 at padding."""
+    x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
+    return jnp.stack([jnp.sum(x * segments.expand_to_tokens(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
+
+
+def products_by_tiles(x, segments, rows, *, tiling):
+    """Computes :func:`plain_products` by tiles, in a loop that reads each token once."""
+
+    def tile_step(step):
+        tokens = zero_padded_tile(x, segments, tiling, step)
+        return products_of_tile(tokens, at(rows, tiling.slice(segments.ids, step)))
+
+    return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
+
+
+def products_of_tile(tokens, rows):
+    """Multiplies each token [size, d] with its own h rows [size, h, d]: [size, h].
+
+    It is a product with ones, because XLA's sums of a gathered row are slow on CPUs.
+    """
+    terms = tokens[:, None].astype(rows.dtype) * rows
+    return jnp.dot(terms, jnp.ones(terms.shape[2], terms.dtype), precision=lax.Precision.HIGHEST)
+
+
+def outer(x, segments, terms):
+    """Computes ``dx`` [N, d], in the dtype of x, in one write: the sum over ``terms`` and heads of weights times rows.
+
+    Each term is (weights [N, h], 0 at padding; rows [count, h, d] of the segments, or [1, h, d] of all).
+    """
+    heads = terms[0][0].shape[1]
+
+    def dtokens(slice_, ids):
+        total: Any = 0
+        for weights, rows in terms:
+            weights = slice_(weights)
+            for i in range(heads):
+                row = rows[:, i] if rows.shape[0] == 1 else at(rows[:, i], ids)
+                total = total + weights[:, i, None] * row
+        return total.astype(x.dtype)
+
+    if heads <= UNROLLED or (tiling := tiling_of(x, heads)) is None:
+        return dtokens(lambda weights: weights, segments.ids)
+
+    def tile_step(dx, step):
+        tile = dtokens(lambda weights: tiling.slice(weights, step), tiling.slice(segments.ids, step))
+        return tiling.update(dx, tile, step), None
+
+    return lax.scan(tile_step, zeros(x.shape, x.dtype, x), jnp.arange(tiling.steps))[0]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Max over tokens
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def plain_max(x, segments, least):
+    """Computes the maximum of the real tokens [N, d] of each segment: [count, d]; -inf if fully masked.
+
+    With ``least`` it is the maximum of -x. Tokens that equal the maximum share its gradient evenly.
+    """
+    return segments.max(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
+
+
+@plain_max.defjvp
+def _plain_max_jvp(least, primals, tangents):
+    x, segments = primals
+    extreme = plain_max(x, segments, least)
+    tied = (signed(x, least) == segments.expand_to_tokens(extreme)) & segments.real[:, None]
+    count = jnp.maximum(segments.sum(tied.astype(jnp.int32)), 1).astype(computing(x.dtype))
+    dx = jnp.where(tied, signed(tangents[0].astype(count.dtype), least), 0)
+    return extreme, (segments.sum(dx) / count).astype(extreme.dtype)
+
+
+def _max(x, segments, least):
+    tiled, plain = functools.partial(_max_by_tiles, least=least), functools.partial(plain_max, least=least)
+    return by_platform(tiled, plain, tiling_of(x), x, segments)
+
+
+def _max_by_tiles(x, segments, *, tiling, least):
+    def tile_step(extreme, step):
+        real = tiling.slice(segments.real, step)[:, None]
+        tokens = jnp.where(real, signed(tiling.slice(x, step), least), -jnp.inf)
+        index = tiling.slice(segments.ids, step)
+        return extreme.at[index].max(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+
+    lowest = zeros((segments.count, x.shape[1]), x.dtype, x) - jnp.inf
+    return lax.scan(tile_step, lowest, jnp.arange(tiling.steps))[0]
+
+
+def _max_fwd(x, segments, least):
+    extreme = _max(x, segments, least)
+    return extreme, (x, segments, extreme)
+
+
+def _max_bwd(least, residuals, dextreme):
+    x, segments, extreme = residuals
+    extreme = signed(extreme, least)  # with the sign of x
+    count = by_platform(_count_by_tiles, _count_plain, tiling_of(x), x, segments, extreme)
+    share = dextreme.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
+    tied = (x == segments.expand_to_tokens(extreme)) & segments.real[:, None]
+    return jnp.where(tied, segments.expand_to_tokens(signed(share, least)), 0).astype(x.dtype), None
+
+
+def _count_plain(x, segments, extreme):
+    """Counts the real tokens that equal ``extreme`` [count, d], the maximum or minimum of their segment: [count, d]."""
+    return segments.sum(((x == segments.expand_to_tokens(extreme)) & segments.real[:, None]).astype(jnp.int32))
+
+
+def _count_by_tiles(x, segments, extreme, *, tiling):
+    def tile_step(count, step):
+        index = tiling.slice(segments.ids, step)
+        keep = tiling.slice(segments.real, step) & tiling.outside_overlap(step)
+        tied = ((tiling.slice(x, step) == at(extreme, index)) & keep[:, None]).astype(jnp.int32)
+        return count.at[index].add(tied, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+
+    start = zeros(extreme.shape, jnp.int32, x[:1, :1].astype(bool))
+    return lax.scan(tile_step, start, jnp.arange(tiling.steps))[0]
+
+
+@reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
+def tiled_max(x, segments, least):
+    """Computes :func:`plain_max`, on CPUs one tile in the cache at a time, with its own gradient rule."""
+    return _max(x, segments, least)

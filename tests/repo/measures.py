@@ -1,0 +1,157 @@
+"""Prints measures of the size and the structure of the packages: ``python tests/repo/measures.py``.
+
+Each line has a measure, its value, and the goal. The calls of ``attention_pooling`` are traced in this process.
+"""
+
+import ast
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("attnpool_flax", "attnpool_ref")
+FLAX = ROOT / "attnpool_flax"
+REDUCTIONS = ("reductions", "tokens", "queries")
+INSIDE = re.compile(r"attnpool_flax\.(reductions|kernels)(\.\w+)*$")
+
+
+def files(folder):
+    """Returns the Python files below a folder, without type stubs."""
+    return sorted(folder.rglob("*.py"))
+
+
+def lines(paths):
+    """Returns the number of lines of all these files."""
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def largest_room():
+    """Returns (share in percent, name) of the largest folder of ``attnpool_flax``; files outside of folders are one."""
+    rooms = Counter()
+    for path in files(FLAX):
+        rooms[path.relative_to(FLAX).parts[0] if path.parent != FLAX else "families"] += lines([path])
+    name, count = rooms.most_common(1)[0]
+    return 100 * count / rooms.total(), name
+
+
+def fullest_folder():
+    """Returns (number of Python files, path) of the folder of the packages with the most, and ``modules/`` apart."""
+    counts = Counter(path.parent.relative_to(ROOT) for package in PACKAGES for path in files(ROOT / package))
+    modules = counts.pop(Path("attnpool_flax/modules"))
+    path, count = counts.most_common(1)[0]
+    return f"{count} in {path}, {modules} in modules"
+
+
+def repeated_classes():
+    """Returns the names of classes that stand in more than one file of ``attnpool_flax``, outside of modules."""
+    names = Counter()
+    for path in files(FLAX):
+        if path.relative_to(FLAX).parts[0] not in ("modules", "linen"):
+            names.update({node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)})
+    return sorted(name for name, count in names.items() if count > 1)
+
+
+def tree(path):
+    """Returns the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def families():
+    """Returns the names of the modules of families: files of ``attnpool_flax``, and its folders of families."""
+    return {path.stem for path in FLAX.glob("*.py")} - {"__init__", "states"} | {"pooling"}
+
+
+def reached_past():
+    """Returns the number of imports, in families, from modules inside of ``reductions/`` and ``kernels/``."""
+    count = 0
+    for path in files(FLAX):
+        if path.relative_to(FLAX).parts[0].removesuffix(".py") in families():
+            found = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)]
+            count += sum(bool(INSIDE.match(node.module or "")) for node in found)
+    return count
+
+
+def occurrences(text, folder):
+    """Returns the number of lines of the files below a folder that have a text."""
+    return sum(text in line for path in files(folder) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+class Trace:
+    """The calls of functions of ``attnpool_flax`` and ``attnpool_ref`` in a ``with`` block.
+
+    Attributes:
+      calls: their number.
+      paths: the files in which they are.
+      depth: the number of their frames where JAX is first asked for a matrix product; None if it is not.
+    """
+
+    def __init__(self):
+        self.calls, self.paths, self.depth = 0, set(), None
+
+    def __enter__(self):
+        sys.setprofile(self._look)
+        return self
+
+    def __exit__(self, *exception):
+        sys.setprofile(None)
+
+    def _look(self, frame, event, _argument):
+        if event != "call":
+            return
+        if ours(frame):
+            self.calls += 1
+            self.paths.add(frame.f_code.co_filename)
+        elif self.depth is None and frame.f_code.co_name in ("dot_general", "einsum", "matmul", "dot"):
+            self.depth = 0
+            while frame is not None:
+                self.depth += ours(frame)
+                frame = frame.f_back
+
+
+def ours(frame):
+    """Returns whether a frame belongs to one of the packages."""
+    return any(f"{os.sep}{package}{os.sep}" in frame.f_code.co_filename for package in PACKAGES)
+
+
+def traced():
+    """Returns the traces of the first and of the second call of ``attention_pooling`` with [2, 5, 8]."""
+    import jax.numpy as jnp
+
+    import attnpool_flax
+
+    x, mask = jnp.ones((2, 5, 8)), jnp.ones((2, 5), bool)
+    with Trace() as first:
+        attnpool_flax.attention_pooling(x, mask)
+    with Trace() as second:
+        attnpool_flax.attention_pooling(x, mask)
+    return first, second
+
+
+def measures():
+    """Yields (measure, value, goal)."""
+    rooms = [FLAX / name for name in REDUCTIONS]
+    kernels = files(FLAX / "kernels")
+    share, name = largest_room()
+    first, second = traced()
+    yield "lines in both packages", lines(path for p in PACKAGES for path in files(ROOT / p)), "40,500"
+    for package in PACKAGES:
+        yield f"lines in {package}", lines(files(ROOT / package)), ""
+    yield "lines in reductions/, tokens/, queries/", sum(lines(files(room)) for room in rooms), "6,200"
+    yield "lines, files in kernels/", f"{lines(kernels)}, {len(kernels)}", "1,400, 4"
+    yield "largest room of attnpool_flax", f"{share:.0f} % ({name})", "26 %"
+    yield "lines with platform_dependent", occurrences("platform_dependent(", FLAX), "6"
+    yield "imports of families from inside reductions/", reached_past(), "8"
+    yield "classes of one name", ", ".join(repeated_classes()) or 0, "0"
+    yield "most files in one folder", fullest_folder(), "16, 20 in modules"
+    yield "first call: calls of ours, files", f"{first.calls}, {len(first.paths)}", "300, 16"
+    yield "frames of ours at the first matrix product", first.depth, "16"
+    yield "second call: calls of ours, files", f"{second.calls}, {len(second.paths)}", "7, 2"
+    yield "lines of tests with monkeypatch", occurrences("monkeypatch", ROOT / "tests"), "100"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    for measure, value, goal in measures():
+        print(f"{measure:<45} {value!s:<45} {goal and f'goal {goal}'}".rstrip())
