@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.activations import geglu, gelu, gelu_tanh, relu
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import in_own_kernel
@@ -54,7 +55,7 @@ def _first(x, unit):
         is_first = jnp.broadcast_to(jnp.arange(x.shape[-1]) == 0, x.shape)
         return jnp.sum(jnp.where(is_first, x, 0), -1, keepdims=True) / unit
 
-    return lax.platform_dependent(x, unit, cpu=sliced, default=summed)
+    return platforms.choose(x, unit, cpu=sliced, default=summed)
 
 
 @compiled

@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
@@ -125,7 +126,7 @@ def _sum_of_tanh(query, key, weights):
         return _sum_at_once(_tanh, *arrays)
 
     # the condition is computed outside, because ``vmap`` would copy the operands for it
-    return lax.platform_dependent(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.choose(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 def _tanh(query, key, weight):
@@ -160,7 +161,7 @@ def sum_of_units(of_unit, query, key, weights):
       weights: [h].
     """
     by_loop, at_once = (functools.partial(function, of_unit) for function in (_sum_by_loop, _sum_at_once))
-    return lax.platform_dependent(query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.choose(query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 @sum_of_units.defjvp
@@ -201,7 +202,7 @@ def _tangent_of_sum(of_unit, primals, tangents):
     def at_once(primals, tangents):
         return jax.jvp(by_argument(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
 
-    return lax.platform_dependent(primals, tangents, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.choose(primals, tangents, cpu=by_loop, tpu=by_loop, default=at_once)
 
 
 def _tangent_by_loop(of_unit, primals, tangents):

@@ -205,12 +205,6 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     return 1 - np.prod(1 - fill_padding(x, mask), -2)
 
 
-def either(a, b):
-    """Returns the probability that at least one of two independent events of probabilities a and b happens."""
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
-        return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
-
-
 @definition
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     r"""Computes the power mean of the real values of each feature, clamped from below (GeM pooling).
@@ -377,7 +371,7 @@ def _below_the_top(x, real, scale):
     signed = np.where(scale < 0, -x, x)
     top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)
     below = np.where(real, below_maximum(np.where(real, signed, top), top, scale), 0)
-    with np.errstate(invalid="ignore"):  # 0 * inf, which is not selected
+    with np.errstate(invalid="ignore", over="ignore"):  # 0 * inf, which is not selected; -inf has weight 0
         scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
     return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
 

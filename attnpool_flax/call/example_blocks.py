@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import on_platform, on_several_devices
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
@@ -57,7 +58,7 @@ def over_examples(body, kernel, call, given, dtype, values):
         own = functools.partial(of_examples, "cuda" if name == "default" else name)
         by_platform[name] = functools.partial(_in_blocks, own, axis, count, rows)
     arrays = [array.astype(own) for array, own in zip(arrays, narrow, strict=True)]
-    return lax.platform_dependent(*arrays, **by_platform)
+    return platforms.choose(*arrays, **by_platform)
 
 
 def _rows_on(name, count, scores):

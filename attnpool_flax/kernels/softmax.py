@@ -33,6 +33,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from attnpool_flax.kernels import tpu as pallas_tpu
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions.dispatch import KernelRefusal
@@ -211,7 +212,7 @@ def _on_platforms(name, x, queries, precision):
         reason = f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1"
         kernels["cpu"] = _refusing(on_tpu, reason)
     kernels["default"] = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
-    return first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
+    return first_order(lambda *arrays: platforms.choose(*arrays, **kernels))
 
 
 def _refusing(function, reason):

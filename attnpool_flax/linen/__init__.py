@@ -6,8 +6,6 @@ also have ``deterministic``. Each class is derived from the NNX class of the sam
 (:mod:`attnpool_flax.linen.deriving`); the second argument of ``derived`` lists the sizes that are read.
 """
 
-import sys
-
 from attnpool_flax import modules
 from attnpool_flax.linen.deriving import derived
 from attnpool_flax.linen.formats import load, save
@@ -68,7 +66,3 @@ LabelAttention = derived(modules.LabelAttention, ("in_features",))
 SentencePool = derived(sentences.SentencePool)
 
 __all__ = [*modules.__all__, "load", "save"]  # pyright: ignore[reportUnsupportedDunderAll]
-
-for _family in {sentences.SentencePool.__module__, *(getattr(modules, name).__module__ for name in modules.__all__)}:
-    # pickles of earlier releases name modules such as attnpool_flax.linen.pooling
-    sys.modules[f"{__name__}.{_family.rpartition('.')[2]}"] = sys.modules[__name__]

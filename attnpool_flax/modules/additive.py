@@ -27,15 +27,6 @@ class AdditiveAttentionPool(PoolingModule):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -24,13 +24,6 @@ class AdditiveAttention(PoolingModule):
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.
 
@@ -101,14 +94,6 @@ class TanhSumAttention(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -172,13 +157,6 @@ class LocationAttention(PoolingModule):
       num_slots: m, the number of slots.
       out_features: o, the width of the result.
       use_bias: whether there are biases; if not, zeros take their place.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
     >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
@@ -241,13 +219,6 @@ class MultiHeadAttention(PoolingModule):
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.
 

@@ -1,6 +1,7 @@
 """Base of the NNX modules: constructors from fields, parameters by the table of specs, their values in a call."""
 
 import inspect
+import re
 from dataclasses import InitVar
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -35,6 +36,20 @@ _PLAIN = (nnx.Param, nnx.BatchStat)
 
 _ARRAYS = set()
 """Classes of arrays that earlier calls found to need no conversion."""
+
+
+OPTIONS = {
+    "axis_name": "the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.",
+    "dtype": "the dtype to which data and parameters are cast first; None uses their promoted dtype.",
+    "param_dtype": "the dtype of the parameters.",
+    "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless\n"
+    "    ``jax_default_matmul_precision`` is set.",
+    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically.',
+    "kernel_init": "initializer of the kernels.",
+    "bias_init": "initializer of the biases.",
+    "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
+}
+"""Descriptions of arguments of constructors that do not stand in the docstring of a class."""
 
 
 class Shapes(NamedTuple):
@@ -91,12 +106,6 @@ class PoolingModule(nnx.Module):
         """Returns the parameters by name, as :func:`shaped_parameters` does for these arguments of the constructor."""
         return shaped_parameters(cls._pooling, given)
 
-    def _shapes_from(self, shaped):
-        """Stores and returns the :class:`Shapes` for calls, from the result of ``_shaped``."""
-        parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
-        self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
-        return self._shapes
-
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
@@ -106,7 +115,7 @@ class PoolingModule(nnx.Module):
           ValueError: data of another size than the module was made for.
         """
         attributes = vars(self)
-        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # old pickles lack it
+        shapes = attributes["_shapes"]
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
@@ -149,6 +158,7 @@ def constructor_from_fields(kind: Kind) -> Kind:
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
     annotations = inspect.get_annotations(kind)
+    kind.__doc__ = _with_options(kind, annotations)
     made: Any = nnx.dataclass(eq=False)(kind)
     made._pooling = made.__name__
     made._initial = tuple(name for name, annotation in annotations.items() if isinstance(annotation, InitVar))
@@ -160,6 +170,15 @@ def constructor_from_fields(kind: Kind) -> Kind:
     refuse_in_own_name(made, "__init__")
     show_signature(made)
     return made
+
+
+def _with_options(kind, fields):
+    """Returns the docstring of a class with the descriptions of all ``fields`` in order, some of them from OPTIONS."""
+    before, _, after = (inspect.getdoc(kind) or "").partition("Args:\n")
+    own, _, rest = after.partition("\n\n")
+    described = dict(re.findall(r"^  (\w+): (.*(?:\n    .*)*)", own, re.MULTILINE))
+    entries = [f"  {key}: {described.get(key) or OPTIONS[key]}\n" for key in fields if key != "_"]
+    return f"{before}Args:\n{''.join(entries)}\n{rest}"
 
 
 def _create(module, given, rngs):
@@ -193,7 +212,8 @@ def _create(module, given, rngs):
             random = rngs.params()
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
-    module._shapes_from(shaped)
+    parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
+    module._shapes = Shapes(parameters, made_for(name, vars(module)))
     if "dropout_rate" in given:
         module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 

@@ -28,15 +28,7 @@ class MAPHead(PoolingModule):
       epsilon: the epsilon of the layer normalization.
       activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the query, called with the shape [d, 1].
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -103,15 +95,7 @@ class AttentionalPooler(PoolingModule):
       out_features: o, the width of the result; None is the queries' width.
       epsilon: the epsilon of the layer normalizations.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [q, n].
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionalPooler(in_features=4, num_heads=2, num_queries=5, query_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -180,15 +164,7 @@ class AttentionPool2d(PoolingModule):
       out_features: o, the width of the result; None is the tokens' width.
       use_class_token: whether a learned token replaces the mean, an option of timm.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentionPool2d(in_features=4, num_heads=2, num_slots=3, out_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -24,8 +24,6 @@ class PowerMeanPool(PoolingModule):
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = PowerMeanPool(num_features=4)
@@ -87,8 +85,6 @@ class LogSumExpPool(PoolingModule):
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = LogSumExpPool(num_features=4)
@@ -148,8 +144,6 @@ class SoftmaxPool(PoolingModule):
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)

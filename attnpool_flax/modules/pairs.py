@@ -29,11 +29,6 @@ class CrossAttentionPool(PoolingModule):
       scale: a number that multiplies the products before the reduction.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
       rngs: random keys (``nnx.Rngs``) whose stream "params" initializes the kernels; not needed without kernels.
 
     >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
@@ -128,9 +123,6 @@ class CodeWiseAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = CodeWiseAttention()
@@ -196,9 +188,6 @@ class MaskAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = MaskAttention()
@@ -264,13 +253,6 @@ class BiDAFAttention(PoolingModule):
 
     Args:
       in_features: d, the width of context and query.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = BiDAFAttention(4, rngs=nnx.Rngs(0))
     >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))

@@ -25,9 +25,6 @@ class WeightedPool(PoolingModule):
       num_slots: L, the length of every sequence, padding included.
       dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
     >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
@@ -84,13 +81,8 @@ class AttentionPool(PoolingModule):
         "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
         the conditions of :func:`attnpool_flax.attention_pooling`.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
       query_init: initializer of the query, called with the shape [d, 1].
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.
@@ -191,15 +183,8 @@ class MultiHeadAttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
         the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.

@@ -31,15 +31,7 @@ class PMA(PoolingModule):
         attention output to the raw query, and divides scores by the root of one head's width.
       normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = PMA(in_features=4, num_heads=2, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -113,15 +105,7 @@ class AttentiveProbe(PoolingModule):
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
       use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
         have none.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim".
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> head = AttentiveProbe(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -35,14 +35,8 @@ class LatentAttentionPool(PoolingModule):
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r].
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = LatentAttentionPool(in_features=4, num_latents=5, num_heads=2, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -109,14 +103,7 @@ class Set2SetPool(PoolingModule):
       in_features: d, the width of the tokens.
       num_steps: the number of LSTM steps.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -185,14 +172,9 @@ class VLADPool(PoolingModule):
       num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
       centers_init: initializer of the centers, called with the shape [d, K].
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = VLADPool(4, 5, num_ghosts=1, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -261,13 +243,6 @@ class GatedSumPool(PoolingModule):
       out_features: o, the width of the result.
       use_bias: whether there are biases.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

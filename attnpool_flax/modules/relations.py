@@ -24,13 +24,6 @@ class RelationVector(PoolingModule):
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> relation = RelationVector(4, 8, rngs=nnx.Rngs(0))
     >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
@@ -81,13 +74,6 @@ class FieldAttentionPool(PoolingModule):
       field_features: e, the width of the fields.
       num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; if not, zeros take its place.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = FieldAttentionPool(4, 6, rngs=nnx.Rngs(0))
     >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
@@ -140,13 +126,6 @@ class LabelAttention(PoolingModule):
       in_features: d, the width of the labels.
       qk_features: c, the width of queries and keys; None is the labels' width.
       out_features: v, the width of the result; None is the labels' width.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
     >>> labels = jnp.ones((2, 3, 4))

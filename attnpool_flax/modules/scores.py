@@ -27,12 +27,6 @@ class BilinearScore(PoolingModule):
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -79,14 +73,6 @@ class AdditiveScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -138,14 +124,6 @@ class ConcatScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -197,14 +175,6 @@ class TanhSumScore(PoolingModule):
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -256,13 +226,6 @@ class LocationScore(PoolingModule):
       state_features: e, the width of the states.
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
     >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
@@ -309,12 +272,6 @@ class TrilinearScore(PoolingModule):
 
     Args:
       in_features: d, the width of queries and keys.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> score = TrilinearScore(4, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))

@@ -30,11 +30,6 @@ class SentencePool(PoolingModule):
 
     Args:
       stages: the stages in order, each a :class:`attnpool_ref.formats.sentences.Stage`.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> from attnpool_ref.formats.sentences import Stage
     >>> pool = SentencePool((Stage("pooling", modes=("mean", "max")), Stage("normalize")), rngs=nnx.Rngs(0))

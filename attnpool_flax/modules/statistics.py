@@ -31,13 +31,7 @@ class AttentiveStatisticsPool(PoolingModule):
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of the variances of the result and of the context.
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      param_dtype: the dtype of the parameters.
-      precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.
-      kernel_init: initializer of the kernels.
       bias_init: initializer of the bias.
-      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

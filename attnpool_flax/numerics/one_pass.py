@@ -16,6 +16,7 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.varying import unify_varying
 
 
@@ -94,7 +95,7 @@ def _computed(x, y, **params):
     def on(product):
         return lambda x, y: product(x, y, **params)
 
-    return lax.platform_dependent(x, y, cpu=on(_exact), default=on(_rounded))
+    return platforms.choose(x, y, cpu=on(_exact), default=on(_rounded))
 
 
 def _transposed_left(cotangent, x, y, *, dimension_numbers, rounds, rounds_gradients, swapped=False):

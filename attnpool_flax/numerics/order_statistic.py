@@ -5,6 +5,7 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.varying import unify_varying
 
 BITS = 2
@@ -31,7 +32,7 @@ def order_statistics(x, real, rank, following):
     x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, rank.shape))
     padding, keys = jnp.iinfo(f"int{8 * x.dtype.itemsize}").max, _keys(lax.stop_gradient(x))
     keys = keys if real is None else jnp.where(real, keys, padding)
-    found = lax.platform_dependent(keys, rank, cpu=_by_bisection, default=_by_digits)
+    found = platforms.choose(keys, rank, cpu=_by_bisection, default=_by_digits)
     above = jnp.min(jnp.where(keys > found, keys, padding), -2, keepdims=True)
     both = found, jnp.where(_count(keys <= found, rank) > following, found, above)
     places = (jnp.argmax(keys == key, -2, keepdims=True) for key in both)

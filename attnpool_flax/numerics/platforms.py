@@ -5,6 +5,7 @@ import contextvars
 import math
 
 import jax
+from jax import lax
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 """Platforms that :func:`on_platform` takes."""
@@ -26,6 +27,19 @@ def only_platform():
     """Returns the platform that :func:`on_platform` sets, "cpu", "tpu" or, for a GPU, "default"; None outside of it."""
     name = _PLATFORM.get()
     return name if name in (None, "cpu", "tpu") else "default"
+
+
+def choose(*arrays, **kernels):
+    """Calls with the arrays the one of several functions that is for the platform for which the program is lowered.
+
+    Inside of :func:`on_platform` the program has only that of its platform.
+
+    Args:
+      *arrays: trees of arrays, which the functions take.
+      **kernels: functions with results of the same shapes: ``cpu``, ``tpu``, and ``default`` for all others, GPUs.
+    """
+    only = only_platform()
+    return kernels.get(only, kernels["default"])(*arrays) if only else lax.platform_dependent(*arrays, **kernels)
 
 
 @contextlib.contextmanager

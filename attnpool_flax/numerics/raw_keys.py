@@ -8,11 +8,11 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.varying import unify_varying
 
 
@@ -32,7 +32,7 @@ def _zero_unseen_jvp(primals, tangents):
 
 
 def _by_platform(on_gpus, x, seen):
-    return lax.platform_dependent(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=on_gpus)
+    return platforms.choose(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=on_gpus)
 
 
 def _as_it_is(x, seen):

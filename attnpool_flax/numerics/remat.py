@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
+from attnpool_flax.numerics import platforms
+
 _SAVEABLE = "attnpool: saveable"
 
 
@@ -81,4 +83,4 @@ def _in_own_kernel_jvp(primals, tangents):
         return array
 
     kernels = {"cpu": as_it_is, "tpu": as_it_is, "default": lax.optimization_barrier}
-    return lax.platform_dependent(*primals, **kernels), *tangents
+    return platforms.choose(*primals, **kernels), *tangents

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import saveable
 from attnpool_ref.contract import roundings
 
@@ -47,7 +48,7 @@ def norm(x):
     No square overflows, nor does the largest underflow. On TPUs and GPUs x is read once; on CPUs it is read twice,
     which takes less time and memory there.
     """
-    return lax.platform_dependent(lax.stop_gradient(x), cpu=_norm_in_unit_of_largest, default=_norm_in_three_units)
+    return platforms.choose(lax.stop_gradient(x), cpu=_norm_in_unit_of_largest, default=_norm_in_three_units)
 
 
 def _norm_in_unit_of_largest(x):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
@@ -41,7 +42,7 @@ def weighted(weights, x, precision):
         return in_slices(lambda part: whole(weights[..., part], x[..., part, :]), length)
 
     # a matrix unit sums in parts by itself, and slices would be copied for it
-    return lax.platform_dependent(weights, x, cpu=sliced, default=whole)
+    return platforms.choose(weights, x, cpu=sliced, default=whole)
 
 
 def _weighted_jvp(precision, primals, tangents):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
@@ -47,7 +48,7 @@ def written_in_blocks(function, rows, axis, own, shared):
       shared: arrays, or None.
     """
     by_blocks = functools.partial(_written, function, rows, axis)
-    return lax.platform_dependent(own, shared, cpu=by_blocks, default=functools.partial(placed, function, axis))
+    return platforms.choose(own, shared, cpu=by_blocks, default=functools.partial(placed, function, axis))
 
 
 def placed(function, axis, own, shared):
@@ -87,7 +88,7 @@ def _written_jvp(function, rows, axis, primals, tangents):
     tangents = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)
     by_blocks = functools.partial(_tangents_added, function, rows, axis, result)
     at_once = remat(functools.partial(_tangents_at_once, function, axis))
-    return result, lax.platform_dependent(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)
+    return result, platforms.choose(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)
 
 
 def _tangents_at_once(function, axis, primals, tangents):

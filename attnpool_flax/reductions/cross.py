@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing, in_slices
@@ -82,7 +83,7 @@ def _map_examples(function, *arrays):
         return jax.vmap(functools.partial(function, multiply=multiply))(*arrays)
 
     kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
-    return lax.platform_dependent(*arrays, cpu=loop, **kernels)
+    return platforms.choose(*arrays, cpu=loop, **kernels)
 
 
 def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):

@@ -5,10 +5,10 @@ import contextvars
 import functools
 
 import jax
-from jax import lax
 from jax.core import Tracer
 from jax.interpreters import ad
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import on_cpu
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
@@ -91,7 +91,7 @@ def by_default(requested, tiled, plain, arrays, *static, recompute=False):
     def on(kernel):
         return lambda *arrays: kernel(*arrays, *static)
 
-    by_platform = functools.partial(lax.platform_dependent, cpu=on(plain), default=on(tiled))
+    by_platform = functools.partial(platforms.choose, cpu=on(plain), default=on(tiled))
     return (remat(by_platform) if recompute else by_platform)(*arrays)
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.one_pass import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
 from attnpool_flax.numerics.sums import weighted
@@ -45,7 +46,7 @@ def dense(by_center, x, mask, centers, weights, dtype, precision):
 
     on_gpus = functools.partial(_at_once, x.astype(dtype), mask)
     # rematerialized: nothing is saved for a CPU
-    return lax.platform_dependent(centers, weights, cpu=by_center, tpu=remat(on_tpus), default=on_gpus)
+    return platforms.choose(centers, weights, cpu=by_center, tpu=remat(on_tpus), default=on_gpus)
 
 
 def packed(by_center, x, segments, centers, logs, dtype, precision):
@@ -73,7 +74,7 @@ def packed(by_center, x, segments, centers, logs, dtype, precision):
         return max_score, _by_products(pairs.weighted_sums, tokens, pairs.real, centers, weights, precision, gather)
 
     on_tpus, on_gpus = (remat(functools.partial(of_pairs, gather=gather)) for gather in (False, True))
-    return lax.platform_dependent(centers, logs, cpu=by_center, tpu=on_tpus, default=on_gpus)
+    return platforms.choose(centers, logs, cpu=by_center, tpu=on_tpus, default=on_gpus)
 
 
 def _by_products(weighted_sums, x, real, centers, weights, precision, gather):

@@ -1,4 +1,4 @@
-"""Chunked sums and generalized means: states and state functions. Twin of :mod:`attnpool_ref.streaming.means`."""
+"""Chunked sums and generalized means: states and state functions."""
 
 from dataclasses import dataclass
 from typing import Any

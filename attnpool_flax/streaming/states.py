@@ -1,4 +1,4 @@
-"""Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
+"""Accumulator states of chunked pooling: pytrees with compensated sums.
 
 The class and the dtype of the result are static. The leaves have the batch axes ``...`` of the chunk, and are integers,
 booleans, or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is the compensation of the sum before it:
@@ -11,23 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from attnpool_flax.call.states import State, kind, kinds, pytree
+from attnpool_flax.call.states import State, kind, pytree
 from attnpool_flax.numerics.sums import compensated_add, divisor_of
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-
-__all__ = [
-    "AdditiveAttentionState",
-    "AttentionState",
-    "ChannelState",
-    "FirstState",
-    "LastState",
-    "MaxState",
-    "MeanState",
-    "MultiHeadAttentionState",
-    "WeightedState",
-    "kinds",
-]
 
 
 @kind

@@ -97,7 +97,7 @@ def read_source(package, row):
             source = _find(path, row.name, folder.parent) if path.is_file() else None
             if source:
                 return source
-    return _packed(package, row) if row.packed else None
+    return _derived(package, row) if row.packed or row.state else None
 
 
 def _find(path, name, root):
@@ -115,9 +115,9 @@ def _find(path, name, root):
     )
 
 
-def _packed(package, row):
-    """Returns the source of the dense function from which a packed one is derived, with the packed one's signature."""
-    name = row.name.removeprefix("segment_")
+def _derived(package, row):
+    """Returns the source of the dense function from which a packed or chunked one is derived, with its signature."""
+    name = row.state or row.name.removeprefix("segment_")
     dense = read_source(package, table.get(name))
     if dense is None:
         return None

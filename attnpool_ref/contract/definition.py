@@ -15,8 +15,8 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
 
     The body gets data (with all batch axes), parameters and numbers as float64 arrays, and boolean masks of the full
     shape, also if the caller gives lengths or neither; only the softmaxes convert their lengths themselves. The result
-    of the body is cast to the result dtype that follows from the arguments (``docs/contract.md``). A state stays in
-    float64 and has this dtype as its field ``dtype``, to which ``finalize_state`` casts the result.
+    of the body is cast to the result dtype that follows from the arguments (``docs/contract.md``). A function that
+    returns states instead gets a dict of the arguments, with numbers in the caller's dtype, and the resolved call.
 
     The body is called on one block of examples after another (:mod:`attnpool_ref.contract.blocks`), unless the function
     takes packed tokens or an option ``axis``, or returns a state. It may write into arrays with batch axes. The body of
@@ -64,6 +64,8 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
             values, call, size = checked(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.without_frames(error) from None
+        if row.state:
+            return function(values, call)
         dtype = call.dtype or np.dtype(np.float64)
         divided, batched = in_blocks and size > blocks.SIZE, {}
         for key, kind in received.items():
@@ -75,8 +77,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
                 values[key] = np.array(values[key], kind, order="C")
         if divided:
             return blocks.call_in_blocks(function, call.batch, batched, values, dtype)
-        result = function(**values)
-        return result._replace(dtype=call.dtype) if row.state else blocks.cast(result, dtype)
+        return blocks.cast(function(**values), dtype)
 
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
@@ -87,7 +88,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
 def _in_blocks(row):
     """Returns whether the examples of a function are independent of one another, and first in each result."""
     first = all(axes[:1] == ("...",) for axes in (*row.results, *row.weight_results))
-    return first and row.batched and not row.state and "axis" not in row.options
+    return first and row.batched and "axis" not in row.options
 
 
 def _dtypes_of(row, in_blocks):

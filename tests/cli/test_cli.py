@@ -129,8 +129,8 @@ def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
 def test_every_variant_is_shown_with_both_texts(row):
     for package in ("attnpool_ref", "attnpool_flax"):
         source = show.read_source(package, row)
-        derived = row.packed and f"def {row.name}(" not in source.text
-        shown = table.get(row.name.removeprefix("segment_")) if derived else row
+        derived = bool(row.packed or row.state) and f"def {row.name}(" not in source.text
+        shown = table.get(row.state or row.name.removeprefix("segment_")) if derived else row
         assert source.place.startswith(f"{package}/{shown.family}")
         text = source.text.removeprefix(f"# {row.name} is derived from {shown.name}:\n\n")
         assert (text != source.text) == derived

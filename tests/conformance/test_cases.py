@@ -89,7 +89,11 @@ def test_every_kind_of_case_is_drawn():
 
 def test_a_row_is_refused_whose_number_has_no_value_for_the_judge_or_whose_source_is_unknown():
     row = table.get("quantile_pooling")
-    with pytest.raises(ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"):
+    with pytest.raises(
+        ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"
+    ):
         dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"))
-    with pytest.raises(ValueError, match=r"'nobody1900' has no entry in docs/references.bib, from which `make docs` writes"):
+    with pytest.raises(
+        ValueError, match=r"'nobody1900' has no entry in docs/references.bib, from which `make docs` writes"
+    ):
         dataclasses.replace(row, source="nobody1900")

@@ -2,10 +2,10 @@
 
 import pytest
 from conformance.foreign import corners
-from conformance.foreign.corners import KINDS
 from conformance.foreign.judging import failures_of
 from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
+from conformance.foreign.sizes import KINDS
 
 import attnpool_ref
 from attnpool_ref import conformance

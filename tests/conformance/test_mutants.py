@@ -7,7 +7,7 @@ import warnings
 import pytest
 from conformance.mutants import MUTANTS
 from conformance.mutants.mistakes import Mistakes
-from conformance.mutants.streaming import states
+from conformance.mutants.streaming import RIGHT, states
 
 import attnpool_ref
 from attnpool_ref import conformance, table
@@ -70,6 +70,11 @@ def test_mistake_that_changes_nothing_is_not_rejected(row):
     harmless = Mistakes()
     harmless.of(row, "none")(lambda a: a.oracle())
     assert not is_rejected(row, harmless[row]["none"], long)
+
+
+@pytest.mark.parametrize("row", RIGHT)
+def test_online_softmax_that_the_mistakes_vary_is_not_rejected(row):
+    assert not is_rejected(row, RIGHT[row])
 
 
 @pytest.mark.parametrize("row", [row.name for row in table.BY_NAME.values()])

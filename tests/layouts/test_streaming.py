@@ -14,7 +14,7 @@ from refusals import Call, Refusal, every_refusal
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.streaming import merging
-from attnpool_ref import table
+from attnpool_ref import streaming, table
 from attnpool_ref.conformance.checks import tolerances
 
 RNG = np.random.default_rng(15)
@@ -79,8 +79,10 @@ def state_of(package, name, x=X, mask=MASK, **changed):
 
 
 def leaves(state):
-    """The arrays of a state of either package."""
-    return [np.asarray(leaf) for leaf in (state[:-1] if isinstance(state, tuple) else jax.tree.leaves(state))]
+    """The arrays of a state in JAX, or the result of one in NumPy, whose fields are private; an array as it is."""
+    if isinstance(state, streaming.State):
+        return [attnpool_ref.finalize_state(state)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
 
 
 def assert_same_bits(got, want):
@@ -118,6 +120,15 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
             assert_same_bits(package.merge_states(unit, state), state)
     nothing = package.finalize_state(package.merge_states(*empty))
     assert nothing.dtype == np.float32 and not np.any(nothing)
+
+
+def test_padding_that_would_change_the_order_of_the_oracles_sums_is_left_out():
+    x = np.random.default_rng(0).standard_normal((1001, 4))
+    for name in ("mean_state", "sum_state", "logsumexp_state", "std_state"):
+        state = state_of(attnpool_ref, name, x, None)
+        padding = state_of(attnpool_ref, name, x[:37], np.zeros(37, bool))
+        assert_same_bits(attnpool_ref.merge_states(padding, state), state)
+        assert_same_bits(attnpool_ref.merge_states(state, padding), state)
 
 
 @every_package
@@ -228,7 +239,7 @@ def test_the_dtype_is_that_of_two_arguments_of_one_call(package):
     state = package.multi_head_attention_state(X.astype(np.float16), MASK, **narrow)
     assert package.finalize_state(state).dtype == np.float16
     assert package.finalize_state(state, **VALUES).dtype == np.float32
-    assert all(leaf.dtype.itemsize >= 4 for leaf in leaves(state) if leaf.dtype.kind == "f")
+    assert all(leaf.dtype.itemsize >= 4 for leaf in jax.tree.leaves(state) if package is attnpool_flax)
 
 
 def test_under_x64_states_are_as_wide_as_what_they_are_merged_from():
@@ -255,10 +266,20 @@ REFUSED = [
         TypeError,
         "merge_states: `b` is an ndarray, needs a state, such as `attention_state` gives",
     ),
+    Refusal(  # a state of an earlier oracle, which was a named tuple of sums
+        lambda p: p.finalize_state((np.zeros((3, 4)), np.zeros(3), np.dtype("float32"))),
+        TypeError,
+        "finalize_state: `state` is a tuple, needs a state, such as `attention_state` gives",
+    ),
     Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.max_state(X)),
         ValueError,
         "merge_states: `a` is a MeanState but `b` is a MaxState, needs states of one kind",
+    ),
+    Refusal(
+        lambda p: p.merge_states(p.weighted_state(X, np.ones((3, 7))), p.weighted_state(X, np.ones(X.shape))),
+        ValueError,
+        "merge_states: `a` is a WeightedState but `b` is a ChannelState, needs states of one kind",
     ),
     Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.mean_state(X[..., :3])),
@@ -347,7 +368,36 @@ def test_a_state_is_a_pytree_that_prints_and_pickles():
     copied = jax.tree.map(np.asarray, state)
     assert type(copied) is type(state) and copied.dtype == np.float32 and state.decided == "float32"
     assert_same_bits(attnpool_flax.merge_states(copied, state), attnpool_flax.merge_states(state, copied))
-    assert repr(attnpool_ref.mean_state(X[0])).startswith("MeanState(mean=array([")
+
+
+def test_a_state_of_the_oracle_prints_pickles_and_keeps_no_reference_to_the_callers_arrays():
+    x, mask, query = X.copy(), MASK.copy(), MORE["attention_state"]["query"].copy()
+    state = attnpool_ref.attention_state(x, mask, query)
+    pooled = attnpool_ref.finalize_state(state)
+    for array in (x, mask, query):
+        array[:] = 0  # a buffer that is read into again
+    assert_same_bits(state, pooled)
+    assert repr(state) == "<AttentionState of 1 chunk(s), result (3, 4)>"
+    assert_same_bits(pickle.loads(pickle.dumps(attnpool_ref.merge_states(state, state))), pooled)
+
+
+@pytest.mark.parametrize("name", ["weighted_state", "std_state", "attention_state", "additive_attention_state"])
+def test_chunks_with_and_without_an_optional_argument_of_the_tokens_merge(name):
+    """Weights of None are 1, a bias of None is 0, and values of None are the tokens."""
+    key, neutral = {
+        "attention_state": ("bias", np.zeros((3, 7))),
+        "additive_attention_state": ("value", X),
+    }.get(name, ("weights", np.ones((3, 7))))
+    parts = [state_of(attnpool_ref, name, X[:, :4], MASK[:, :4], **{key: given}) for given in (None, neutral[:, :4])]
+    rest = state_of(attnpool_ref, name, X[:, 4:], MASK[:, 4:], **{key: neutral[:, 4:]})
+    assert_same_bits(*(attnpool_ref.merge_states(part, rest) for part in parts))
+
+
+def test_chunks_with_weights_for_each_token_and_for_each_feature_merge_in_statistics():
+    each = np.broadcast_to(np.float32([1, 2, 3, 4]), X.shape)
+    parts = [attnpool_ref.std_state(X[:, :4], None, np.ones(4)), attnpool_ref.std_state(X[:, 4:], None, each[:, 4:])]
+    whole = attnpool_ref.std_pooling(X, None, np.concatenate([np.ones((3, 4, 4)), each[:, 4:]], 1))
+    assert_near(attnpool_ref.finalize_state(attnpool_ref.merge_states(*parts)), whole)
 
 
 def test_no_two_kinds_of_states_have_the_same_structure():

@@ -1,9 +1,7 @@
 """Constructors: fields become arguments, no two sizes are swapped silently, and shapes are derived once."""
 
-import importlib
 import inspect
 import itertools
-import pickle
 import re
 import sys
 
@@ -127,30 +125,6 @@ def test_a_callers_kind_of_variable_is_read_as_flax_reads_it():
     x = np.ones((2, 3, 4), np.float32) * np.arange(3, dtype=np.float32)[:, None]
     module.query = Halved(jnp.ones(4))
     same_bits(module(x), attnpool_flax.attention_pooling(x, query=jnp.full(4, 0.5)))
-
-
-def test_a_module_from_a_pickle_of_an_earlier_release_derives_its_shapes_at_the_first_call():
-    module = attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0))
-    x = np.ones((2, 3, 4), np.float32)
-    expected = module(x)
-    del module._shapes
-    same_bits(module(x), expected)
-    with pytest.raises(ValueError, match="`in_features` is 4, but `x` has 3"):
-        module(x[..., :3])
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_a_pickle_of_an_earlier_release_finds_the_linen_class(name):
-    kind = getattr(linen, name)
-    family = inspect.getmodule(getattr(attnpool_flax, name)).__name__.rpartition(".")[2]
-    text = pickle.dumps(kind, protocol=0)
-    assert pickle.loads(text) is kind
-    former = text.replace(b"cattnpool_flax.linen\n", f"cattnpool_flax.linen.{family}\n".encode())
-    assert former != text and pickle.loads(former) is kind
-
-
-def test_the_linen_pool_of_sentences_is_found_where_earlier_releases_had_it():
-    assert importlib.import_module("attnpool_flax.linen.sentences").SentencePool is linen.SentencePool
 
 
 @one_of_each

@@ -10,6 +10,7 @@ from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_ref import conformance
 from attnpool_ref.conformance.candidates.adapters import torch_arrays
 from attnpool_ref.contract.type_names import type_of
 
@@ -74,3 +75,40 @@ def test_printed_code_makes_tensors_on_the_device_of_the_adapter(device, text):
         made = eval(tensors.code("x", dtype), scope)
         assert made.device == torch.device(device) and made.dtype == getattr(torch, dtype)
     assert eval(tensors.code("mask", "bfloat16"), scope | {"mask": np.array([True])}).dtype == torch.bool
+
+
+def mean_of(x, mask):
+    mask = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask
+    return torch.where(mask[..., None], x, 0).sum(-2) / mask.sum(-1, keepdim=True).clamp(min=1)
+
+
+def mean_through_a_view(x, mask=None):
+    return mean_of(x.view(-1, x.shape[-1]).view(x.shape), mask)
+
+
+class Doubled(torch.autograd.Function):
+    """Doubles the gradient of tensors that are not contiguous."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.factor = 1 if x.is_contiguous() else 2
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return ctx.factor * gradients[0]
+
+
+def mean_with_a_doubled_gradient(x, mask=None):
+    return mean_of(Doubled.apply(x), mask)
+
+
+@pytest.mark.parametrize("contract", [False, True])
+def test_tensors_that_are_not_contiguous_may_be_refused_without_contract_but_not_be_differentiated_wrongly(contract):
+    options = {"only": ("mean_pooling",), "dtypes": ("float32",), "long": False, "mask_form": "boolean"}
+    (refusing,) = conformance.judge(mean_through_a_view, arrays="torch", contract=contract, **options).rows
+    assert refusing.status == ("fail" if contract else "pass")
+    texts = [failure.message for failure in refusing.failures] if contract else refusing.notes
+    assert any("view size is not compatible" in text for text in texts)
+    (wrong,) = conformance.judge(mean_with_a_doubled_gradient, contract=contract, arrays="torch", **options).rows
+    assert [each.promise for each in wrong.broken] == ["the same answer twice"]

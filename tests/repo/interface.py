@@ -20,8 +20,9 @@ from flax import linen as nn
 from flax import nnx
 
 import attnpool_flax
+from attnpool_flax.call.states import kinds
 from attnpool_flax.modules.specs import SPECS
-from attnpool_ref import conformance
+from attnpool_ref import conformance, streaming
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 
@@ -131,12 +132,9 @@ def json_keys(value, path):
 
 
 def states():
-    """The fields of each kind of state, and its keys as a pytree."""
-    for package in ("attnpool_ref", "attnpool_flax"):
-        for kind in importlib.import_module(f"{package}.states").kinds():
-            fields = getattr(kind, "_fields", None) or list(kind.__dataclass_fields__)
-            yield from (f"state: {package}.{kind.__name__}.{field}" for field in fields)
-    for kind in importlib.import_module("attnpool_flax.streaming.states").kinds():
+    """The fields of each kind of state in JAX, and its keys as a pytree."""
+    for kind in kinds():
+        yield from (f"state: attnpool_flax.{kind.__name__}.{field}" for field in kind.__dataclass_fields__)
         state = kind(**dict.fromkeys(kind.__dataclass_fields__, 0.0) | {"decided": ""})
         for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]:
             yield f"pytree: {kind.__name__}{jax.tree_util.keystr(path)}"
@@ -154,14 +152,8 @@ def classes():
         for value in vars(namespace).values():
             if inspect.isclass(value) and issubclass(value, (nnx.Module, nn.Module)):
                 yield f"class: {value.__module__}.{value.__qualname__}"
-    for name in attnpool_flax.modules.__all__:  # where pickles of earlier releases look for Linen classes
-        family = getattr(attnpool_flax, name).__module__.rpartition(".")[2]
-        yield f"class: attnpool_flax.linen.{family}.{name}"
-    for package in ("attnpool_ref", "attnpool_flax"):
-        for kind in importlib.import_module(f"{package}.states").kinds():
-            yield f"class: {kind.__module__}.{kind.__qualname__}"
-        former = importlib.import_module(f"{package}.states")  # where pickles of earlier releases look
-        yield from (f"class: {former.__name__}.{name}" for name in former.__all__ if name != "kinds")
+    for kind in (*kinds(), *streaming.KINDS.values()):
+        yield f"class: {kind.__module__}.{kind.__qualname__}"
 
 
 def resolved(path):

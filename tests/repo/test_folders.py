@@ -31,7 +31,7 @@ LOADS = {
 }
 """Files of ``attnpool_ref`` that name ``attnpool_flax`` in code."""
 
-MENTIONS = {"table/names/images.py", "table/names/texts.py"}
+MENTIONS = {"streaming.py", "table/names/images.py", "table/names/texts.py"}
 """Files with sentences for readers that name one of its functions."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from module_stubs import module_stub
 
+from attnpool_flax.call.states import kinds as kinds_in_jax
 from attnpool_flax.modules import formats
 from attnpool_ref import table
 from attnpool_ref.conformance import check, judge
@@ -131,8 +132,13 @@ def _states(package):
     """Returns the types of states, and the union of all."""
     kinds = [_kind(row) for row in table.STATES]
     names = ", ".join(kinds)
-    places = {kind.__name__: kind.__module__ for kind in importlib.import_module(f"{package}.states").kinds()}
-    listed = "\n".join(f"from {places[kind]} import {kind} as {kind}" for kind in kinds)
+    if package == "attnpool_ref":
+        listed = "\n".join(
+            ["from attnpool_ref.streaming import State", *(f"class {kind}(State): ..." for kind in kinds)]
+        )
+    else:
+        places = {kind.__name__: kind.__module__ for kind in kinds_in_jax()}
+        listed = "\n".join(f"from {places[kind]} import {kind} as {kind}" for kind in kinds)
     return f'{listed}\n\n_State = TypeVar("_State", {names})'
 
 

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.platforms import on_several_devices, only_platform
+from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import on_several_devices
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 
@@ -53,8 +54,7 @@ def by_budget(compute, cost, *arrays, on_gpus=None, on_tpus=None, count=None):
     """
     computes = {"cpu": compute, "tpu": on_tpus or compute, "default": on_gpus or compute}
     kernels = {name: functools.partial(own, items_on(name, cost, count)) for name, own in computes.items()}
-    only = only_platform()
-    return kernels[only](*arrays) if only else lax.platform_dependent(*arrays, **kernels)
+    return platforms.choose(*arrays, **kernels)
 
 
 def elements_on(name):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.loops.blocks import Blocks, inside_loop
 
@@ -215,4 +216,4 @@ def by_platform(tiled, plain, tiling, *arrays, whole=None):
     kernels = {"default": plain}
     if whole is not None:
         kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
-    return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)
+    return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)

@@ -87,27 +87,14 @@ def _lengths(length, rng):
 def oracle_of(name):
     """Returns the oracle of a function: its definition in ``attnpool_ref``.
 
-    For a function that returns states it is the definition of the pooling whose result the finalized state must have.
+    For a function that returns states it is the pooling of all tokens, as one chunk.
     """
-    row, function = table.get(name), getattr(attnpool_ref, name)
-    if not row.state:
+    function = getattr(attnpool_ref, name)
+    if not table.get(name).state:
         return function
-    dense = getattr(attnpool_ref, row.state)
 
     @functools.wraps(function)
     def definition(*args, **kwargs):
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        values = {key: value for key, value in bound.arguments.items() if key != "start"}
-        return _by_head(dense, values) if "n" in row.results[0] else dense(**values)
+        return attnpool_ref.finalize_state(function(*args, **kwargs))
 
     return definition
-
-
-def _by_head(dense, values):
-    """Calls ``dense`` with identity value and output kernels: [..., n, H, d], averages of tokens for each head."""
-    width, heads = values["key_kernel"].shape[:2]
-    each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
-    apart = np.eye(heads * width).reshape(heads, width, heads * width)
-    dtype = values["x"].dtype
-    pooled = dense(**values, value_kernel=each.astype(dtype), out_kernel=apart.astype(dtype))
-    return pooled.reshape(*pooled.shape[:-1], heads, width)

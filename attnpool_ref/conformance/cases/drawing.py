@@ -138,7 +138,7 @@ def _mask(axes, shape, rng, turn, batch_rank):
 def _pattern(kind, own, rng, shift):
     length = own[-1]
     position = np.arange(length)
-    cut = max(length - 3, 1)
+    cut = length // 3 if length > 256 else max(length - 3, 1)  # long rows have long paddings
     line = {
         "full": position >= 0,
         "prefix": position < cut,

@@ -61,6 +61,17 @@ def places_of(axis, axes, rank):
     return [shift + i for i, a in enumerate(axes) if a == axis]
 
 
+def scaled(case, title, axis, factors, keys):
+    """Returns the case with some arguments multiplied by a factor for each position of a named axis, as float32."""
+    values = {}
+    for key in keys:
+        values[key] = value = case.values[key]
+        for place in places_of(axis, case.axes[key], value.ndim):
+            product = value * factors.reshape(-1, *(1,) * (value.ndim - 1 - place))
+            values[key] = np.float32(product).astype(np.float64)
+    return case.with_values(title, **values)
+
+
 def take(case, title, axis, positions):
     """Returns the case with positions selected along a named axis, in every argument that has it."""
     values = {}

@@ -6,10 +6,10 @@ import numpy as np
 
 import attnpool_ref
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases import forms, values
+from attnpool_ref.conformance.cases import forms, long, values
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, RANK_1, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.layout import scaled
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
 from attnpool_ref.table.language import MayBeEmpty
 
@@ -17,6 +17,7 @@ SHAPES = (
     "no batch",
     "rank 1",
     "long, batch (2, 3)",
+    long.WIDE,
     "batch of 1",
     "empty batch",
     "length 1",
@@ -32,6 +33,7 @@ SHAPES = (
 
 JAX compiles a program for each shape, so fewer shapes take less time.
 
+* "long, batch of 101": many tokens and many examples, see :func:`attnpool_ref.conformance.cases.long.wide`.
 * "rank 1": arrays that may have any rank are vectors.
 * "axes of 0": axes that may have size 0 have it.
 * "shared": one data argument after another has no batch axes.
@@ -130,6 +132,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         )
         if title in ("smallest", "fullest") or named:  # each normalizer gets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
+        if title == fullest and partial:
+            yield from ((case, "extreme") for case in (*values.huge(main), *values.gaps(main)))
         if "=" in title:
             yield from ((case, "extreme") for case in values.at_right_angles(main))
         if title == fullest and main.given("data"):
@@ -222,11 +226,13 @@ def _shapes(row, title, names, options, shapes):
         "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
     }
     if title == "without masks":
-        drawn["long, batch (2, 3)"] = ((2, 3), {})
+        drawn["long, batch (2, 3)"] = ((2, 3), {axis: long.MANY for axis in long.sides(row)[0]})
     for shape in shapes:
         if shape in drawn:
             batch, sizes = drawn[shape]
             yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+    if long.WIDE in shapes:
+        yield from long.wide(row, title, names, options)
     empty = [rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)]
     if empty and "axes of 0" in shapes:
         yield draw(row, f"{title}, axes of 0", names, options, (3,), dict.fromkeys(empty, 0))
@@ -260,9 +266,7 @@ def _counted(row, title, names, options):
         values[key] = (255 - 7 * np.arange(value.size).reshape(value.shape)).astype(np.uint8)
     beyond = np.arange(LONGER) > np.iinfo(np.uint8).max
     factors = np.where(beyond, 1, 2.0**-9) if row.unit else np.where(beyond, 8, 1)
-    for key in case.given("data"):
-        value = case.values[key]
-        for place in (place for axis in sizes for place in places_of(axis, case.axes[key], value.ndim)):
-            value = value * factors.reshape(-1, *(1,) * (value.ndim - 1 - place))
-        values[key] = value
-    return case.with_values("", **values)
+    case = case.with_values("", **values)
+    for axis in sizes:
+        case = scaled(case, "", axis, factors, case.given("data"))
+    return case

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance.cases.case import SEQUENCES
-from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.layout import places_of, scaled
 from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
@@ -59,6 +59,72 @@ def extremes(main):
         names = [key for key, value in values.items() if value is not None]
         if "identity" in main.row.options.get("activation", ()) and legal(main.row, names, unbounded) == names:
             yield replace(large, title=f"{large.title}, as they are", options=unbounded)
+
+
+HUGE = 2.0**34
+"""Size of numbers beyond those that commonly stand for infinity in a maximum, such as 1e9."""
+
+LARGEST = 2.0**106
+"""Size of numbers beyond all but the largest finite ones; their squares overflow in float32."""
+
+COPYING = {f"{kind}_{form}" for kind in ("max", "min", "mean_max") for form in ("pooling", "state")}
+COPYING |= {f"segment_{kind}_pooling" for kind in ("max", "min", "mean_max")} | {"top_k_pooling", "quantile_pooling"}
+"""Functions that only average or copy tokens, so that nothing overflows at :data:`LARGEST`."""
+
+BOUNDED = {
+    name: "out_kernel"
+    for kind in ("additive_attention", "attentive_statistics")
+    for name in (f"{kind}_pooling", f"segment_{kind}_pooling", f"{kind}_state", kind)
+}
+"""Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
+
+OF_DISTANCES = frozenset({"kernel_regression", "attention_triplet_loss"})
+"""Functions of differences of squared distances.
+
+Far from all others, these are far smaller than the squares: in float32 the rounding of a square, 2^-24 of it, is more
+than tolerances allow, which count changes of the arguments only.
+"""
+
+
+def gaps(main):
+    """Yields cases in which one example, query, head, channel or segment has far larger scores than the others.
+
+    The maximum that is subtracted from scores has to be that of their own softmax: if it is a common one, all weights
+    of the others underflow.
+    """
+    if main.row.norms or main.row.unit or main.row.name in OF_DISTANCES:
+        return
+    if main.row.name in BOUNDED:
+        key = BOUNDED[main.row.name]
+        yield main.with_values(f"`{key}` 1024 times as large", **{key: 2.0**10 * main.values[key]})
+    for axis, title in {
+        "...": "example",
+        "B": "example",
+        "n": "query",
+        "H": "head",
+        "d": "channel",
+        "N": "segment",
+    }.items():
+        key = next((k for k in main.given("data", "parameter") if axis in main.axes[k]), None)
+        if key is None:
+            continue
+        size = main.batch[-1] if axis == "..." else main.sizes[axis]
+        numbers = main.values[main.given("segments")[0]] if axis == "N" else np.arange(size)
+        factors = np.where(numbers == numbers[0], 2.0**14, 1)
+        yield scaled(main, f"one {title} of `{key}` 16384 times as large", axis, factors, [key])
+
+
+def huge(main):
+    """Yields cases of numbers that are all far below 0, or all far above, so that no finite one can stand for -inf."""
+    if main.row.norms or main.row.unit or main.row.name in OF_DISTANCES or "scores" in main.values:
+        return
+    data = main.given("data")
+    size = LARGEST if main.row.name in COPYING else HUGE
+    for sign, title in ((-1, "below"), (1, "above")):
+        signs = dict.fromkeys(data, 1) | dict.fromkeys(data[-1:], sign)
+        yield main.with_values(
+            f"data far {title} 0", **{k: signs[k] * size * (1 + np.abs(main.values[k])) for k in data}
+        )
 
 
 def idle(main):
@@ -211,17 +277,19 @@ CHOOSING = frozenset({"semantic_match"})
 def far_from_zero(main):
     """Yields cases with data 1000 away from 0, for which a difference of squares loses nearly all digits in float32.
 
-    All data are shifted together, because distances between shifted and other data are rounded in any implementation. A
+    The data are shifted to both sides, because a finite number may stand for an infinity in a maximum or a minimum. All
+    data are shifted together, because distances between shifted and other data are rounded in any implementation. A
     query that is normalized first is also shifted by itself.
     """
     if main.row.name in CHOOSING or main.row.unit:
         return
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
     normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
-    for keys in (data, normalized):
+    below = [] if main.row.name in OF_DISTANCES else data  # distances are the same on both sides
+    for keys, away in ((data, AWAY), (below, -AWAY), (normalized, AWAY)):
         if keys:
-            title = f"{', '.join(f'`{key}`' for key in keys)} {AWAY:g} away from 0"
-            yield main.with_values(title, **{k: _rounded(main.values[k] + AWAY) for k in keys})
+            title = f"{', '.join(f'`{key}`' for key in keys)} {away:g} away from 0"
+            yield main.with_values(title, **{k: _rounded(main.values[k] + away) for k in keys})
 
 
 def cancelling(main):

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes import mistakes
 from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
 from attnpool_ref.conformance.causes.call import Call
+from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, WrongAnswer
 from attnpool_ref.conformance.checks import hazards
 from attnpool_ref.conformance.report import BROKEN, HELD
@@ -25,6 +27,7 @@ FINITE = 1e10
 """A number in padding that is large compared with -1e9, and whose square every dtype except float16 can hold."""
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
+IN_SCORES = "NaN in padding reaches the softmax: adding to the scores does not remove it; use where(mask, scores, -inf)"
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
 OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
@@ -185,7 +188,7 @@ class _InOneDtype:
         explained, count = 0, len(self.of_real)
         for tried, answer in enumerate(self.of_real, 1):
             explained += answer.speaks_for(mistake) == EXPLAINED
-            if 2 * (explained + count - tried) <= count:
+            if 2 * (explained + count - tried) < count:
                 return 0
         against = sum(answer.speaks_for(mistake) == CONTRADICTED for answer in (*self.wrong, *self.right))
         return 0 if against and mistake.whole else max(explained - against, 0)
@@ -252,25 +255,45 @@ class _InOneDtype:
         cause.numbers = [number for number in cause.numbers if number in numbers] or cause.numbers or numbers
         cause.counts[self.dtype] = explained, wrong
 
-    def multiplies(self):
-        """Returns whether NaN in padding reaches the results of real tokens, and a finite number does not."""
-        return any(self._multiplies(case) for case in self.poisoned[:2])
+    def product(self):
+        """Returns :data:`PRODUCT` or :data:`IN_SCORES` if NaN in padding reaches the results of real tokens.
 
-    def _multiplies(self, case):
+        Returns "" if it does not, or if a finite number in padding does, too.
+        """
+        return next(filter(None, map(self._product, self.poisoned[:2])), "")
+
+    def _product(self, case):
         clean = WrongAnswer.of(self.subject, case, False)
         if clean is None:
-            return False
+            return ""
         finite = 64.0 if self.dtype == "float16" else FINITE
         try:
             spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
+            one = self._in_one_feature(case)
         except Exception:  # the guarantee about padding reports the error
-            return False
+            return ""
         reached = False
         for real, before, after, with_number in zip(clean.real, clean.got, spoiled, same, strict=True):
             reached = reached or bool(np.any(np.isnan(after[real]) & ~np.isnan(before[real])))
             if not np.array_equal(before[real], with_number[real].astype(before.dtype), equal_nan=True):
-                return False
-        return reached
+                return ""
+        if not reached:
+            return ""
+        return IN_SCORES if one is not None and np.any(np.isnan(one[0][..., 1:])[clean.real[0][..., 1:]]) else PRODUCT
+
+    def _in_one_feature(self, case):
+        """Returns the results if padding is NaN in its first feature alone; None if features are mixed after the weights.
+
+        A product with a weight of 0 then reaches the first feature of a result alone.
+        """
+        if not Normalization.is_of(Call(self.subject, case, False)) or "value_kernel" in case.row.arguments:
+            return None
+        poisoned, values = hazards.poisoned(case, np.nan), {}
+        for key in case.given("data"):
+            has_features = case.row.arguments[key].own[-1] not in SEQUENCES
+            first = has_features & (np.arange(case.values[key].shape[-1]) == 0)
+            values[key] = np.where(first, poisoned.values[key], case.values[key])
+        return self.subject.outputs(case.with_values("", **values), False)
 
 
 def _spread(cases):
@@ -295,10 +318,16 @@ def _of_sizes(judged):
 
 def _of_products(judged):
     """Returns a list with the cause that padding is multiplied by 0; an empty one if no dtype proves it."""
-    found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
-    if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
+    found = {each.dtype: each.product() for each in judged}
+    if {dtype for dtype, words in found.items() if words} == {"float16"} and any(
+        each.poisoned for each in judged if each.dtype != "float16"
+    ):
         return []  # in float16 the number in padding is only 64, which does not exclude other causes
-    return [Cause(PRODUCT, counts=found)] if found else []
+    causes = {words: Cause(words) for words in found.values() if words}
+    for dtype, words in found.items():
+        if words:
+            causes[words].counts[dtype] = 1, 1
+    return list(causes.values())
 
 
 def _of_padding(promises, poisons):

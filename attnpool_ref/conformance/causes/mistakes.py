@@ -167,6 +167,7 @@ INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
 PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
 COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
 FILLED = "replaces padding by a finite number before the maximum or minimum"
+STARTED = "the maximum or minimum starts at a finite number: start at -inf or inf"
 BY_COUNT = "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right"
 STAND_IN = "a finite number in place of -inf for padding"
 MOMENTS = "subtracts the squared mean from the mean of squares, which cancels far from 0"
@@ -194,7 +195,11 @@ INFINITE = "an infinite number for a fully masked row"
 AVERAGED = "averages the padding of a fully masked row, as a finite number in place of -inf does"
 READ = "reads the padding of a fully masked row"
 
-FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
+FILLS = {
+    **{number: f"{number:.0e}".replace("e+0", "e").replace("e+", "e") for number in (-1e4, -1e6, -1e9, -9e15, -1e30)},
+    -100.0: "-100",
+    None: "the dtype's least number",
+}
 """Numbers used in place of -inf at padding, in scores and before a maximum."""
 
 
@@ -216,6 +221,8 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake(COUNTED, of_tokens.counting_the_masked)
         for number, text in (FILLS | {0.0: "0"}).items():
             yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+        for number, text in (FILLS | {0.0: "0"}).items():
+            yield Mistake(STARTED, of_tokens.filled_maximum(number, start=True), text)
         yield Mistake(BY_COUNT, of_tokens.last_by_count)
         for number, text in FILLS.items():
             yield Mistake(STAND_IN, of_weights.softmax(of_weights.filled(number)), text)

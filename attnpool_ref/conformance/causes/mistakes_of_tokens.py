@@ -8,7 +8,11 @@ import numpy as np
 
 MEANS = frozenset({"mean_pooling", "weighted_pooling"})
 PACKED_MEANS = frozenset({"segment_mean_pooling"})
-MAXIMA = {"max_pooling": 1, "min_pooling": -1, "segment_max_pooling": 1, "segment_min_pooling": -1}
+KINDS = {"max": 1, "min": -1, "mean_max": 1}
+MAXIMA = {f"{layout}{kind}_pooling": sign for layout in ("", "segment_") for kind, sign in KINDS.items()}
+MAXIMA["top_k_pooling"] = 1
+"""Functions whose result ends with a maximum, or a mean of the largest (1), or with a minimum (-1)."""
+
 ENDS = frozenset({"last_pooling"})
 SPREADS = frozenset({"std_pooling", "statistics_pooling", "segment_std_pooling", "segment_statistics_pooling"})
 MAXSIM = frozenset({"maxsim_score", "maxsim_score_all_pairs"})
@@ -84,22 +88,32 @@ def epsilon_beside_the_count(number):
     return answer
 
 
-def filled_maximum(number):
+def filled_maximum(number, start=False):
     """Returns the mistake of a maximum (or minimum) in which padding is replaced by ``number``.
 
     None stands for the most negative number of float64 in float64, else of float32; for a minimum the sign is reversed.
+    With ``start`` each maximum is at least ``number``, also where no token is padding.
     """
 
     def answer(call):
         sign = MAXIMA.get(call.row.name)
-        if sign is None or not call.masks:
+        if sign is None or not (start or call.masks):
             return None
         least = np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min
         fill = sign * (least if number is None else number)
+        if start:
+            return _with_maximum(call, sign * np.maximum(sign * call.exact[0], sign * fill))
         real = call.real("mask")
-        return call.oracle(x=np.where(real[..., None], call.values["x"], fill), mask=np.ones_like(real))
+        found = call.oracle(x=np.where(real[..., None], call.values["x"], fill), mask=np.ones_like(real))
+        return _with_maximum(call, found[0])
 
     return answer
+
+
+def _with_maximum(call, found):
+    """Returns the right result, in which the maximum is that of ``found``; a mean before it stays as it is."""
+    width = call.values["x"].shape[-1]
+    return [np.concatenate([call.exact[0][..., :-width], found[..., -width:]], -1)]
 
 
 def last_by_count(call):
@@ -116,6 +130,8 @@ def last_by_count(call):
 
 def padding_as_0(call):
     """Returns the result if padding is replaced by 0, and is then treated as real tokens."""
+    if not call.masks and call.case.given("int", "lengths"):
+        return None
     values = {}
     for key in call.masks:
         data = next((k for k, a in call.row.arguments.items() if a.kind == "data" and _covers(call, key, k)), None)
@@ -142,7 +158,8 @@ def maximum_of_all(features):
             return None
         real = np.broadcast_to(call.real("mask") if call.masks else True, x.shape[:-1])[..., None]
         axes = tuple(range(x.ndim if features else x.ndim - 1))
-        return [np.broadcast_to(sign * np.max(np.where(real, sign * x, -np.inf), axes), call.exact[0].shape)]
+        found = sign * np.max(np.where(real, sign * x, -np.inf), axes)
+        return _with_maximum(call, np.broadcast_to(found, (*call.exact[0].shape[:-1], x.shape[-1])))
 
     return answer
 

@@ -267,7 +267,7 @@ def batch_mates(subject, case, _situation=None):
 
 
 DRIFT = 1e-5
-"""Largest relative error for a million equal tokens in float32, as the contract sets it; not derived from rounding."""
+"""Largest relative error for a million tokens in float32, as the contract sets it; not derived from rounding."""
 
 
 def _allowed_drift(subject):
@@ -286,7 +286,7 @@ def sums_of_many_tokens(subject):
 
 
 def long_sums(subject):
-    """Checks that sums over 70,000 equal tokens (with ``contract`` a million) neither drift nor lose their count."""
+    """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
     finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
     for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
@@ -351,7 +351,7 @@ def poison_in_shared_arrays(subject, case, _situation=None):
     check, found = "poison in shared arrays", None
     for key in drawing.shared_arrays(case):
         clean = subject.outputs(case)
-        for example in range(case.batch[0] if len(case.batch) == 1 else 0):
+        for example in range(case.batch[0] if len(case.batch) == 1 else 0)[-5:]:  # all but of large batches
             pad = drawing.padding(case, key, example)
             if pad is None or not np.any(pad):
                 continue

@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from attnpool_ref.conformance.candidates.adapters import Untraceable
+from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself
+from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.hazards import same_bits
 from attnpool_ref.conformance.report.promises import STATE
 
@@ -23,7 +26,8 @@ def repeated_calls(subject, case, situation):
     if not situation.is_plain and not answers(subject, case, situation.with_weights):
         return None  # the comparison with the oracle reports the error
     reuse = situation.is_plain and situation.laws
-    return [finding for weights in situation.with_weights for finding in purity(subject, case, weights, reuse)]
+    found = [finding for weights in situation.with_weights for finding in purity(subject, case, weights, reuse)]
+    return [*found, *(_not_contiguous(subject, case, situation) if reuse and situation.is_fullest else [])]
 
 
 def purity(subject, case, return_weights, reuse=True):
@@ -52,6 +56,38 @@ def purity(subject, case, return_weights, reuse=True):
     if reuse and not twice.message and not seen.changed:
         twice = _reused(subject, case, return_weights, seen)
     return [*found, twice]
+
+
+def _not_contiguous(subject, case, situation):
+    """Checks that a call and its gradients are the same with arrays that are not contiguous in memory.
+
+    Returns a list of findings; it is empty if the family has no such arrays, or if the call is wrong with others.
+    """
+    if subject.adapter.strided(np.zeros(2), subject.dtype) is None:
+        return []
+    weights, want = situation.weights, subject.outputs(case, situation.weights)
+
+    def look(got):
+        found = compare_with_itself(subject, case, TWICE, got, want, weights)
+        if situation.differentiated and not found.message:
+            found = gradient(subject, case, weights) or found
+        return found
+
+    try:
+        if look(want).message:
+            return []
+        subject.contiguous = False
+        found = look(subject.read(case, subject.raw(case, weights)))
+    except Untraceable:
+        return []
+    except Exception as error:  # any error of the implementation
+        if subject.contiguous:
+            return []
+        found = Finding(TWICE, case, np.inf, 0, f"raises {said(error)}")
+    finally:
+        subject.contiguous = True
+    message = found.message and f"{found.message}, where the arrays are not contiguous in memory"
+    return [replace(found, check=TWICE, message=message, with_weights=weights)]
 
 
 def answers(subject, case, with_weights):

@@ -8,8 +8,8 @@ from typing import Any
 
 from attnpool_ref.conformance import cases as drawing
 
-GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
-"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks."""
+GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)", "batch of 101")
+"""Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks, many."""
 
 SIMPLE = ("smallest", "fullest")
 """Titles of the mixed batches with the fewest arguments (the required ones and the masks) and with the most."""

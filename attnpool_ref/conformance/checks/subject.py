@@ -27,6 +27,7 @@ class Subject:
       parameters: values of the function's arguments that the implementation holds as parameters.
       demands: the requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
       tolerated: the deviations that a second run of a failing check tolerates.
+      contiguous: whether arrays are passed as they are made, or with other strides.
       skipped: for each gradient that was skipped the reason.
       is_narrow: whether the dtype is float16 or bfloat16.
       cache: results of the oracle; subjects of one function may share one cache for float32 and float64, and one for
@@ -51,7 +52,7 @@ class Subject:
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.skipped = {}
-        self.demands, self.tolerated = demands, frozenset()
+        self.demands, self.tolerated, self.contiguous = demands, frozenset(), True
         self._programs, self._answers, self._differentiable = {}, [], False
 
     @functools.cached_property
@@ -174,7 +175,10 @@ class Subject:
 
         Values of other types are returned unchanged.
         """
-        return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
+        return self._array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
+
+    def _array(self, value, dtype):
+        return (self.adapter.array if self.contiguous else self.adapter.strided)(value, dtype)
 
     def raw(self, case, return_weights=False):
         """Calls the implementation and returns its result unchanged."""
@@ -343,9 +347,7 @@ class Subject:
     def traced(self, case, key, value):
         """Returns an argument as an array that can be differentiated; numbers get float64 if judged, else float32."""
         computing = "float64" if self.dtype == "float64" else "float32"
-        return self.adapter.array(
-            np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
-        )
+        return self._array(np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype)
 
     def program(self, passed, keys):
         """Returns the implementation as a function from a dict of arrays to a list of arrays.

@@ -9,6 +9,9 @@ from attnpool_ref.contract.type_names import type_of
 LONGEST = 512
 """Largest number of elements of a result that is printed in place of an implementation that cannot be imported."""
 
+LARGEST = 2**13
+"""Largest number of elements of a case that is printed."""
+
 
 def reproduce(subject, finding, got=None):
     """Returns code that prints the results of the implementation and of the oracle for a failing case.
@@ -20,6 +23,8 @@ def reproduce(subject, finding, got=None):
         raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
+    if case.size() > LARGEST:
+        return f"# {case.title}: an input too long to print"
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
     ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}

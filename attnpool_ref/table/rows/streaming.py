@@ -1,4 +1,7 @@
-"""Table rows of functions that return the state of one chunk; those of statistics are in ``statistics.py``."""
+"""Table rows of functions that return the state of one chunk; those of statistics are in ``statistics.py``.
+
+An equation says what a state of ``attnpool_flax`` holds; a state of ``attnpool_ref`` holds its chunks.
+"""
 
 from attnpool_ref.table.row import ACTIVATIONS, Variant
 from attnpool_ref.table.rows import means
@@ -27,7 +30,7 @@ _EXPONENTIALS = (
 )
 _OF_MEANS = {
     "sum_pooling": "sum over real l of x_l",
-    "min_pooling": "min over real l of x_lc, and whether any l is real; in JAX also how many tokens reach the min",
+    "min_pooling": "min over real l of x_lc, whether any l is real, and how many tokens reach the min",
     "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
     "power_mean_pooling": f"{_EXPONENTIALS}, of ln max(x_l, epsilon) under the scale p",
     "logsumexp_pooling": _EXPONENTIALS,
@@ -49,7 +52,7 @@ ROWS = (
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
-        equation="max over real l of x_lc, and whether any l is real; in JAX also how many tokens reach the max",
+        equation="max over real l of x_lc, whether any l is real, and how many tokens reach the max",
         state="max_pooling",
     ),
     Variant(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from conformance.foreign.corners import KINDS
 from conformance.foreign.judging import failures_of
+from conformance.foreign.sizes import KINDS
 
 
 def main(most=None):

@@ -257,8 +257,8 @@ def statistics_in_two_passes(x, mask=None):
 def attention_with_a_query(x, w, mask=None):
     x = selected(x, mask)
     scores = np.einsum("...ld,...d->...l", x, w) / np.sqrt(x.dtype.type(x.shape[-1]))
+    scores = scores if mask is None else np.where(mask, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-1e30))
-    weights = weights if mask is None else np.where(mask, weights, 0)
     total = weights.sum(-1, keepdims=True)
     return ((weights / np.where(total == 0, 1, total))[..., None] * x).sum(-2).astype(x.dtype)
 
@@ -282,7 +282,8 @@ def gated_attention(x, kernel, out_kernel, gate_kernel, mask=None):
     logits = (np.tanh(x @ kernel) / (1 + np.exp(-(x @ gate_kernel)))) @ out_kernel
     many = out_kernel.ndim == 2
     logits, keep = (np.swapaxes(logits, -1, -2), mask[..., None, :]) if many else (logits, mask)
-    powers = np.where(keep, np.exp(logits - logits.max(-1, keepdims=True, initial=-1e30)), 0)
+    logits = np.where(keep, logits, -np.inf)
+    powers = np.exp(logits - logits.max(-1, keepdims=True, initial=-1e30))
     total = powers.sum(-1, keepdims=True)
     weights = powers / np.where(total == 0, 1, total)
     return (weights @ x if many else (weights[..., None] * x).sum(-2)).astype(x.dtype)

@@ -8,6 +8,7 @@ from conformance.mutants import (
     additive,
     attention,
     decomposition,
+    finite,
     layers,
     masks,
     means,
@@ -36,8 +37,12 @@ FAMILIES = (
     segments,
     pairs,
     decomposition,
+    finite,
     relations,
     streaming,
 )
 
-MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}
+MUTANTS: dict = {}
+for family in FAMILIES:
+    for row, mistakes in family.MUTANTS.items():
+        MUTANTS[row] = MUTANTS.get(row, {}) | mistakes

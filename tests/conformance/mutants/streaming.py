@@ -1,12 +1,14 @@
 """Mistakes in states: each is a mapping of the functions that give, merge and finalize them."""
 
 import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import attnpool_ref as ref
 from attnpool_ref import table
-from attnpool_ref.streaming.states import NOWHERE
+from attnpool_ref.additive import additive_scores
+from attnpool_ref.pooling.attention import attention_scores
 
 MUTANTS = {}
 """``{row: {mistake: namespace}}``."""
@@ -18,30 +20,40 @@ def states(**changed):
     return {name: getattr(ref, name) for name in names} | changed
 
 
-def _merging(row, mistake):
-    """Keeps a merge of two states as a mistake of a row."""
+class Part(NamedTuple):
+    """State of a mistake that merges pooled vectors: the vector, what the chunk weighs, and the oracle's state."""
+
+    pooled: Any
+    mass: Any
+    whole: Any
+
+
+def _merging(row, mistake, mass=None):
+    """Keeps a merge of two pooled vectors as a mistake of a row; it gets two parts, and gives the vector and the mass.
+
+    ``mass(arguments)`` is what a chunk weighs: by default the number of its real tokens.
+    """
 
     def keep(merged):
-        @functools.wraps(ref.merge_states)
+        right = getattr(ref, row)
+
+        @functools.wraps(right)
+        def state(*args, **kwargs):
+            whole = right(*args, **kwargs)
+            arguments = whole.chunks[0]
+            weighs = np.sum(arguments["mask"], -1) if mass is None else mass(arguments)
+            return Part(np.asarray(ref.finalize_state(whole), np.float64), weighs, whole)
+
         def merge_states(a, b):
-            return merged(a, b)._replace(dtype=ref.merge_states(a, b).dtype)
+            return Part(*merged(a, b), ref.merge_states(a.whole, b.whole))
 
-        MUTANTS.setdefault(row, {})[mistake] = states(merge_states=merge_states)
-        return merged
-
-    return keep
-
-
-def _finalizing(row, mistake):
-    """Keeps what a state finalizes to as a mistake of a row."""
-
-    def keep(finalized):
-        @functools.wraps(ref.finalize_state)
         def finalize_state(state):
-            return finalized(state).astype(state.dtype)
+            return state.pooled.astype(state.whole.dtype)
 
-        MUTANTS.setdefault(row, {})[mistake] = states(finalize_state=finalize_state)
-        return finalized
+        MUTANTS.setdefault(row, {})[mistake] = states(
+            **{row: state}, merge_states=merge_states, finalize_state=finalize_state
+        )
+        return merged
 
     return keep
 
@@ -62,52 +74,127 @@ def _giving(row, mistake):
     return keep
 
 
-@_merging("mean_state", "mean state: a mean of means")
-def mean_of_means(a, b):
-    return a._replace(mean=(a.mean + b.mean) / 2, count=a.count + b.count)
+# Merges of pooled vectors
 
 
-@_merging("mean_state", "mean state: the count of one chunk")
-def mean_by_one_count(a, b):
-    return ref.merge_states(a, b)._replace(count=np.maximum(a.count, b.count))
+def _broadcast(mass, pooled):
+    return np.reshape(mass, np.shape(mass) + (1,) * (pooled.ndim - np.ndim(mass)))
 
 
-@_giving("mean_state", "mean state: padding counts")
-def mean_counts_padding(right, x, mask=None):
-    return right(x, mask)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
+def _averaged(a, b):
+    """The average of the pooled vectors under their masses."""
+    mine, theirs = _broadcast(a.mass, a.pooled), _broadcast(b.mass, b.pooled)
+    whole = mine + theirs
+    return (a.pooled * mine + b.pooled * theirs) / np.where(whole == 0, 1, whole)
 
 
-@_merging("mean_max_state", "mean max state: a mean of means")
-def mean_max_of_means(a, b):
-    whole = ref.merge_states(a, b)
-    return whole._replace(mean=(a.mean + b.mean) / 2)
+def _mean_of_two(a, b):
+    return (a.pooled + b.pooled) / 2, a.mass + b.mass
 
 
-@_giving("mean_max_state", "mean max state: padding counts")
-def mean_max_counts_padding(right, x, mask=None):
-    return right(x, mask)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
+def _by_mass(a, b):
+    return _averaged(a, b), a.mass + b.mass
 
 
-@_giving("max_state", "max state: an empty chunk is 0")
-def max_of_an_empty_chunk(right, x, mask=None):
-    state = right(x, mask)
-    return state._replace(extreme=np.where(state.real[..., None], state.extreme, 0))
+def _by_one_mass(a, b):
+    return _averaged(a, b), np.maximum(a.mass, b.mass)
+
+
+def _added_up(a, b):
+    return a.pooled + b.pooled, a.mass + b.mass
+
+
+def _larger(a, b):
+    return np.maximum(a.pooled, b.pooled), a.mass + b.mass
+
+
+def _of_the_mean_half(merged):
+    """A merge of the first half of the features; the second half is merged as maxima."""
+
+    def merge(a, b):
+        halves = [np.split(part.pooled, 2, -1) for part in (a, b)]
+        mean, mass = merged(*(part._replace(pooled=half[0]) for part, half in zip((a, b), halves, strict=True)))
+        real = [_broadcast(part.mass, part.pooled) > 0 for part in (a, b)]
+        low = [np.where(given, half[1], -np.inf) for given, half in zip(real, halves, strict=True)]
+        return np.concatenate([mean, np.where(real[0] | real[1], np.maximum(*low), 0)], -1), mass
+
+    return merge
+
+
+def _with_padding(arguments):
+    return np.full(arguments["mask"].shape[:-1], arguments["mask"].shape[-1])
+
+
+for _row, _half in (
+    ("mean_state", lambda f: f),
+    ("latent_attention_state", lambda f: f),
+    ("mean_max_state", _of_the_mean_half),
+):
+    _name = _row.replace("_", " ")
+    _merging(_row, f"{_name}: a mean of means")(_half(_mean_of_two))
+    _merging(_row, f"{_name}: the count of one chunk")(_half(_by_one_mass))
+    _merging(_row, f"{_name}: padding counts", _with_padding)(_half(_by_mass))
+
+_merging("max_state", "max state: an empty chunk is 0")(_larger)
+_merging("sum_state", "sum state: the mean of the sums")(_mean_of_two)
+_merging("gated_sum_state", "gated sum state: the mean of the sums")(_mean_of_two)
+_merging("noisy_or_state", "noisy-or state: probabilities added up")(_added_up)
+_merging("noisy_or_state", "noisy-or state: the larger one")(_larger)
+_merging("vlad_state", "vlad state: what the chunks give, added up")(_added_up)
+_merging("vlad_state", "vlad state: the mean of what the chunks give")(_mean_of_two)
+for _row in (
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
+    "std_state",
+    "statistics_state",
+    "attentive_statistics_state",
+):
+    _name = _row.replace("_", " ")
+    _merging(_row, f"{_name}: a mean of what the chunks give")(_mean_of_two)
+    _merging(_row, f"{_name}: what the chunks give, averaged by their numbers of tokens")(_by_mass)
+
+
+def _averaged_variances(a, b):
+    """A merge of the means, if they come with the deviations, and of the variances, without the distance of the means."""
+    width = a.pooled.shape[-1]
+    powers = np.where(np.arange(width) < (width - a.whole.chunks[0]["x"].shape[-1]), 1, 2)
+    average = _averaged(*(part._replace(pooled=part.pooled**powers) for part in (a, b)))
+    return average ** (1 / powers), a.mass + b.mass
+
+
+for _row in ("std_state", "statistics_state", "attentive_statistics_state"):
+    _merging(_row, f"{_row.replace('_', ' ')}: the distance of the means forgotten")(_averaged_variances)
+
+
+def max_of_nothing(state):
+    real = np.any([np.any(chunk["mask"], -1) for chunk in state.chunks], 0)
+    return np.where(real[..., None], ref.finalize_state(state), -np.inf)
+
+
+MUTANTS["max_state"]["max state: -inf where nothing is real"] = states(finalize_state=max_of_nothing)
 
 
 @_merging("max_state", "max state: real if both are")
 def max_real_if_both_are(a, b):
-    return ref.merge_states(a, b)._replace(real=a.real & b.real)
+    both = (a.mass > 0) & (b.mass > 0)
+    return np.where(both[..., None], np.maximum(a.pooled, b.pooled), 0), np.where(both, 1, 0)
 
 
-@_finalizing("max_state", "max state: -inf where nothing is real")
-def max_of_nothing(state):
-    return state.extreme
+@_merging("min_state", "min state: real if both are")
+def min_real_if_both_are(a, b):
+    both = (a.mass > 0) & (b.mass > 0)
+    return np.where(both[..., None], np.minimum(a.pooled, b.pooled), 0), np.where(both, 1, 0)
+
+
+@_merging("min_state", "min state: an empty chunk is 0")
+def min_of_an_empty_chunk(a, b):
+    return np.minimum(a.pooled, b.pooled), a.mass + b.mass
 
 
 @_merging("first_state", "first state: the first that is given")
 def first_that_is_given(a, b):
-    mine = (a.position != NOWHERE.max)[..., None]
-    return ref.merge_states(a, b)._replace(token=np.where(mine, a.token, b.token))
+    return np.where((a.mass > 0)[..., None], a.pooled, b.pooled), a.mass + b.mass
 
 
 @_giving("first_state", "first state: the position in the chunk")
@@ -120,30 +207,110 @@ def last_position_in_the_chunk(right, x, mask=None, *, start):
     return right(x, mask, start=0 * start)
 
 
-@_giving("last_state", "last state: an empty chunk stands where it begins")
-def last_of_an_empty_chunk(right, x, mask=None, *, start):
-    state = right(x, mask, start=start)
-    return state._replace(position=np.maximum(state.position, start))
+def _last_position(arguments):
+    """The position of the last real token, or of the chunk if it has none."""
+    places = np.where(arguments["mask"], np.arange(arguments["mask"].shape[-1]), 0)
+    return arguments["start"] + np.max(places, -1, initial=0)
 
 
-@_giving("weighted_state", "weighted state: normalised by the chunk")
-def weighted_by_the_chunk(right, x, weights=None, mask=None):
-    state = right(x, weights, mask)
-    total = np.where(state.total == 0, 1, state.total)
-    return state._replace(sum=state.sum / total[..., None], total=np.where(state.total == 0, 0, 1.0))
+@_merging("last_state", "last state: an empty chunk stands where it begins", _last_position)
+def last_of_an_empty_chunk(a, b):
+    return np.where((a.mass >= b.mass)[..., None], a.pooled, b.pooled), np.maximum(a.mass, b.mass)
 
 
-@_merging("weighted_state", "weighted state: the sizes forgotten")
-def weighted_without_the_sizes(a, b):
-    whole = ref.merge_states(a, b)
-    return whole._replace(total=a.total + b.total, sum=a.sum + b.sum)
+def _sum_of_weights(arguments):
+    """The sum of the real tokens' weights, of each feature if they have that axis."""
+    mask, weights = arguments["mask"], arguments["weights"]
+    if weights is None:
+        return np.sum(mask, -1)
+    by_feature = weights.ndim == arguments["x"].ndim
+    return np.sum(np.where(mask[..., None], weights, 0), -2) if by_feature else np.sum(np.where(mask, weights, 0), -1)
 
 
-@_merging("weighted_state", "weighted state: weights that cancel make the unit")
-def weighted_cancelled_chunk_is_the_unit(a, b):
-    whole = ref.merge_states(a, b)
-    kept = np.where((a.total == 0)[..., None], 0, a.sum), np.where((b.total == 0)[..., None], 0, b.sum)
-    return whole._replace(sum=ref.merge_states(a._replace(sum=kept[0]), b._replace(sum=kept[1])).sum)
+_merging("weighted_state", "weighted state: weighed by the number of tokens")(_by_mass)
+_merging("weighted_state", "weighted state: weights that cancel make the unit", _sum_of_weights)(_by_mass)
+_merging("weighted_state", "weighted state: normalised by the chunk", lambda a: np.where(_sum_of_weights(a), 1, 0))(
+    _by_mass
+)
+
+
+@_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
+def heads_state_scaled_by_all_heads(right, x, mask=None, *, key_kernel, scale=None, **parameters):
+    scale = np.prod(key_kernel.shape[1:]) ** -0.5 if scale is None else scale
+    return right(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
+
+
+@_giving("multi_head_attention_state", "multi head attention state: the bias left out")
+def heads_state_without_bias(right, x, mask=None, *, bias=None, **parameters):
+    return right(x, mask, **parameters)
+
+
+@_giving("sum_state", "sum state: padding counts")
+def sum_of_padding(right, x, mask=None):
+    return right(x, None)
+
+
+@_giving("gated_sum_state", "gated sum state: padding is a token of zeros")
+def gated_sum_of_padding(right, x, mask=None, **parameters):
+    clean = x if mask is None else np.where(np.broadcast_to(mask, x.shape[:-1])[..., None], x, 0)
+    return right(clean, None, **parameters)
+
+
+# Online softmax
+
+
+class Softmax(NamedTuple):
+    """The largest score, and sums over tokens of exp(score - top) and of its product with the value."""
+
+    top: Any
+    total: Any
+    sum: Any
+    dtype: Any
+
+
+def _softmax_of(row, whole):
+    """The online softmax of one chunk, from the oracle's state of it."""
+    given = {
+        key: value if value is None or isinstance(value, (bool, str)) else np.asarray(value, np.float64)
+        for key, value in whole.chunks[0].items()
+    }
+    mask = whole.chunks[0]["mask"]
+    values = tokens = np.where(mask[..., None], given["x"], 0)
+    if row == "attention_state":
+        norm = [given[key] for key in ("normalize_query", "query_norm_scale", "query_norm_bias", "epsilon")]
+        scores = attention_scores(
+            tokens, given["query"], given["query_kernel"], given["key_kernel"], norm, given["scale"]
+        )
+        scores = scores + (0 if given["bias"] is None else np.where(mask, given["bias"], 0))
+    elif row == "additive_attention_state":
+        names = "kernel", "out_kernel", "bias", "gate_kernel", "gate_bias", "out_bias", "activation"
+        scores = additive_scores(tokens, *(given[name] for name in names))
+        values = tokens if given["value"] is None else np.where(mask[..., None], given["value"], 0)
+        mask, values = mask[..., None, :], values[..., None, :, :]
+    else:
+        queries = given["query"]
+        if given["query_kernel"] is not None:
+            queries = np.einsum("...nq,qhc->...nhc", queries, given["query_kernel"])
+            queries = queries + (0 if given["query_bias"] is None else given["query_bias"])
+        scores = np.einsum("...nhc,dhc,...ld->...nhl", queries, given["key_kernel"], tokens)
+        scores = scores * (1 / np.sqrt(queries.shape[-1]) if given["scale"] is None else given["scale"])
+        if given["bias"] is not None:
+            scores = scores + np.swapaxes(np.where(mask[..., None, None, :], given["bias"], 0), -3, -2)
+        mask, values = mask[..., None, None, :], values[..., None, None, :, :]
+    top = np.max(np.where(mask, scores, -np.inf), -1, initial=-np.inf)
+    weights = np.where(mask, np.exp(scores - np.where(top == -np.inf, 0, top)[..., None]), 0)
+    state = Softmax(top, np.sum(weights, -1), np.sum(weights[..., None] * values, -2), whole.dtype)
+    if row == "additive_attention_state" and given["out_kernel"].ndim == 1:
+        state = Softmax(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :], state.dtype)
+    return state
+
+
+def _right(a, b):
+    """The right merge, of which the mistakes are variations."""
+    top = np.maximum(a.top, b.top)
+    scales = [np.exp(s.top - np.where(top == -np.inf, 0, top)) for s in (a, b)]
+    pooled = a.sum * scales[0][..., None] + b.sum * scales[1][..., None]
+    return a._replace(top=top, total=a.total * scales[0] + b.total * scales[1], sum=pooled)
 
 
 def _unscaled(a, b):
@@ -176,133 +343,31 @@ def _mean_of_the_pooled(a, b):
     return a._replace(top=np.maximum(a.top, b.top), total=sum(real), sum=sum(pooled))
 
 
+def _softmax_states(row, merged):
+    """The functions of states of an attention whose merge of two online softmaxes is ``merged``."""
+    right = getattr(ref, row)
+
+    @functools.wraps(right)
+    def state(*args, **kwargs):
+        return _softmax_of(row, right(*args, **kwargs))
+
+    def finalize_state(state):
+        return (state.sum / np.where(state.total == 0, 1, state.total)[..., None]).astype(state.dtype)
+
+    return states(**{row: state}, merge_states=merged, finalize_state=finalize_state)
+
+
+RIGHT = {}
+"""For each attention, the functions of which its mistakes are variations, and which no check may reject."""
+
 for _row in ("attention_state", "multi_head_attention_state", "additive_attention_state"):
     _name = _row.replace("_", " ")
-    _merging(_row, f"{_name}: the merge forgets the rescaling")(_unscaled)
-    _merging(_row, f"{_name}: -inf minus -inf")(_infinite)
-    _merging(_row, f"{_name}: the tops left out")(_without_tops)
-    _merging(_row, f"{_name}: a mean of what the chunks give")(_mean_of_the_pooled)
-
-
-@_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
-def heads_state_scaled_by_all_heads(right, x, mask=None, *, key_kernel, scale=None, **parameters):
-    scale = np.prod(key_kernel.shape[1:]) ** -0.5 if scale is None else scale
-    return right(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
-
-
-@_giving("multi_head_attention_state", "multi head attention state: the bias left out")
-def heads_state_without_bias(right, x, mask=None, *, bias=None, **parameters):
-    return right(x, mask, **parameters)
-
-
-def _about_two_means(a, b):
-    """A merge that adds up squares about two means."""
-    return ref.merge_states(a, b)._replace(second=a.second + b.second)
-
-
-def _mean_of_the_means(a, b):
-    """A merge whose center is the mean of two, whatever they weigh."""
-    return ref.merge_states(a, b)._replace(center=(a.center + b.center) / 2)
-
-
-for _row in ("std_state", "statistics_state", "attentive_statistics_state"):
-    _name = _row.replace("_", " ")
-    _merging(_row, f"{_name}: the distance of the means forgotten")(_about_two_means)
-    _merging(_row, f"{_name}: the mean of two means")(_mean_of_the_means)
-
-
-@_merging("attentive_statistics_state", "attentive statistics state: the merge forgets the rescaling")
-def attentive_statistics_unscaled(a, b):
-    top = np.maximum(a.top, b.top)
-    return ref.merge_states(a._replace(top=top), b._replace(top=top))
-
-
-@_merging("sum_state", "sum state: the mean of the sums")
-def mean_of_sums(a, b):
-    return a._replace(sum=(a.sum + b.sum) / 2)
-
-
-@_giving("sum_state", "sum state: padding counts")
-def sum_of_padding(right, x, mask=None):
-    return right(x, None)
-
-
-@_merging("gated_sum_state", "gated sum state: the mean of the sums")
-def mean_of_gated_sums(a, b):
-    return a._replace(sum=(a.sum + b.sum) / 2)
-
-
-@_giving("gated_sum_state", "gated sum state: padding is a token of zeros")
-def gated_sum_of_padding(right, x, mask=None, **parameters):
-    clean = x if mask is None else np.where(np.broadcast_to(mask, x.shape[:-1])[..., None], x, 0)
-    return right(clean, None, **parameters)
-
-
-@_giving("min_state", "min state: an empty chunk is 0")
-def min_of_an_empty_chunk(right, x, mask=None):
-    state = right(x, mask)
-    return state._replace(extreme=np.where(state.real[..., None], state.extreme, 0))
-
-
-@_merging("min_state", "min state: real if both are")
-def min_real_if_both_are(a, b):
-    return ref.merge_states(a, b)._replace(real=a.real & b.real)
-
-
-@_merging("noisy_or_state", "noisy-or state: probabilities added up")
-def probabilities_added_up(a, b):
-    return a._replace(probability=a.probability + b.probability)
-
-
-@_merging("noisy_or_state", "noisy-or state: the larger one")
-def larger_probability(a, b):
-    return a._replace(probability=np.maximum(a.probability, b.probability))
-
-
-def _sums_in_two_measures(a, b):
-    """A merge that forgets that a larger exponent rescales the sums."""
-    sums = {key: getattr(a, key) + getattr(b, key) for key in ("total", "slack", "sum") if hasattr(a, key)}
-    return ref.merge_states(a, b)._replace(**sums)
-
-
-def _one_number(a, b):
-    """A merge that counts the tokens of one chunk."""
-    return ref.merge_states(a, b)._replace(count=np.maximum(a.count, b.count))
-
-
-def _first_alone(a, b):
-    """A merge that keeps the chunk whose exponents are larger."""
-    mine = np.where(a.scale < 0, -a.extreme, a.extreme) >= np.where(b.scale < 0, -b.extreme, b.extreme)
-    return a._replace(**{key: np.where(mine, getattr(a, key), getattr(b, key)) for key in ("extreme", "total", "sum")})
-
-
-for _row, _mistakes in {
-    "power_mean_state": (_sums_in_two_measures, _one_number),
-    "logsumexp_state": (_sums_in_two_measures, _one_number),
-    "softmax_state": (_sums_in_two_measures, _first_alone),
-}.items():
-    for _mistake in _mistakes:
-        _merging(_row, f"{_row.replace('_', ' ')}: {_mistake.__doc__.removeprefix('A merge that ').rstrip('.')}")(
-            _mistake
-        )
-
-
-@_giving("latent_attention_state", "latent attention state: padding counts")
-def latent_state_counts_padding(right, x, mask=None, **parameters):
-    return right(x, mask, **parameters)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
-
-
-@_merging("latent_attention_state", "latent attention state: a mean of means")
-def latent_mean_of_means(a, b):
-    return a._replace(mean=(a.mean + b.mean) / 2, count=a.count + b.count)
-
-
-@_merging("vlad_state", "vlad state: the merge forgets the rescaling")
-def vlad_unscaled(a, b):
-    return a._replace(top=np.maximum(a.top, b.top), sum=a.sum + b.sum)
-
-
-@_merging("vlad_state", "vlad state: what the chunks give, added up")
-def vlad_sum_of_the_normalized(a, b):
-    parts = [state.finalized() / np.where(np.exp(state.top) == 0, 1, np.exp(state.top))[..., None] for state in (a, b)]
-    return ref.merge_states(a._replace(sum=parts[0]), b._replace(sum=parts[1]))
+    RIGHT[_row] = _softmax_states(_row, _right)
+    MUTANTS.setdefault(_row, {}).update(
+        {
+            f"{_name}: the merge forgets the rescaling": _softmax_states(_row, _unscaled),
+            f"{_name}: -inf minus -inf": _softmax_states(_row, _infinite),
+            f"{_name}: the tops left out": _softmax_states(_row, _without_tops),
+            f"{_name}: a mean of what the chunks give": _softmax_states(_row, _mean_of_the_pooled),
+        }
+    )

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from attnpool_ref.conformance.causes import mistakes
+from attnpool_ref.conformance.causes import diagnosis, mistakes
 
 
 def _real(x, mask):
@@ -49,12 +49,12 @@ PARAMETERS = {key: key for key in ("kernel", "bias", "gate_kernel", "gate_bias",
 class Gated:
     """Gated attention over a bag, in which ``weights_of(scores, real)`` may be wrong."""
 
-    def __init__(self, weights_of, exchanged=False):
+    def __init__(self, weights_of, exchanged=False, cleaned=False):
         rng = np.random.default_rng(0)
         shapes = {"kernel": (5, 3), "bias": 3, "gate_kernel": (5, 3), "gate_bias": 3, "out_kernel": 3}
         for key, shape in shapes.items():
             setattr(self, key, rng.standard_normal(shape).astype(np.float32))
-        self.weights_of, self.exchanged = weights_of, exchanged
+        self.weights_of, self.exchanged, self.cleaned = weights_of, exchanged, cleaned
 
     def __call__(self, x, mask=None):
         hidden, gate = x @ self.kernel + self.bias, x @ self.gate_kernel + self.gate_bias
@@ -63,6 +63,7 @@ class Gated:
         scores = (np.tanh(hidden) / (1 + np.exp(-gate))) @ self.out_kernel
         real = _real(x, mask)
         weights = self.weights_of(scores, real)
+        x = np.where(real[..., None], x, 0) if self.cleaned else x
         return (weights[..., None] * x).sum(-2).astype(x.dtype)
 
 
@@ -72,6 +73,15 @@ gated_over_the_bags = Gated(lambda scores, real: _softmax(np.where(real, scores,
 gated_exchanged = Gated(
     lambda scores, real: np.where(real, _softmax(np.where(real, scores, np.float32(-1e30))), 0), exchanged=True
 )
+
+
+def _added(scores, real):
+    return _softmax(scores + np.where(real, 0, np.float32(-1e30))) * real.any(-1, keepdims=True)
+
+
+gated_mask_added = Gated(_added)
+gated_mask_added_and_tokens_cleaned = Gated(_added, cleaned=True)
+gated_product = Gated(lambda scores, real: _added(np.where(real, scores, 0), real))
 
 
 def softmax_of_all_segments(x, segment_ids, num_segments, query, mask=None):
@@ -160,6 +170,9 @@ FURTHER = {
     ),
     "gated_over_the_bags": ("additive_attention_pooling", mistakes.OVER_BATCH, {}),
     "gated_exchanged": ("additive_attention_pooling", mistakes.GATE, {}),
+    "gated_mask_added": ("additive_attention_pooling", diagnosis.IN_SCORES, {}),
+    "gated_mask_added_and_tokens_cleaned": ("additive_attention_pooling", diagnosis.IN_SCORES, {}),
+    "gated_product": ("additive_attention_pooling", diagnosis.PRODUCT, {}),
     "softmax_of_all_segments": ("segment_attention_pooling", mistakes.ALL_SEGMENTS, {}),
     "ids_taken_as_sorted": ("segment_mean_pooling", mistakes.SORTED, {}),
     "ids_searched": ("segment_mean_pooling", mistakes.SORTED, {}),

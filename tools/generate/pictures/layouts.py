@@ -116,7 +116,9 @@ def _chunks(picture, left, top, means):
         wide = max(len(chunk) * (CELL + GAP) - GAP, 56)
         middle = at + (len(chunk) * (CELL + GAP) - GAP) / 2
         picture.rect(middle - wide / 2, top + 48 + CELL + GAP, wide, CELL, "paper edge")
-        picture.text(middle, top + 69 + CELL + GAP, f"{state.mean[0]:g} of {state.count:g}", "ink mid")
+        picture.text(
+            middle, top + 69 + CELL + GAP, f"{attnpool_ref.finalize_state(state)[0]:g} of {len(chunk)}", "ink mid"
+        )
     picture.text(left + 202, top + 68, "first sequence", "muted small")
     picture.text(left + 202, top + 105, "states: mean", "muted small")
     _means(picture, left, top + 146, means)

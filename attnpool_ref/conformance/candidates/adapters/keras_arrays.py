@@ -54,6 +54,10 @@ class KerasArrays(NumpyArrays):
         """Returns a NumPy array as a tensor of the backend: floats in ``dtype``, booleans and integers unchanged."""
         return self._arrays.array(value, dtype)
 
+    def strided(self, value, dtype):
+        """Returns such a tensor that is not contiguous in memory; None if the backend has none."""
+        return self._arrays.strided(value, dtype)
+
     def read(self, value):
         """Returns a tensor of the backend as a NumPy array."""
         return self._arrays.read(value)

@@ -83,6 +83,15 @@ class NumpyArrays:
         with np.errstate(over="ignore"):  # 1e30 becomes inf in float16, as it should
             return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
 
+    def strided(self, value, dtype):
+        """Returns what :meth:`array` returns, with reversed axes and gaps in memory; None without such arrays."""
+        array = self.array(value, dtype)
+        if not isinstance(array, (np.ndarray, np.generic)):
+            return None
+        memory = np.zeros((*array.T.shape, 2), array.dtype)
+        memory[..., 0] = array.T
+        return memory[..., 0].T
+
     def read(self, value):
         """Returns an array of the family as a NumPy array."""
         return np.asarray(value)

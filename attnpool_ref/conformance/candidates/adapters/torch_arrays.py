@@ -49,6 +49,14 @@ class TorchArrays(NumpyArrays):
             return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
         return self._torch.from_numpy(value).to(self._device)
 
+    def strided(self, value, dtype):
+        """Returns what :meth:`array` returns, with reversed axes and gaps in memory."""
+        tensor = self.array(value, dtype)
+        reverse = tuple(reversed(range(tensor.ndim)))
+        memory = tensor.new_zeros((*reversed(tensor.shape), 2))
+        memory[..., 0] = tensor.permute(reverse)
+        return memory[..., 0].permute(reverse)
+
     def read(self, value):
         """Returns a tensor as a NumPy array.
 
