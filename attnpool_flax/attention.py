@@ -32,7 +32,7 @@ class _ForScores(ForQueries):
         return super().scores(values, call) if isinstance(values["normalizer"], str) else 0
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=_ForScores("scores", "value"))
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=_ForScores("scores", "value"))
 def attend(
     scores,
     value,
@@ -131,7 +131,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value"))
 def dot_product_attention(
     query,
     key,
@@ -168,7 +168,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), choose=for_units)
 def additive_attention(
     query,
     key,
@@ -217,7 +217,7 @@ def _attend(scores, value, mask, multiplier, return_weights, precision):
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("key", "value", "mask"), kernel=for_units)
+@compiled(as_they_come=("key", "value", "mask"), choose=for_units)
 def tanh_sum_attention(
     query,
     key,
@@ -272,7 +272,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value", "H"))
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value", "H"))
 def multi_head_attention(
     query,
     key,
@@ -343,7 +343,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, kernel=ForQueries("query", "value"))
+@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value"))
 def kernel_regression(
     query,
     key,

@@ -274,7 +274,7 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@compiled(one_pass=True, kernel=ForQueries("context", "query"))
+@compiled(one_pass=True, choose=ForQueries("context", "query"))
 def code_wise_attention(
     query,
     context,
@@ -307,7 +307,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
+@compiled(weights_apart=True, one_pass=True, choose=ForQueries("context", "query"))
 def mask_attention(
     query,
     context,
@@ -338,7 +338,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("context", "query"))
+@compiled(weights_apart=True, one_pass=True, choose=ForQueries("context", "query"))
 def bidaf_attention(
     context,
     query,

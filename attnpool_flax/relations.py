@@ -131,7 +131,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True, one_pass=True, kernel=ForQueries("labels", "labels"))
+@compiled(weights_apart=True, one_pass=True, choose=ForQueries("labels", "labels"))
 def label_attention(
     labels,
     mask=None,

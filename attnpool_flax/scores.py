@@ -80,7 +80,7 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-@compiled(kernel=for_units)
+@compiled(choose=for_units)
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: hidden units are summed without an array [..., n, m, h] over pairs.
 
@@ -241,7 +241,7 @@ def _units(x, kernel, bias, precision):
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
-@compiled(kernel=for_units)
+@compiled(choose=for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: computed as the additive score, by the two parts of the kernel.
 
@@ -258,7 +258,7 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@compiled(kernel=for_units)
+@compiled(choose=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: computed as the additive score, with an ``out_kernel`` of ones.
 
@@ -309,7 +309,7 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@compiled(kernel=for_units)
+@compiled(choose=for_units)
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: features are summed without an array [..., n, m, d] of differences.
 

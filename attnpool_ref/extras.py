@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",), "test": ("hypothesis",)}
+EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",)}
 """The packages that :func:`missing` looks for, by the extra's name in ``pip install 'attnpool[NAME]'``."""
 
 

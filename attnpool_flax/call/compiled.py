@@ -46,7 +46,7 @@ _PYTHON_NUMBERS = (float, int)
 
 
 def compiled(
-    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, kernel=for_tokens
+    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, choose=for_tokens
 ) -> Any:  # typed in __init__.pyi
     """Turns the body of a function into the public function; without ``function``, returns a decorator that does so.
 
@@ -61,10 +61,10 @@ def compiled(
         and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
-      kernel: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.
+      choose: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.
     """
     options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
-    options |= {"one_pass": one_pass, "kernel": kernel}
+    options |= {"one_pass": one_pass, "choose": choose}
     if function is None:
         return functools.partial(compiled, **options)
     own = CompiledFunction(table.get(function.__name__), contract.signature_of(function), function, options)
@@ -158,7 +158,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
         function.check_kernel(values, call)
         return KERNEL
     with on_platform(platform):
-        return function.kernel(values, call)
+        return function.choose(values, call)
 
 
 @dataclass
@@ -195,7 +195,7 @@ class CompiledFunction:
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
         self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
-        self.weights_apart, self.one_pass, self.kernel = map(options.get, ("weights_apart", "one_pass", "kernel"))
+        self.weights_apart, self.one_pass, self.choose = map(options.get, ("weights_apart", "one_pass", "choose"))
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
@@ -331,7 +331,7 @@ class CompiledFunction:
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
-        requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.kernel, call)
+        requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.choose, call)
         result = self._with_kernel(values) if requested == KERNEL else run(given, dtype, values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:

@@ -19,7 +19,7 @@ from attnpool_flax.queries.blocks import ForQueries
 from attnpool_flax.reductions.loops.budget import elements_on, items_on
 
 
-def over_examples(body, kernel, call, given, dtype, values):
+def over_examples(body, choose, call, given, dtype, values):
     """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
 
     A block has at most ``budget.elements_on`` elements; CPUs always compute all examples at once. The backward
@@ -29,13 +29,13 @@ def over_examples(body, kernel, call, given, dtype, values):
 
     Args:
       body: from arguments by name to a tree of arrays with the batch axes of the call.
-      kernel: returns the implementation of a call; blocks are only for :class:`~attnpool_flax.queries.blocks.ForQueries`.
+      choose: returns the implementation of a call; blocks are only for :class:`~attnpool_flax.queries.blocks.ForQueries`.
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
       given: the call's arrays by name. A loop reads them, and writes their gradients, in their dtypes.
       dtype: the dtype of the result.
       values: the body's arguments by name.
     """
-    scores = kernel.scores(values, call) if isinstance(kernel, ForQueries) else 0
+    scores = choose.scores(values, call) if isinstance(choose, ForQueries) else 0
     if not call.batch or not known(scores, *call.batch) or not scores:
         return body(**values)
     names = [key for key, own in call.arguments.items() if own.batched and values[key] is not None]

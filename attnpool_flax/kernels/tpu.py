@@ -43,7 +43,7 @@ PADDING, REAL, WITHOUT_QUERY = 0, 1, 2
 """Codes of tokens; the score of a real token without a query is 0, plus the bias."""
 
 
-class Blocks(NamedTuple):
+class CallSizes(NamedTuple):
     """Sizes of a call.
 
     Attributes:
@@ -91,12 +91,12 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(x, count):
-    """Returns the :class:`Blocks` of tokens [B, L, d] under ``count`` queries."""
+    """Returns the :class:`CallSizes` of tokens [B, L, d] under ``count`` queries."""
     batch, length, width = x.shape
     most = max(LANES, BLOCK // max(width * x.dtype.itemsize, 1) // LANES * LANES)
     steps = pl.cdiv(length, most)
     size = rounded_up(pl.cdiv(length, steps), LANES)
-    return Blocks(batch, length, width, count, rounded_up(count, SUBLANES), size)
+    return CallSizes(batch, length, width, count, rounded_up(count, SUBLANES), size)
 
 
 def fits(x):
@@ -177,7 +177,7 @@ def _call(kernel, given, outputs, scratch, blocks, interpret, count):
       given: arrays by name.
       outputs: shapes by name.
       scratch: shapes by name.
-      blocks: the :class:`Blocks`.
+      blocks: the :class:`CallSizes`.
       interpret: as in ``pl.pallas_call``.
       count: the number of multiplications for each token, query and feature, for the cost estimate.
     """

@@ -17,7 +17,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.numerics.activations import relu
 from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.pooling.multi_head import attended, kernel_of_heads, queries_of_heads
+from attnpool_flax.pooling.multi_head import attended, choice_for_heads, queries_of_heads
 from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.tokens import Dense
 from attnpool_ref import contract
@@ -29,7 +29,7 @@ AIM_EPSILON = 1e-6
 """The epsilon of the batch normalization of AIM's probe."""
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(as_they_come=("x",), choose=choice_for_heads)
 def map_head(
     x,
     mask=None,
@@ -66,7 +66,7 @@ def map_head(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(as_they_come=("x",), choose=choice_for_heads)
 def attentional_pooler(
     x,
     mask=None,
@@ -100,12 +100,12 @@ def attentional_pooler(
     return (result, weights) if return_weights else result
 
 
-def _kernel_of_2d(values, call):
+def _choice_for_2d(values, call):
     """Returns the implementation of a call of :func:`attention_pool_2d`, whose first loop over tokens may be a mean."""
-    return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
+    return for_tokens(values, call) if values["class_token"] is None else choice_for_heads(values, call)
 
 
-@compiled(as_they_come=("x",), kernel=_kernel_of_2d)
+@compiled(as_they_come=("x",), choose=_choice_for_2d)
 def attention_pool_2d(
     x,
     mask=None,
@@ -151,7 +151,7 @@ def attention_pool_2d(
     return (result, weights[..., 0, :]) if return_weights else result
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(as_they_come=("x",), choose=choice_for_heads)
 def pma(
     x,
     mask=None,
@@ -206,7 +206,7 @@ def pma(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(as_they_come=("x",), choose=choice_for_heads)
 def attentive_probe(
     x,
     mask=None,

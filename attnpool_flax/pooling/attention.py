@@ -12,7 +12,7 @@ from attnpool_flax.numerics.narrow_products import factor_precision
 from attnpool_flax.reductions.dispatch import for_tokens
 
 
-def kernel_of_query(values, call):
+def choice_for_query(values, call):
     """Returns the implementation of a call: "einsum" for every normalizer but the softmax, else by :func:`for_tokens`.
 
     Without a query, it is that of :func:`for_tokens` for every normalizer, because the query is the mean of the tokens,
@@ -22,7 +22,7 @@ def kernel_of_query(values, call):
     return "einsum" if whole else for_tokens(values, call)
 
 
-@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_query)
+@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_query)
 def attention_pooling(
     x,
     mask=None,

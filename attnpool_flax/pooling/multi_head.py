@@ -154,7 +154,7 @@ def of_queries(found, num_queries, pooled=True):
     return of_queries(found[0], None, pooled), found[1][..., 0, :]
 
 
-def kernel_of_heads(values, call):
+def choice_for_heads(values, call):
     """Returns the implementation of functions that call :func:`attended`.
 
     It is "einsum" if the tokens are projected, or if the normalizer is not the softmax, else that of
@@ -167,7 +167,7 @@ def kernel_of_heads(values, call):
     return for_tokens(values, call) if folded and softmax else "einsum"
 
 
-@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_heads)
 def multi_head_attention_pooling(
     x,
     mask=None,

@@ -73,7 +73,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     return x.last()
 
 
-def kernel_of_weights(values, call):
+def choice_for_weights(values, call):
     """Returns the implementation of weighted pooling: "einsum" for weights with an axis of features.
 
     These need no matrix product. Otherwise it is that of :func:`for_tokens`, which describes the arguments.
@@ -84,7 +84,7 @@ def kernel_of_weights(values, call):
     return "einsum" if per_channel else for_tokens(values, call)
 
 
-@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_weights)
+@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_weights)
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 

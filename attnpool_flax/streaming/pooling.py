@@ -10,7 +10,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import divisor_of
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
-from attnpool_flax.pooling.plain import kernel_of_weights
+from attnpool_flax.pooling.plain import choice_for_weights
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.streaming.states import (
     AttentionState,
@@ -117,7 +117,7 @@ def _token_state(x, mask, start, index, end, nowhere):
     return jnp.where(jnp.any(mask, -1), position, nowhere), token_at(Dense(x, mask, None), index).astype(wide)
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_weights)
+@compiled(as_they_come=("x",), choose=choice_for_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; more chunks hardly add rounding error (Kahan summation).
 

@@ -17,7 +17,7 @@ from attnpool_ref.conformance.running.setup import Setup
 
 STANDARD_OUTPUT = "-"
 
-ROWS_EACH, MOST_JOBS = 8, 4
+ROWS_EACH, MOST_JOBS = 2, 4
 """Smallest number of functions for which one more process saves time, and largest number of processes.
 
 Each process imports the framework, and may need 1-2 GB of memory.

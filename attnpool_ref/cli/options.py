@@ -55,8 +55,10 @@ class JudgingCommand(click.Command):
 def _options_of_the_judge():
     from attnpool_ref.conformance import Candidate, Scope
     from attnpool_ref.conformance.option import options_of
+    from attnpool_ref.conformance.scope import REMOVED
 
-    return [_option(each) for kind in (Scope, Candidate) for each in fields(kind) if _flag(options_of(kind), each)]
+    options = [_option(each) for kind in (Scope, Candidate) for each in fields(kind) if _flag(options_of(kind), each)]
+    return [*options, *(_removed(name, why) for name, why in REMOVED.items())]
 
 
 def _flag(options, each):
@@ -80,6 +82,16 @@ def _option(each):
     if declared.command_default is not ...:
         settings["default"] = declared.command_default
     return click.Option([declared.flag, each.name], metavar=declared.metavar, help=declared.help, **settings)
+
+
+def _removed(name, why):
+    """Returns a hidden option, with or without a value, that is a usage error with the reason for its removal."""
+
+    def refuse(context, parameter, value):
+        if value is not None:
+            raise click.UsageError(f"the judge no longer has --{name}: {why}")
+
+    return click.Option([f"--{name}"], is_flag=False, flag_value="", hidden=True, expose_value=False, callback=refuse)
 
 
 def values_of(kind, given):

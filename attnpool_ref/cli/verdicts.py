@@ -7,7 +7,6 @@ from rich.text import Text
 
 from attnpool_ref.conformance.printing import words
 from attnpool_ref.conformance.report import NOT_APPLICABLE
-from attnpool_ref.conformance.report.promises import REFUSALS
 
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 
@@ -95,8 +94,7 @@ def _broken(report):
             yield row.name
         for kept in broken:
             yield f"  {words.outcome(kept)}: {kept.promise}" + (f" ({kept.waived})" if kept.waived else "")
-            for failure in kept.failures if kept.promise == REFUSALS else [kept.smallest]:
-                yield f"      {words.message(failure)}"
+            yield f"      {words.message(kept.smallest)}"
             following = row.following(kept.promise)
             if following:
                 yield f"      what follows from it: {', '.join(following)}"

@@ -7,7 +7,7 @@
 ``check`` is for your own tests: if a guarantee is broken, it raises an AssertionError with the smallest failing case.
 ``judge(candidate, only=("mean_pooling",))`` returns the whole :class:`Report`, which ``attnpool check`` prints as a table and
 :mod:`attnpool_ref.conformance.formats` writes as JSON, JUnit XML and HTML. Both functions take the options of a
-:class:`Scope` as keywords (``check`` all but ``only``, ``strict`` and ``jobs``; it judges float32 and float64 by
+:class:`Scope` as keywords (``check`` all but ``only``, ``strict``, ``jobs`` and ``time_limit``; it judges float32 and float64 by
 default, ``judge`` all four dtypes), and keywords that say how the implementation is called
 (:class:`Candidate`), here a mask that is True at padding:
 
@@ -22,7 +22,7 @@ candidates       implementations under test: calling conventions, array families
 checks           all checks, listed in its ``__init__``, and the tolerances
 causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
-running          runs the checks of each function on its cases, in threads and processes
+running          runs the checks of each function on its cases, in this process or in others
 printing         reports as JSON, JUnit XML and HTML; ``formats`` is their public name
 ===============  ====================================================================
 """

@@ -27,6 +27,18 @@ QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes":
 )
 """The options of ``attnpool check --quick``; in Python, ``judge(pool, **QUICK)``."""
 
+REMOVED = {
+    "examples": "no known mistake needs its search; `seed` (--seed) draws other cases",
+    "refusals": "only attnpool promises the errors of its contract; test those of your function with pytest.raises",
+}
+"""Former options of the judge, each with the reason for its removal and what to use instead."""
+
+
+def refuse_removed(names):
+    """Raises a TypeError if one of the names is that of a former option."""
+    for name in REMOVED.keys() & names:
+        raise TypeError(f"the judge no longer has `{name}`: {REMOVED[name]}")
+
 
 def _functions(names):
     return tuple(table.get(name).name for name in names)
@@ -126,12 +138,6 @@ class Scope:
         True,
         "also judge sums over many tokens: 70,000 in float32 (with ``contract`` a million), 4,100 in narrower dtypes.",
     )
-    refusals: bool = option(
-        False,
-        "also judge bad input: it must raise a TypeError or a ValueError.",
-        flag="--refusals",
-        help="Also test bad input, which must raise a TypeError or a ValueError.",
-    )
     integers: bool = option(
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
@@ -158,9 +164,9 @@ class Scope:
     contract: bool = option(
         False,
         "require all guarantees of attnpool's contract (``docs/contract.md``), including ``mixed`` and "
-        "``broadcasting``, but neither ``refusals`` nor ``integers``.",
+        "``broadcasting``, but not ``integers``.",
         flag="--contract",
-        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without --refusals and "
+        help="Require all that attnpool guarantees, with --mixed and --broadcasting, but without "
         "--integers; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(
@@ -174,19 +180,10 @@ class Scope:
         example="1e30 in padding=inputs are finite",
         help="A guarantee, or FUNCTION/GUARANTEE, that need not hold, and the reason; may be repeated.",
     )
-    examples: int = option(
-        0,
-        "for each function in which nothing else is wrong, the number of further calls in which hypothesis searches "
-        "for a wrong result, in the first dtype.",
-        flag="--examples",
-        kind="count",
-        metavar="N",
-        help="Search N more calls of each function for a wrong result; needs hypothesis (the extra test).",
-    )
     time_limit: float = option(
         TIME_LIMIT,
-        "seconds for one call, including its compilation; a call that takes longer is a failure, and ends the judging "
-        "of its function.",
+        "seconds for one call in a child process, including its compilation; a call that takes longer is a failure, and "
+        "ends the judging of its function. There is no limit for calls in this process, see ``jobs``.",
         flag="--time-limit",
         kind="number",
         help="Longest duration of one call in seconds, compilation included; a longer call ends the judging of its "
@@ -203,15 +200,15 @@ class Scope:
     )
     jobs: int = option(
         1,
-        "the number of processes; the report is the same for 1 and more. 1 judges in threads of this process. With 2 "
-        "or more, each child process judges one function at a time, and imports the implementation or receives a copy "
-        "by ``pickle``; a single function, and an implementation that cannot be pickled, such as a function of a "
-        "notebook or a script, are judged in this process. 0 judges in this thread, one function after another, "
-        "without ``time_limit`` and without capturing output, for debuggers.",
+        "the number of processes; the report is the same for 1 and more. 1 judges in this thread, without "
+        "``time_limit``. With 2 or more, each child process judges one function at a time, and imports the "
+        "implementation or receives a copy by ``pickle``; a single function, and an implementation that cannot be "
+        "pickled, such as a function of a notebook or a script, are judged in this thread. 0 is like 1, but does not "
+        "capture output, for debuggers.",
         flag="--jobs",
         kind="count",
         metavar="N",
-        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 functions, "
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 2 functions, "
         "but only one with JAX on an accelerator. 0 judges in this process, for debuggers: without a time limit, and "
         "with its output on the screen.",
         command_default=None,
@@ -241,6 +238,11 @@ class Scope:
 
 
 def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into those of a :class:`Scope` and the others, which are the calling convention."""
+    """Splits keyword arguments into those of a :class:`Scope` and the others, which are the calling convention.
+
+    Raises:
+      TypeError: the judge no longer has one of the options.
+    """
+    refuse_removed(given.keys())
     own = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
     return own, {key: value for key, value in given.items() if key not in own}

@@ -310,7 +310,7 @@ def test_json_has_the_schema_version_and_no_number_that_json_lacks(judged, tmp_p
         raise AssertionError(f"{constant} is no JSON")
 
     written = json.loads(file.read_text(), parse_constant=refuse)
-    assert written["schema_version"] == 2
+    assert written["schema_version"] == 3
     assert written["passed"] is False
     assert [row["status"] for row in written["rows"]] == ["pass", "fail"]
     assert written["rows"][1]["cells"]["float32"]["forward"]["error"] == "inf"

@@ -246,7 +246,7 @@ def test_a_failure_in_one_dtype_does_not_explain_one_in_another():
     assert promises.explained_by("inf in padding", broken) == "values under masks"
 
 
-BY_THEMSELVES = {"agreement", "long sums", "stated gradients", "refusals"}
+BY_THEMSELVES = {"agreement", "long sums"}
 """Checks beside the table: what comes first, and what draws its own cases."""
 
 

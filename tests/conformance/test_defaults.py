@@ -224,4 +224,4 @@ def test_the_page_says_of_each_promise_by_which_option_it_is_asked():
     )
     said = {p.name: f"with the option `{p.asked}`" if p.asked else "by default" for p in promises.PROMISES}
     assert found == said
-    assert {p.asked for p in promises.PROMISES} - {"", "integers", "refusals"} <= optional_checks.OPTIONS
+    assert {p.asked for p in promises.PROMISES} - {"", "integers"} <= optional_checks.OPTIONS

@@ -137,7 +137,7 @@ def test_a_missing_row_fails_only_when_asked_for():
 def test_the_report_is_plain_json_with_a_schema_version():
     report = conformance.judge(attnpool_ref, only=("mean_pooling",), dtypes=("float32",), name="oracle", **FEW)
     plain = json.loads(json.dumps(report.as_dict()))
-    assert plain["schema_version"] == 2 and plain["candidate"] == "oracle" and plain["passed"] is True
+    assert plain["schema_version"] == 3 and plain["candidate"] == "oracle" and plain["passed"] is True
     forward = plain["rows"][0]["cells"]["float32"]["forward"]
     assert forward["passed"] is True and 0 <= forward["error"] <= forward["allowed"]
 

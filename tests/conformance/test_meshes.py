@@ -9,7 +9,7 @@ from attnpool_ref import conformance
 from attnpool_ref.conformance.report.promises import SPLIT
 from attnpool_ref.conformance.running import shrinking
 
-ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False, "refusals": False}
+ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False}
 
 
 def total(x, mask, axis_name):

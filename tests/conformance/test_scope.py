@@ -15,6 +15,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.cli.options import values_of
 from attnpool_ref.conformance import Candidate, Scope, cases
 from attnpool_ref.conformance.option import option, options_of, takes_options_of
+from attnpool_ref.conformance.scope import REMOVED
 
 PAGE = Path(__file__).parents[2] / "docs/judging.md"
 COMMAND = application.commands["check"]
@@ -36,7 +37,9 @@ def defaults():
 
 def test_judge_and_check_take_the_options_of_a_scope_with_its_defaults():
     assert keywords_of(conformance.judge) == {"name": "", "progress": None} | defaults()
-    without = {name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs")}
+    without = {
+        name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs", "time_limit")
+    }
     assert keywords_of(conformance.check) == without | {"dtypes": ("float32", "float64")}
 
 
@@ -48,10 +51,25 @@ def test_the_help_explains_each_option_once(function):
     assert max(map(len, text.splitlines())) <= 120, text
 
 
-@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "no_such_option"])
+@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "time_limit", "no_such_option"])
 def test_check_refuses_what_it_does_not_take(name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1})
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_former_option_is_refused_with_what_to_use_instead(name):
+    for call in (
+        lambda: conformance.judge(ref, **{name: 1}),
+        lambda: conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1}),
+        lambda: conformance.each_promise(ref, **{name: 1}),
+    ):
+        with pytest.raises(TypeError, match=rf"the judge no longer has `{name}`: {re.escape(REMOVED[name])}"):
+            call()
+    for words in ([f"--{name}"], [f"--{name}", "5"], [f"--{name}=5"]):
+        result = CliRunner().invoke(application, ["check", "attnpool_ref", *words])
+        assert result.exit_code == 2 and f"the judge no longer has --{name}: " in result.output
+    assert f"--{name}" not in CliRunner().invoke(application, ["check", "--help"]).output
 
 
 def test_judge_refuses_an_option_that_nothing_has():

@@ -12,7 +12,7 @@ from verdicts.table import Entry
 import attnpool_ref as ref
 from attnpool_ref import table
 from attnpool_ref.conformance import Candidate
-from attnpool_ref.conformance.report.promises import INTEGERS, PROMISES, REFUSALS, SPLIT
+from attnpool_ref.conformance.report.promises import INTEGERS, PROMISES, SPLIT
 
 TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "verdicts.md").read_text()
 NOTEBOOKS = pytest.mark.parametrize("entry", of_notebooks.ENTRIES, ids=lambda entry: entry.name)
@@ -26,7 +26,7 @@ def test_the_page_shows_every_entry_once_and_in_order():
 
 def test_the_columns_hold_every_promise_once():
     names = [name for group in judging.GROUPS.values() for name in group]
-    never = REFUSALS, SPLIT, INTEGERS  # these are asked of those who want them; nobody takes `axis_name`
+    never = SPLIT, INTEGERS  # these are asked of those who want them; nobody takes `axis_name`
     asked = [promise.name for promise in PROMISES if promise.name not in never]
     assert sorted(names) == sorted(asked)
 

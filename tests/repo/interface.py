@@ -89,15 +89,15 @@ def entry_points():
 
 
 def command_options():
-    """Each option of each command, and each argument."""
+    """Each option of each command that its help shows, and each argument."""
     for name, command in application.commands.items():
         for parameter in command.params:
-            if isinstance(parameter, click.Option):
+            if not isinstance(parameter, click.Option):
+                yield f"command: attnpool {name} {parameter.human_readable_name}"
+            elif not parameter.hidden:
                 yield from (
                     f"command: attnpool {name} {option}" for option in (*parameter.opts, *parameter.secondary_opts)
                 )
-            else:
-                yield f"command: attnpool {name} {parameter.human_readable_name}"
 
 
 def report_keys():

@@ -1,23 +1,13 @@
-"""Capture of an implementation's output and warnings, and of the duration of each call.
-
-Each function is judged in its own thread, except with ``jobs=0``. The thread that waits for the result reads the
-:class:`Watch` of the judging thread, and stops waiting if a call takes too long. The judging thread then ends when this
-call returns.
-"""
+"""Capture of an implementation's output, warnings and errors."""
 
 import bdb
 import contextlib
 import sys
 import threading
-import time
 import warnings
 
 NOTES = 5
 """Largest number of printed lines, and of warnings, that are stored for a function."""
-
-
-class Abandoned(BaseException):
-    """Exception that ends a judging thread for whose result no thread waits."""
 
 
 class Raised(Exception):
@@ -45,68 +35,44 @@ def _text(error):
 
 
 class Watch:
-    """Start time of the current call of an implementation, and its captured output and warnings.
+    """Calls of an implementation, and its captured output and warnings.
 
     Attributes:
-      began: the time at which the current call began, or None.
-      abandoned: whether the waiting thread has given up; the judging thread then ends.
+      stops: the exceptions of a call that end the judging: Ctrl-C, and a debugger's ``quit``.
       title: the title of the current case.
       printed: the first lines that were printed.
       warned: the texts of the first warnings.
     """
 
+    stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, bdb.BdbQuit)
+
     def __init__(self):
-        self.began, self.abandoned, self.title = None, False, ""
-        self.printed, self.warned = [], []
+        self.title, self.printed, self.warned = "", [], []
 
     def call(self, function, *args, **kwargs):
         """Returns ``function(*args, **kwargs)``; an ``Exception`` with a readable text propagates unchanged.
 
         Raises:
           Raised: the function raised anything else.
-          Abandoned: no thread waits for the result.
+          KeyboardInterrupt: the function raised an exception of ``stops``.
         """
-        if self.abandoned:
-            raise Abandoned
         before, _CURRENT.watch = getattr(_CURRENT, "watch", None), self
-        self.began = time.monotonic()
         try:
             return function(*args, **kwargs)
-        except Abandoned:
-            raise
+        except self.stops:
+            raise KeyboardInterrupt from None
         except BaseException as error:
-            self.pass_on(error)
+            if isinstance(error, Exception) and _text(error) is not None:
+                raise
+            raise Raised(said(error)) from None
         finally:
-            self.began, _CURRENT.watch = None, before
-            if self.abandoned:
-                raise Abandoned
-
-    def pass_on(self, error):
-        """Raises the error of a call: unchanged, or as :class:`Raised` if it is no Exception with a readable text."""
-        if isinstance(error, Exception) and _text(error) is not None:  # read here, where the time limit covers it
-            raise error
-        raise Raised(said(error)) from None
-
-    def overran(self, limit):
-        """Returns whether the current call has taken longer than ``limit`` seconds."""
-        began = self.began
-        return began is not None and time.monotonic() - began > limit
+            _CURRENT.watch = before
 
     def note(self, kept, text):
         """Adds the lines of ``text`` to ``kept``, each line once, and at most :data:`NOTES` in all."""
         for line in text.splitlines():
             if line.strip() and line not in kept and len(kept) < NOTES:
                 kept.append(line[:200])
-
-
-class Debugged(Watch):
-    """Watch for judging without extra threads: Ctrl-C and a debugger's ``quit`` end the judging."""
-
-    def pass_on(self, error):
-        """Raises the error of a call; a KeyboardInterrupt after Ctrl-C or a debugger's ``quit``."""
-        if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
-            raise KeyboardInterrupt from None
-        super().pass_on(error)
 
 
 _CURRENT = threading.local()

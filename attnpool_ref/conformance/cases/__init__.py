@@ -9,7 +9,6 @@ further cases from it: they change values, or permute, delete or append position
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, SEED, SEQUENCES, SIZES, Case, narrow
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.forms import shared_arrays
-from attnpool_ref.conformance.cases.functions import values_of
 from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
 from attnpool_ref.conformance.cases.long import LONG, LONG_BY_DEFAULT, long_narrow_rows, long_rows
 from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
@@ -43,5 +42,4 @@ __all__ = [
     "places_of",
     "shared_arrays",
     "take",
-    "values_of",
 ]

@@ -12,27 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnpool_ref.conformance.checks import (
-    bad_input,
     definition,
     gradients,
     hazards,
     invariances,
     purity,
     second_derivatives,
-    special_points,
     transformations,
 )
 from attnpool_ref.conformance.checks.situation import Situation, situation_of
 
-__all__ = ["AGREEMENT", "BAD_INPUT", "CHECKS", "WITH_OWN_CASES", "Check", "Situation", "situation_of"]
+__all__ = ["AGREEMENT", "CHECKS", "WITH_OWN_CASES", "Check", "Situation", "situation_of"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check: ``run`` is its function, and ``applies`` returns whether it is called.
-
-    In :data:`CHECKS` and :data:`AGREEMENT`, ``applies`` takes the Situation; in :data:`BAD_INPUT` the Scope.
-    """
+    """A check: ``run`` is its function; ``applies``, which takes the Situation, returns whether it is called."""
 
     run: Callable[..., Any]
     applies: Callable[..., bool]
@@ -68,10 +63,7 @@ CHECKS = {
 """Checks of each case, in the order in which they run, after :data:`AGREEMENT`."""
 
 WITH_OWN_CASES = {
-    "long sums":               Check(hazards.sums_of_many_tokens, lambda scope, dtype, _: scope.long and dtype != "float64"),
-    "stated gradients":        Check(special_points.stated_gradients, lambda scope, dtype, gradients: gradients and scope.laws and scope.contract and scope.is_first(dtype)),
+    "long sums":               Check(hazards.sums_of_many_tokens, lambda scope, dtype: scope.long and dtype != "float64"),
 }
-"""Checks of an implementation in one dtype, which draw their own cases; ``applies(scope, dtype, gradients)``."""
-
-BAD_INPUT = Check(bad_input.refusals_of, lambda scope: scope.refusals)  # "bad input refused", once per function
+"""Checks of an implementation in one dtype, which draw their own cases; ``applies(scope, dtype)``."""
 # fmt: on

@@ -109,11 +109,6 @@ class Subject:
             return right
         return right if dtype == right else ""
 
-    def forget(self):
-        """Clears the cached results of oracle and implementation: another case may have the same name."""
-        self.cache.clear()
-        self._answers.clear()
-
     def values(self, case):
         """Returns the case's arguments, rounded to ``case.bits`` bits in narrow dtypes and in cases of several dtypes."""
         if not self.is_narrow and not case.dtypes:

@@ -13,8 +13,7 @@ class Promise:
       line: the number of its section in ``docs/contract.md``; 0 if no section states it.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS` or
-        :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, "agreement" (the comparison with the definition) or
-        "refusals" (the calls with bad input).
+        :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, or "agreement" (the comparison with the definition).
       asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 
@@ -32,7 +31,7 @@ MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
 STATE = "random state untouched"
-REFUSALS, SPLIT, INTEGERS = "bad input refused", "split over devices", "integers alone"
+SPLIT, INTEGERS = "split over devices", "integers alone"
 _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
@@ -113,14 +112,6 @@ PROMISES = (
         14,
         (*_FORM, GRADIENT, "extreme scores"),
         "finite gradients",
-    ),
-    Promise(
-        "stated gradients",
-        "Where a function has no derivative, the gradient is what the contract states.",
-        14,
-        (*_WRONG, GRADIENT, "finite gradients"),
-        "stated gradients",
-        "contract",
     ),
     *(
         Promise(
@@ -229,14 +220,6 @@ PROMISES = (
         _FORM,
         "one program",
         "contract",
-    ),
-    Promise(
-        REFUSALS,
-        "Bad input raises a TypeError or a ValueError before anything is computed.",
-        18,
-        (ANSWER,),
-        "refusals",
-        "refusals",
     ),
 )
 """All guarantees, in the order of the report: each comes after the guarantees that explain it."""

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnpool_ref.conformance.report.promises import BY_NAME, PROMISES, REFUSALS
+from attnpool_ref.conformance.report.promises import BY_NAME, PROMISES
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
 PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
@@ -94,8 +94,7 @@ class Kept:
       waived: the reason of the waiver if the guarantee is broken and waived, else "".
       cases: how often the guarantee was tested; a case counts twice if it is called with and without the weights.
       dtypes: the dtypes in which the guarantee was tested.
-      failures: in each dtype the first failing case, made small; for bad input, each call that did not raise the
-        expected error.
+      failures: in each dtype the first failing case, made small.
       notes: deviations that break the guarantee only with an option.
     """
 
@@ -203,10 +202,7 @@ class RowReport:
     def told(self, failure):
         """Returns a failure as the message of a test: the cause, the actual and the expected result, and the code."""
         dtype = f" ({failure.dtype})" if failure.dtype else ""
-        messages = [failure.message]
-        if failure.check == REFUSALS:  # each bad call is a failure of its own
-            messages = [each.message for each in self.promises[REFUSALS].failures]
-        lines = [*self.sentences, f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
+        lines = [*self.sentences, f"{failure.check}{dtype}: {failure.message}"]
         return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
 
 
@@ -258,15 +254,16 @@ class Report:
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments of those that decide the verdict, or None; bad input comes last."""
+        """The failure with the smallest arguments of those that decide the verdict, or None."""
         failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
-        return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
+        return min(failures, key=lambda failure: failure.size, default=None)
 
     def as_dict(self):
         """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
 
         NaN and infinities are floats; :func:`~attnpool_ref.conformance.formats.as_json` makes them strings. Maintainers
-        increase :data:`SCHEMA_VERSION` when a key changes its meaning, not when one is added.
+        increase :data:`SCHEMA_VERSION` when a key changes its meaning or is removed, not when
+        one is added.
         """
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):

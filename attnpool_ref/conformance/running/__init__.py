@@ -1,1 +1,1 @@
-"""Judging of functions: processes and threads, cases and checks, and how failing cases are shrunk and printed."""
+"""Judging of functions: processes, cases and checks, and how failing cases are shrunk and printed."""

@@ -10,6 +10,7 @@ from attnpool_ref.conformance.candidates import Candidate, as_candidate, single
 from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
 from attnpool_ref.conformance.report.promises import BY_NAME
 from attnpool_ref.conformance.running.judge import judge
+from attnpool_ref.conformance.scope import refuse_removed
 from attnpool_ref.table.suggestions import did_you_mean
 
 WHOLE = "nothing left out"
@@ -42,6 +43,7 @@ def each_promise(candidate, *rows, **asked: Any):
         has no function.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
+    refuse_removed(asked.keys())
     for key in asked:
         if key not in known:
             raise TypeError(f"the judge has no argument {key!r}{did_you_mean(key, known)}")

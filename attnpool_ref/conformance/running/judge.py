@@ -1,5 +1,6 @@
 """``judge`` and ``check``, which judge an implementation function by function, in this process or in others."""
 
+import contextlib
 import threading
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,9 @@ from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, waivers
 from attnpool_ref.conformance.report.promises import ANSWER
-from attnpool_ref.conformance.running import searching
 from attnpool_ref.conformance.running.processes import ProcessPool
-from attnpool_ref.conformance.running.rows import RowJudge
+from attnpool_ref.conformance.running.rows import STOPPED, RowJudge, judge_each
 from attnpool_ref.conformance.running.setup import setup_of
-from attnpool_ref.conformance.running.threads import Threads, debugged
 from attnpool_ref.conformance.scope import Scope, split
 
 
@@ -45,12 +44,10 @@ def judge(candidate, *, name="", progress=None, **options: Any):
       TypeError: no option has such a name, or ``candidate`` is a Candidate and a calling convention is given, too.
       ValueError: no function, dtype, shape, argument, axis, attribute, array family, guarantee or form of masks has
         such a name, ``dtypes`` is empty, a waiver has no reason, or ``candidate`` is a class.
-      ModuleNotFoundError: ``examples`` needs hypothesis, or ``arrays`` a framework, which is not installed.
+      ModuleNotFoundError: ``arrays`` names a framework that is not installed.
     """
     own, calls = split(options)
     scope = Scope(**own)
-    if scope.examples:
-        searching.need_hypothesis()
     rows = [table.get(each) for each in scope.only] or list(table.BY_NAME.values())
     whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
     steps = _Steps(progress, rows, scope.dtypes)
@@ -65,6 +62,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
     interrupted = _run(whole, waiting, replace(scope, only=()), steps)  # a process judges all functions in one scope
     for judged in waiting:
         reports[judged.row.name] = judged.report
+        if interrupted and not judged.done and STOPPED not in judged.report.partial:
+            judged.report.partial.append(STOPPED)
     reports = [reports[row.name] for row in rows]
     idle = waivers.apply(reports, scope.waive)
     adapter = next((judged.adapter for judged in waiting if judged.adapter is not None), NumpyArrays())
@@ -88,18 +87,12 @@ def _run(whole, rows, scope, steps):
     """
     if isinstance(whole, ProcessPool):
         return whole.judge(rows, scope, steps)
-
-    def done(judged):
-        steps.finish(judged.row.name)  # with the steps that were left out, as of a function that cannot be judged
-
-    if scope.jobs == 0:
-        return debugged(rows, scope.seed, done)
     setup = setup_of(whole) if min(scope.jobs, len(rows)) > 1 else None
-    if setup is None:
-        with noting():
-            return Threads(scope.time_limit, scope.seed, rows, done=done).run()
-    with ProcessPool(setup, whole.title(), scope.time_limit) as pool:
-        return pool.judge(rows, scope, steps)
+    if setup is not None:
+        with ProcessPool(setup, whole.title(), scope.time_limit) as pool:
+            return pool.judge(rows, scope, steps)
+    with noting() if scope.jobs else contextlib.nullcontext():
+        return judge_each(rows, lambda judged: steps.finish(judged.row.name))  # with the steps that were left out
 
 
 class _Steps:
@@ -135,12 +128,12 @@ def _missing(row, fails):
     return report
 
 
-@takes_options_of(Scope, without=("only", "strict", "jobs", "progress"), dtypes=("float32", "float64"))
+@takes_options_of(Scope, without=("only", "strict", "jobs", "progress", "time_limit"), dtypes=("float32", "float64"))
 def check(candidate, name, **options: Any):
     """Asserts, for your own tests, that an implementation breaks no guarantee of the function called ``name``.
 
     By default these are the guarantees that docs/guarantees.md marks "Checked by default", in float32 and float64;
-    ``contract``, ``integers`` and ``refusals`` together check all. The implementation is called in this process, which
+    ``contract`` and ``integers`` together check all. The implementation is called in this process, which
     a crash would end.
 
     Args:
@@ -154,7 +147,7 @@ def check(candidate, name, **options: Any):
         case as code. Or an argument, such as a mask, or the whole function was never judged, or a waiver waives
         nothing.
       TypeError, ValueError, ModuleNotFoundError: as in :func:`judge`, which takes the same options; here ``only``,
-        ``strict``, ``jobs`` and ``progress`` are a TypeError.
+        ``strict``, ``jobs``, ``progress`` and ``time_limit`` are a TypeError.
     """
     __tracebackhide__ = True  # pytest shows the message, and no source of the judge under it
     report = judge(candidate, only=(name,), **options)

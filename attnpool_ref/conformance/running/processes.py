@@ -1,16 +1,20 @@
-"""Pool of child processes: only they import the implementation under test, and judge its functions."""
+"""Pool of child processes, which import an implementation and judge its functions, with a time limit for each call."""
 
 import contextlib
+import multiprocessing
+import os
+import signal
+import sys
 import threading
 import time
-from collections import deque
+import types
 from concurrent import futures
 from dataclasses import replace
 from typing import Any
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.running.child import GRACE, Child
-from attnpool_ref.conformance.running.threads import BATCH, STOPPED
+from attnpool_ref.conformance.running import verdict
+from attnpool_ref.conformance.running.worker import Properties, work
 
 MAX_AGE = 300.0
 """Seconds after which a process is replaced: frameworks never free the memory of all compiled functions."""
@@ -18,12 +22,23 @@ MAX_AGE = 300.0
 IMPORT_LIMIT = 60.0
 """Seconds for the import of an implementation, unless the time limit of a call is longer."""
 
+SILENCE_LIMIT = 600.0
+"""Seconds between two calls, in which the judge computes, after which a process counts as stuck."""
+
+GRACE = 2.0
+"""Seconds that a process has to report after Ctrl-C, and to end after it has closed its connection."""
+
+POLL = 0.5
+"""Seconds between two checks that a process still runs: a process that it forked may keep its connection open."""
+
+_STARTING = threading.Lock()
+
 
 class ProcessPool:
     """An implementation in child processes; in the parent process it takes the place of a :class:`Candidate`.
 
-    For each process, a thread of the parent sends it functions and reads its messages. If a process dies, the function
-    that it was judging fails. If it was judging several, each of them is judged again by itself.
+    For each function, a thread of the parent waits for the messages of a process. If the process dies, or a call takes
+    too long, the function fails, and another process judges the next one.
     """
 
     def __init__(self, setup, name="", time_limit=0.0):
@@ -36,11 +51,8 @@ class ProcessPool:
             :data:`IMPORT_LIMIT`.
         """
         self.setup, self.name, self._import_limit = setup, name, max(IMPORT_LIMIT, time_limit)
-        self._properties: Any = None
+        self._properties: Properties | None = None
         self._children, self._idle, self._stopped = set(), [], False
-        self._lock, self._waiting, self._batch = threading.Lock(), deque(), 1
-        self._scope: Any = None
-        self._steps: Any = None
 
     def __enter__(self):
         return self
@@ -52,7 +64,7 @@ class ProcessPool:
         """Kills all processes; the threads that wait for their messages then end, too."""
         self._stopped = True
         self._idle.clear()
-        for child in list(self._children):  # a copy, because threads remove processes that have ended
+        for child in list(self._children):  # a copy, because threads remove processes
             child.kill()
         self._children.clear()
 
@@ -88,49 +100,38 @@ class ProcessPool:
           Exception: an error that is not the implementation's, such as the name of an argument that the function does
             not have.
         """
-        jobs = scope.jobs
-        if jobs > 1:  # functions with the most configurations first, so that none of these runs alone at the end
+        if scope.jobs > 1:  # functions with the most configurations first, so that none of these runs alone at the end
             rows = sorted(rows, key=lambda judged: -len(list(drawing.configurations(judged.row))))
-        self._waiting, self._batch = deque(rows), BATCH if jobs == 1 else 1
-        self._scope, self._steps, self._stopped, working = scope, steps, False, []
-        with futures.ThreadPoolExecutor(jobs) as threads, contextlib.ExitStack() as unless_done:
+        self._stopped = False
+        with futures.ThreadPoolExecutor(scope.jobs) as threads, contextlib.ExitStack() as unless_done:
             unless_done.callback(self.close)
+            unless_done.callback(threads.shutdown, wait=False, cancel_futures=True)
+            judging = [threads.submit(self._judge, judged, scope, steps) for judged in rows]
             try:
-                working += [threads.submit(self._judge_waiting) for _ in rows[:jobs]]
-                for ended in futures.as_completed(working):
+                for ended in futures.as_completed(judging):
                     ended.result()
                 unless_done.pop_all()  # the processes stay for the next call
             except KeyboardInterrupt:
                 self._stopped = True
+                threads.shutdown(wait=False, cancel_futures=True)
                 for child in list(self._children):
-                    child.send(None)  # requests the reports of its functions
-                futures.wait(working, GRACE)
-        for judged in self._waiting:
-            judged.report.partial.append(STOPPED)
+                    child.interrupt()
+                futures.wait(judging, GRACE)
         return self._stopped
 
-    def _judge_waiting(self):
-        """Judges functions in one process, and in a new one after its end, until none waits; the body of a thread."""
-        while rows := self._take():
-            child = self._child()
-            left = child.judge(rows, self._scope, self._steps)
-            if child.ended and not self._stopped:
-                if len(left) == 1:  # no other function can have ended the process
-                    child.blame(left[0])
-                    self._steps.finish(left.pop().row.name)
-                self._batch = 1 if left else self._batch
-            self._waiting.extendleft(left)
-            if child.ended or child.spent or time.monotonic() - child.began > MAX_AGE:
-                self._children.discard(child)
-                child.kill()
-            else:
-                self._idle.append(child)
-
-    def _take(self):
-        """Returns the functions that one process judges next."""
-        with self._lock:
-            count = 0 if self._stopped else min(self._batch, len(self._waiting))
-            return [self._waiting.popleft() for _ in range(count)]
+    def _judge(self, judged, scope, steps):
+        """Judges one function in an idle or a new process."""
+        child = self._child()
+        child.judge(judged, scope, steps)
+        if not self._stopped:
+            if child.ended:
+                verdict.unanswered(judged.report, *child.case, how=child.ended)
+            steps.finish(judged.row.name)
+        if child.ended or self._stopped or time.monotonic() - child.began > MAX_AGE:
+            self._children.discard(child)
+            child.kill()
+        else:
+            self._idle.append(child)
 
     def _child(self):
         """Returns an idle process, or a new one after its import.
@@ -138,15 +139,125 @@ class ProcessPool:
         Raises:
           Exception: that of the first import, or a ValueError if the import ends the process or takes too long.
         """
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        child = Child(self.setup if self._properties is None else replace(self.setup, first=False))
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        first = self._properties is None
+        child = _Child(replace(self.setup, first=self.setup.first and first))
         self._children.add(child)
         if self._stopped:  # `close` may already have killed the other processes
             child.kill()
-        error = child.wait_for_import(self._import_limit)
-        self._properties = self._properties or child.properties
-        if self._properties is None and not self._stopped:
-            raise error or ValueError(f"{self.name} cannot be imported: its process {child.ended}")
+        match child.receive(self._import_limit):
+            case "ready", properties:
+                self._properties = properties
+            case "failed", error if first:
+                raise error
+            case "failed", _:
+                child.ended = "another process cannot import the candidate; judge it with jobs=1"
+        if first and child.ended and not self._stopped:
+            raise ValueError(f"{self.name} cannot be imported: {child.ended}")
         return child
+
+
+class _Child:
+    """A process that runs :func:`~attnpool_ref.conformance.running.worker.work`.
+
+    Attributes:
+      began: the time at which the process was started.
+      case: the dtype and the title of the case of the last call.
+      ended: the reason why no more messages come, or "".
+    """
+
+    def __init__(self, setup):
+        spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads, as JAX has, may hang
+        self._connection, theirs = spawn.Pipe()
+        self._process: Any = spawn.Process(target=work, args=(theirs, setup), name="attnpool judges")
+        self.began, self.ended = time.monotonic(), ""
+        self.case: Any = ("", "")
+        with _STARTING, _without_ctrl_c(), _without_main():
+            self._process.start()
+        theirs.close()
+
+    def judge(self, judged, scope, steps):
+        """Lets the process judge a function, given by its ``RowJudge``, which gets the report; or sets ``ended``.
+
+        Raises:
+          Exception: an error that is not the implementation's.
+        """
+        with contextlib.suppress(OSError):  # `receive` notices a dead process
+            self._connection.send((judged.row.name, scope))
+        self.case, limit = ("", ""), SILENCE_LIMIT
+        while not self.ended:
+            match self.receive(limit):
+                case "call", *case:
+                    self.case, limit = case, scope.time_limit
+                case ("returned",):
+                    limit = SILENCE_LIMIT
+                case "step", label:
+                    steps.take(label)
+                case "failed", error:
+                    raise error
+                case "row", report, device, versions:
+                    judged.report, judged.done = report, True
+                    if device is not None:  # a stand-in for the adapter of the process
+                        judged.adapter = types.SimpleNamespace(device=lambda: device, versions=lambda: versions)
+                    return
+
+    def receive(self, seconds):
+        """Returns the next message, or sets ``ended`` if none comes within ``seconds`` or the process has ended."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            alive = self._process.is_alive()  # before reading, because its last messages may not have been read yet
+            try:
+                if self._connection.poll(min(POLL, left)):
+                    return self._connection.recv()
+            except Exception:  # the process has closed its connection, or written invalid data to it
+                self._process.join(GRACE)
+                alive = False
+            if not alive:
+                self.ended = _cause(self._process.exitcode)
+                return None
+        self.ended = f"no answer within {seconds:g} s"
+        return None
+
+    def interrupt(self):
+        """Requests the report of the function that the process judges."""
+        with contextlib.suppress(OSError):
+            os.kill(self._process.pid, signal.SIGINT)
+
+    def kill(self):
+        """Kills the process and, except on Windows, those that it has started; may be called from any thread."""
+        self._process.kill()
+        self._process.join()
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # no process of its session is left
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _without_ctrl_c():
+    """Context that blocks SIGINT, which a terminal sends to all processes, in a process that is started meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _without_main():
+    """Context without ``__main__``: a process that is started meanwhile would otherwise run the script again."""
+    main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _cause(code):
+    """Describes the end of a process, from its exit status."""
+    if code is None:
+        return "the process closed its connection to the judge"
+    return f"the process {f'ended with status {code}' if code >= 0 else f'was killed by signal {-code}'}"

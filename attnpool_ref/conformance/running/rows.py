@@ -13,11 +13,11 @@ from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, BAD_INPUT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import GRADIENT
-from attnpool_ref.conformance.running import refusals, searching, verdict
+from attnpool_ref.conformance.running import verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.scope import Scope
@@ -27,6 +27,11 @@ TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 
 PRINTED = 200
 """Cases of :data:`WITH_OWN_CASES` with at least this number of elements are not printed."""
+
+BATCH = 8
+"""Number of functions after which adapters clear their compiled programs."""
+
+STOPPED = "stopped by Ctrl-C"
 
 
 @dataclass
@@ -60,8 +65,13 @@ class RowJudge:
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
-        with np.errstate(all="ignore"):  # warnings about the judge's own arithmetic are not of interest
-            self._run()
+        before = drawing.SEED.set(self.scope.seed)
+        try:
+            with np.errstate(all="ignore"):  # warnings about the judge's own arithmetic are not of interest
+                self._run()
+        finally:
+            drawing.SEED.reset(before)
+        self.done = True
 
     def _run(self):
         self._began = time.perf_counter()
@@ -75,14 +85,10 @@ class RowJudge:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
-        if BAD_INPUT.applies(self.scope) and self._evidence:
-            self.subject = self._evidence[0].subject
-            refusals.judge(self.report, self.subject)
         self.finish()
         found = causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
-        self.done = True
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
@@ -94,17 +100,6 @@ class RowJudge:
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
         self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
-
-    def overrun(self, limit):
-        """Reports that the current call took longer than ``limit`` seconds."""
-        if self.subject is None:  # the array family is not known yet
-            verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
-            return
-        finding = f"{self.watch.title}: no answer within {limit:g} s"
-        kept = self.report.promises["an answer"]
-        kept.status, kept.cases = BROKEN, kept.cases + 1
-        kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
-        self.finish(f"no answer within {limit:g} s")
 
     # The implementation
 
@@ -220,10 +215,8 @@ class RowJudge:
         if not report.cases:
             return
         for name, check in WITH_OWN_CASES.items():
-            if check.applies(scope, dtype, self._differentiates(subject)):
+            if check.applies(scope, dtype):
                 self._judge_by_itself(subject, name, check.run)
-        if first and scope.examples:
-            self._search(dtype, evidence)
 
     def _differentiates(self, subject):
         """Returns whether there are gradients to judge in the subject's dtype."""
@@ -237,13 +230,6 @@ class RowJudge:
             return None
         wide = self._subject(self.adapter, "float64")
         return None if self._lacks(wide) else wide
-
-    def _search(self, dtype, evidence):
-        """Searches further calls for a wrong result, with hypothesis; adds the wrong ones to ``evidence``."""
-        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
-        traced = self._differentiates(subject)
-        for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
-            evidence.cases.append((case, situation.weights))
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
@@ -331,6 +317,26 @@ class RowJudge:
             if isinstance(error, TypeError) or optional_checks.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
+
+
+def judge_each(rows, done):
+    """Judges functions in this thread, one after another, without a time limit; returns whether Ctrl-C has stopped it.
+
+    ``rows`` yields a :class:`RowJudge` for each function; ``done`` is called with each that is judged or was stopped.
+    """
+    judged = None
+    try:
+        for count, judged in enumerate(rows, 1):
+            judged.run()
+            done(judged)
+            if count % BATCH == 0 and judged.adapter is not None:
+                judged.adapter.forget()
+    except KeyboardInterrupt:
+        if judged is not None and not judged.done:
+            judged.finish(STOPPED)
+            done(judged)
+        return True
+    return False
 
 
 def _structure(case, kind):

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from attnpool_ref.conformance.checks import second_derivatives
 from attnpool_ref.conformance.checks.hazards import POISONS
-from attnpool_ref.conformance.checks.special_points import STATED
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked, promises
 
 
@@ -48,7 +47,7 @@ def conclude(report, subject, scope, coverage, ended=""):
     report.set_status()
 
 
-def unanswered(report, dtype, title, how, code=""):
+def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
     Args:
@@ -56,7 +55,6 @@ def unanswered(report, dtype, title, how, code=""):
       dtype: the dtype of the last call, or "".
       title: the title of that call's case, or "".
       how: the way in which the judging ended, as text.
-      code: code that shows the end at a prompt.
     """
     for kept in report.promises.values():
         kept.why = "its check was not reached"
@@ -64,7 +62,7 @@ def unanswered(report, dtype, title, how, code=""):
     kept.status, kept.why, kept.cases = BROKEN, "", 1
     kept.dtypes = [dtype] if dtype else []
     finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, code, 10**9))
+    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
     report.ended = how
     report.partial.append(how)
     report.set_status()
@@ -118,8 +116,6 @@ def _why(name, report, subject, scope, broken):
     """Returns the reason why the guarantee ``name`` was not judged; ``broken`` has the broken guarantees."""
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
-    if name == promises.REFUSALS:
-        return "it takes no argument to check" if scope.refusals else "skipped without refusals=True, --refusals"
     if not report.cases:
         return "nothing was judged"
     if name == promises.WEIGHTS or name == "return_weights":
@@ -140,13 +136,7 @@ def _why(name, report, subject, scope, broken):
         return "skipped without integers=True, --integers"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
         return "judged only if float64 is"
-    if name in (
-        promises.GRADIENT,
-        "finite gradients",
-        "stated gradients",
-        second_derivatives.REVERSE,
-        second_derivatives.FORWARD,
-    ):
+    if name in (promises.GRADIENT, "finite gradients", second_derivatives.REVERSE, second_derivatives.FORWARD):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
@@ -161,10 +151,6 @@ def _why(name, report, subject, scope, broken):
         return "skipped with laws=False, --quick"
     if (name in _OF_SHAPES and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
         return "skipped with shapes=(), partial=False, --quick"
-    if name == "stated gradients" and "contract" not in scope.demands:
-        return "skipped without contract=True, --contract"
-    if name == "stated gradients" and subject.row.name not in STATED:
-        return "the contract states none for the row"
     if broken:
         return "its check was not reached"
     return "no case of this function applies"
@@ -176,4 +162,3 @@ _OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is
 _OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
 _OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
 _OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program", "split over devices"}
-_OF_LAWS |= {"stated gradients"}

@@ -1,124 +1,127 @@
 """Code of a child process, which imports an implementation and judges functions of it for the parent process.
 
-The child receives (names of functions, :class:`Scope`) for functions to judge, and None when it must stop. It sends
-tuples:
+The child receives (name of a function, :class:`Scope`) for each function to judge. It sends tuples:
 
-* "ready" and :class:`~attnpool_ref.conformance.running.child.Properties`, once, after the import;
-* "call", a function, the dtype and the title of a case: the implementation is called next;
-* "step" and a label: a dtype of a function is done;
-* "row", a function, its report, the device, and versions: the function is judged, or its judging was stopped;
-* "over": all received functions are judged, or only those that have begun, if a call may still run;
-* "alive", each second;
+* "ready" and :class:`Properties`, once, after the import;
+* "call", the dtype and the title of a case: the implementation is called next; "returned": the call is over;
+* "step" and a label: a dtype of the function is done;
+* "row", the report of the function, the device, and versions: the function is judged, or its judging was stopped;
 * "failed" and an exception: an error that is not the implementation's, or that of its import.
 """
 
 import contextlib
 import io
+import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import threading
-import time
+from dataclasses import dataclass
 from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates import Candidate, naming
 from attnpool_ref.conformance.candidates.capture import Watch, noting, said
-from attnpool_ref.conformance.running.rows import RowJudge
+from attnpool_ref.conformance.running.rows import RowJudge, judge_each
 from attnpool_ref.conformance.running.setup import configure_jax
-from attnpool_ref.conformance.running.threads import Threads
 
-HEARTBEAT = 1.0
-"""Seconds between two messages that say "alive"."""
+
+@dataclass(frozen=True)
+class Properties:
+    """Properties of an implementation that its process reports after the import.
+
+    Attributes:
+      rows: names of the functions to judge; empty for all of them.
+      has: names of the functions that the implementation has.
+      calls: the calling convention, from ``Candidate.says``.
+      on_accelerator: whether JAX computes on an accelerator, which only one process can use. False if the implementation
+        has one function, which one process judges anyway: the accelerator is then not started here.
+    """
+
+    rows: tuple[str, ...]
+    has: tuple[str, ...]
+    calls: dict[str, Any]
+    on_accelerator: bool
+
+
+class _Stopped(KeyboardInterrupt):
+    """Ctrl-C in the parent process, as opposed to a KeyboardInterrupt that the implementation raises."""
 
 
 def work(connection, setup):
     """Judges the functions whose names come over the connection, with a :class:`Setup`; never returns."""
-    _leave_the_terminal()
-    try:
-        _Worker(connection).judge_all(setup)
-    except (EOFError, BrokenPipeError):  # the parent process is gone, and cannot kill the processes started here
-        if hasattr(os, "killpg"):
-            os.killpg(0, signal.SIGKILL)
-    except OSError:
-        pass  # the implementation has closed the connection
-    finally:
-        os._exit(0)  # without waiting for a call that still runs
+    with contextlib.suppress(KeyboardInterrupt):
+        _leave_the_terminal()
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        _judge_all(connection, setup)
+    _end()
+
+
+def _end():
+    """Ends this process and, except on Windows, those that it has started, without waiting for any thread."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
+def _end_with_parent():
+    """Ends this process, even during a call, when the parent process has ended and cannot kill it."""
+    parent: Any = multiprocessing.parent_process()
+    parent.join()
+    _end()
 
 
 def _leave_the_terminal():
     """Puts this process into its own session: without Ctrl-C and input, and with output to standard error only."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setsid"):
         os.setsid()
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with contextlib.suppress(OSError):  # standard output belongs to the report
         os.dup2(2, 1)
+    signal.signal(signal.SIGINT, _stop)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which the parent has blocked
 
 
-class _Worker:
-    """Main object of the child process: receives functions over a connection, judges them, and sends messages."""
+def _stop(*_):
+    raise _Stopped
 
-    def __init__(self, connection):
-        self.connection, self.lock, self.alive_at = connection, threading.Lock(), 0.0
-        self.judges: Any = None
 
-    def send(self, *message):
-        """Sends a message; may be called from any thread."""
-        with self.lock:
-            self.connection.send(message)
+def _judge_all(connection, setup):
+    """Imports the implementation and judges functions until the parent process kills this one."""
 
-    def judge_all(self, setup):
-        """Imports the implementation and judges functions until the parent process stops it."""
+    def send(*message):
         try:
-            with _output_of_import(setup.first):
-                found, *properties = _import(setup)
-        except Exception as error:  # the implementation's own, or an unknown name
-            why = f"another process cannot import the candidate ({said(error)}); judge it with jobs=1"
-            self.send("failed", _sendable(error) if setup.first else RuntimeError(why))
-            return
-        self.send("ready", *properties)
-        scope: Any = None
-        with noting():
-            while (received := self.connection.recv()) is not None:
-                names, asked = received
-                if asked != scope:
-                    scope = asked
-                    self.judges = Threads(scope.time_limit, scope.seed, look=self._look, done=self._done)
-                self.judges.waiting += [self._row(name, found[name], scope) for name in names]
-                try:
-                    stopped = self.judges.run()
-                except Exception as error:  # an error of the judge or in the scope
-                    self.send("failed", _sendable(error))
-                    return
-                self.send("over")
-                if stopped:
-                    return
+            connection.send(message)
+        except OSError:  # the implementation has closed the connection
+            raise _Stopped from None
 
-    def _row(self, name, candidate, scope):
-        judged = RowJudge(table.get(name), candidate, scope, lambda label: self.send("step", label))
-        judged.watch = _SendingWatch(judged, lambda *call: self.send("call", name, *call))
-        return judged
+    def rows():
+        while True:
+            name, scope = connection.recv()
+            judged = RowJudge(table.get(name), found[name], scope, lambda label: send("step", label))
+            judged.watch = _SendingWatch(judged, send)
+            yield judged
 
-    def _done(self, judged):
+    def done(judged):
         computed = (None, {}) if judged.adapter is None else (judged.adapter.device(), judged.adapter.versions())
-        self.send("row", judged.row.name, judged.report, *computed)
-        if judged.report.ended:  # its call may still run, so another process judges the other functions
-            self.judges.waiting.clear()
+        send("row", judged.report, *computed)
 
-    def _look(self):
-        if self.connection.poll():
-            self.connection.recv()  # None; or an EOFError where the parent process is gone
-            raise KeyboardInterrupt
-        if time.monotonic() - self.alive_at > HEARTBEAT:
-            self.alive_at = time.monotonic()
-            self.send("alive")
+    try:
+        with _output_of_import(setup.first):
+            found, properties = _import(setup)
+        send("ready", properties)
+        with noting():
+            judge_each(rows(), done)
+    except Exception as error:  # that of the import, or an error of the judge or in the scope
+        send("failed", _sendable(error))
 
 
 def _import(setup):
-    """Imports an implementation; returns the Candidate of each function, followed by the fields of its Properties."""
+    """Imports an implementation; returns the Candidate of each function, and the :class:`Properties`."""
     os.environ.update(setup.environment)
     naming.FOLDERS.update(setup.folders)
     configure_jax(setup.settings)
@@ -126,7 +129,7 @@ def _import(setup):
     whole, names = (source, ()) if isinstance(source, Candidate) else source()
     found = whole.found(names or tuple(table.BY_NAME))
     has = tuple(name for name, row in found.items() if row is not None)
-    return found, names, has, whole.says(), len(has) > 1 and _on_accelerator()
+    return found, Properties(names, has, whole.says(), len(has) > 1 and _on_accelerator())
 
 
 @contextlib.contextmanager
@@ -146,18 +149,24 @@ def _on_accelerator():
 
 
 class _SendingWatch(Watch):
-    """Watch that sends the dtype and the title of each case before the implementation is first called with it."""
+    """Watch that sends a message before and after each call of the implementation."""
+
+    stops = (_Stopped,)
 
     def __init__(self, judged, send):
         super().__init__()
-        self._judged, self._send, self._last = judged, send, None
+        self._judged, self._send, self._calls = judged, send, False
 
     def call(self, function, *args, **kwargs):
-        case = getattr(self._judged.subject, "dtype", ""), self.title
-        if case != self._last:
-            self._last = case
-            self._send(*case)
-        return super().call(function, *args, **kwargs)
+        if self._calls:  # the implementation is called within another call
+            return super().call(function, *args, **kwargs)
+        self._calls = True
+        self._send("call", getattr(self._judged.subject, "dtype", ""), self.title)
+        try:
+            return super().call(function, *args, **kwargs)
+        finally:
+            self._calls = False
+            self._send("returned")
 
 
 def _sendable(error):

@@ -33,7 +33,6 @@ GROUPS = {
     "gradients": (
         promises.GRADIENT,
         "finite gradients",
-        "stated gradients",
         "second derivatives",
         "forward over reverse",
     ),

@@ -26,8 +26,8 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
 dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Keras computes with
-PyTorch. Features that an implementation does not offer are not checked, nor are the guarantees *bad input refused*,
-*integers alone* and *split over devices*. The first dtype that a section names is checked in all calls; the others only
+PyTorch. Features that an implementation does not offer are not checked, nor are the guarantees *integers
+alone* and *split over devices*. The first dtype that a section names is checked in all calls; the others only
 in those with the fewest and with the most arguments, with another value of an option or another form of an argument,
 and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees *shapes*, *ties
 and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison in shared

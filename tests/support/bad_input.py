@@ -3,6 +3,8 @@
 The call must raise an error: a TypeError for an argument that is not an array of numbers or does not exist, a
 ValueError for any other bad argument (sections 1 and 18 of ``docs/contract.md``). Functions of JAX arrays check the
 values of masks and lengths only if these are NumPy arrays, so such bad values are given as NumPy arrays.
+
+The judge does not require this of other implementations: their functions document different errors.
 """
 
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, terms
 
 BATCH = (3,)
@@ -33,7 +36,7 @@ class Refusal:
       title: the description of the bad argument.
       error: the exception that must be raised.
       values: the arguments that are passed, by the function's names.
-      as_it_is: names of arguments that are passed unchanged, not as arrays of the implementation's family.
+      as_it_is: names of arguments that are passed unchanged, not as arrays of the package.
       more: names of passed arguments that the function does not have.
     """
 
@@ -62,6 +65,31 @@ def refusals_of(subject):
             empty = _drawn(subject, title, {axis: 0})
             if empty is not None:
                 yield Refusal(f"the width {axis} is 0", ValueError, _Call(subject, empty).values)
+
+
+def outcome(subject, refusal):
+    """Describes what the function did instead of raising the expected error.
+
+    The text is "" if it raised this error and did not change its inputs before. For a row of states, the function that
+    returns a state is called.
+    """
+    values = {
+        key: subject.adapter.array(np.asarray(value), subject.dtype)
+        if isinstance(value, (np.ndarray, np.generic)) and key not in refusal.as_it_is
+        else value
+        for key, value in refusal.values.items()
+    }
+    arrays = [value for value in values.values() if hasattr(value, "shape")]
+    args, kwargs = subject.calling.arrange(values)
+    before = [np.array(array) for array in arrays]
+    try:
+        getattr(subject.function, "whole", subject.function)(*args, **kwargs | dict.fromkeys(refusal.more, 1))
+    except refusal.error:
+        same = all(a.tobytes() == np.asarray(b).tobytes() for a, b in zip(before, arrays, strict=True))
+        return "" if same else "changed its inputs before it raised"
+    except Exception as error:
+        return f"raised {said(error)}"
+    return "returned a result"
 
 
 def _with_lengths(row):
@@ -97,7 +125,7 @@ class _Call:
     """A legal call, and variants of it that must raise an error."""
 
     def __init__(self, subject, case):
-        self.subject, self.case, self.row, self.form = subject, case, subject.row, subject.candidate.mask_form
+        self.subject, self.case, self.row = subject, case, subject.row
         self.values = {
             k: v.astype(numpy_dtype(subject.dtype)) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v
             for k, v in subject.passed(case).items()
@@ -144,13 +172,8 @@ class _Call:
         return self._with(title, ValueError, key, value, self.subject.adapter.name == "jax")
 
     def _of_mask(self, key, value):
-        if self.form in ("lengths", "segments"):
-            if self.form == "lengths":
-                yield from self._of_lengths(key, value)
-            return
-        if self.form != "additive":
-            yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
-            yield self._on_host(f"`{key}` has the value 2", key, np.full(value.shape, 2))
+        yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._on_host(f"`{key}` has the value 2", key, np.full(value.shape, 2))
         rank = max(len(axes) for axes in self.row.arguments[key].shapes)
         own = next(iter(self.case.values.values())).ndim if rank == 1 and self._of_any_rank(key) else rank
         more = value.reshape((1,) * (own + 1 - value.ndim) + value.shape)
@@ -182,7 +205,7 @@ class _Call:
             if self.row.arguments[key].own:
                 few = np.ones((SIZE,) * (len(own) - 1), value.dtype)
                 yield self._with(f"`{key}` has too few axes", ValueError, key, few)
-            if self._meets_others(key) and self.form != "segments":
+            if self._meets_others(key):
                 yield self._with(f"a batch axis of 1 in `{key}` meets {BATCH[0]}", ValueError, key, value[:1])
         for place, axis in enumerate(self._named_axes(key, value)):
             if axis is not None and self._known_elsewhere(key, axis):
@@ -210,7 +233,7 @@ class _Call:
 
     def _known_elsewhere(self, key, axis):
         """Returns whether other arguments determine the size of an axis, so that another size is an error."""
-        if self.form == "segments" or self.row.arguments[key].shapes == (("...",),):
+        if self.row.arguments[key].shapes == (("...",),):
             return False
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
         others = {
@@ -245,7 +268,7 @@ class _Call:
         """Yields calls with arguments that exclude each other, lack a required option, or are 0 without one."""
         takes = self.subject.calling.takes
         for rule in self.row.relations:
-            if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second) and self.form is None:
+            if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second):
                 if rule.first in self.values:
                     text = f"`{rule.first}` and `{rule.second}` are both given"
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))

@@ -1,13 +1,17 @@
-"""Check of gradients at points where a function has no derivative, against the values that the contract states.
+"""Gradients at points where a function has no derivative: ``attnpool_flax`` has those that the contract states.
 
-Ties of two tokens and hinges are also judged by central differences, in the cases of ``values.tied``.
+The judge does not require them of other implementations. Ties of two tokens and hinges it compares with central
+differences, in the cases of ``values.tied``.
 """
 
+import jax
 import numpy as np
+import pytest
+from rounding import rounded
 
-from attnpool_ref.conformance.cases import Case
-from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, worst
+import attnpool_flax
+
+pytestmark = pytest.mark.compiles
 
 UNSTATED = np.nan
 """Mark of elements whose gradient the contract does not state."""
@@ -106,32 +110,25 @@ STATED = {
 """For each function a list of (title, arguments, options, gradient of the sum of all results by argument)."""
 
 
-def stated_gradients(subject):
-    """Checks the gradients that the contract states for the function; returns None if there are none to check."""
-    finding = None
-    for title, values, options, expected in STATED.get(subject.row.name, ()):
-        names = [k for k in values if subject.row.arguments[k].optional]
-        if subject.calling.restrict(names, options) != (names, options):
-            continue
-        given = {k: v if isinstance(v, np.ndarray) else np.asarray(v, np.float64) for k, v in values.items()}
-        whole = dict.fromkeys(subject.row.arguments) | given
-        case = Case(subject.row, f"the gradient at {title}", whole, options, {}, (), {})
-        case = subject.fit(case)
-        cotangents = [np.ones(w.shape) for w in subject.exact(case)]
-        found = subject.gradients(case, cotangents, False)
-        finding = finding or Finding("stated gradients", case)
-        finding.case = case
-        for key, value in expected.items():
-            if key not in found:
-                continue  # a number that the framework cannot differentiate
-            want = np.asarray(value, np.float64)
-            stated, got = ~np.isnan(want), found[key].astype(np.float64)
-            error = np.where(stated, np.abs(got - want), 0)
-            size = np.abs(np.where(stated, want, 0))
-            allowed = tolerances.allowed_error(size, 1.0, case.terms(), subject.dtype, subject.reduced_products())
-            unit = tolerances.EPSILON[subject.dtype]
-            name = f"the gradient of `{key}` at {title}"
-            finding = worst(finding, np.where(np.isnan(error), np.inf, error), allowed, unit, name, got, want)
-        if finding.message:
-            return finding
-    return finding
+def as_float32(value):
+    """A number or list as float32; an array of booleans as it is."""
+    return value if isinstance(value, np.ndarray) else np.asarray(value, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "expected"),
+    [pytest.param(name, *call, id=f"{name}, {title}") for name, calls in STATED.items() for title, *call in calls],
+)
+def test_a_gradient_without_a_derivative_is_that_of_the_contract(name, values, options, expected):
+    arrays = {key: as_float32(value) for key, value in values.items()}
+
+    def total(traced):
+        results = getattr(attnpool_flax, name)(**arrays | traced, **options)
+        return sum(map(jax.numpy.sum, jax.tree.leaves(results)))
+
+    found = jax.grad(total)({key: arrays[key] for key in expected})
+    for key, value in expected.items():
+        want = np.asarray(value, np.float64)
+        stated = ~np.isnan(want)
+        error = np.abs(np.float64(found[key]) - want)[stated]
+        assert (error <= rounded(want[stated], 16)).all(), (key, found[key])
