@@ -6,7 +6,6 @@ if a file that was edited or written is not in the section. ``--without NUMBERS`
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -115,7 +114,7 @@ ROUNDED = {"docs/interactive/cases.json"}
 def section():
     """Returns the text of the section, and its commands."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## A new function\n")[1].split("\n## ")[0]
-    commands = re.search(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1].replace("\\\n ", "").splitlines()
+    commands = text.split("```sh\n")[1].split("```")[0].replace("\\\n ", "").splitlines()
     return text, [command.replace("NAME", NAME).replace("FAMILY", FAMILY) for command in commands]
 
 
@@ -162,7 +161,7 @@ def follow(folder, without=()):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("--without", action="append", choices=EDITS, default=[], help="leave out an edit")
     with tempfile.TemporaryDirectory() as temporary:
         sys.exit(follow(Path(temporary), parser.parse_args().without))
