@@ -38,7 +38,7 @@ lint: $(VENV)/dev.stamp ## style, format, types
 
 docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, docs/pictures/, cases of docs/interactive/, type stubs
 	$(BIN)/python tools/generate/bibliography.py
-	PYTHONPATH=tools/studies $(BIN)/python tools/generate/make_docs.py
+	PYTHONPATH=.:tools/studies $(BIN)/python tools/generate/make_docs.py
 	$(BIN)/python tools/generate/make_notebooks.py
 	PYTHONPATH=. $(BIN)/python tools/generate/make_pictures.py
 	$(BIN)/python tools/generate/make_interactive.py

@@ -1,4 +1,4 @@
-"""What the body of a pooling function may ask of its tokens, dense or packed: one body serves both layouts."""
+"""Operations of dense and packed tokens that the body of a pooling function may call: one body serves both layouts."""
 
 import copy
 import math

@@ -56,7 +56,7 @@ def is_rejected(name, function, long=True):
         return False
 
 
-@pytest.mark.parametrize(("row", "mistake"), ALL, ids=[mistake for _, mistake in ALL])
+@pytest.mark.parametrize(("row", "mistake"), ALL, ids=[f"{row}, {mistake}" for row, mistake in ALL])
 def test_mistake_is_rejected(row, mistake):
     assert is_rejected(row, MUTANTS[row][mistake]), f"survives: {mistake}"
 
@@ -83,6 +83,5 @@ def test_right_function_passes_every_check(row):
 
 
 def test_every_row_has_at_least_two_mistakes():
-    assert {
-        row.name: len(MUTANTS.get(row.name, ())) for row in table.BY_NAME.values() if len(MUTANTS.get(row.name, ())) < 2
-    } == {}
+    few = [row.name for row in table.BY_NAME.values() if len(MUTANTS.get(row.name, ())) < 2]
+    assert few == [], "write two wrong versions of it in the file of its family in tests/conformance/mutants/"

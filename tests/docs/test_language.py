@@ -96,11 +96,11 @@ def test_rules_that_are_understood_are_objects():
 
 
 def test_arguments_that_are_understood_know_their_kind():
-    parsed = row("x[..., L, 2d+e] k[d, e]|[e] n[] mask?[..., L] b?~[..., L] l?:int[...] a:bool[d, d] -> ([..., d], [])")
+    parsed = row("x[..., L, 2d+e] k[d, e]|[e] q[] mask?[..., L] b?~[..., L] l?:int[...] a:bool[d, d] -> ([..., d], [])")
     assert [(a.name, a.kind, a.optional) for a in parsed.arguments.values()] == [
         ("x", "data", False),
         ("k", "parameter", False),
-        ("n", "number", False),
+        ("q", "number", False),
         ("mask", "mask", True),
         ("b", "stretch", True),
         ("l", "int", True),

@@ -1,6 +1,7 @@
 """One bibliography: every paper that a docstring, a table or a page names is an entry of ``docs/references.bib``."""
 
 import ast
+import itertools
 import re
 
 import bibliography
@@ -92,7 +93,8 @@ def test_every_entry_of_the_bibliography_is_named_somewhere():
 
 
 def test_the_bibliography_is_in_order_and_complete():
-    assert list(REFERENCES) == sorted(REFERENCES)
+    for key, following in itertools.pairwise(REFERENCES):
+        assert key < following, f"docs/references.bib: sort the entries by key, {following!r} before {key!r}"
     text = bibliography.BIB.read_text(encoding="utf-8")
     assert text.count("\n@") == len(REFERENCES)
     for key, reference in REFERENCES.items():

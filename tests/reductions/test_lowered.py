@@ -192,6 +192,16 @@ def allowed_to_loop(name):
     return ["tpu"] if reason in ON_TPUS else list(PLATFORMS) if reason else []
 
 
+def assert_loops(call, looping):
+    """Asserts that a row loops on the platforms that :data:`LOOPS` allows."""
+    allowed = allowed_to_loop(call.name)
+    assert looping == allowed, (
+        f"{call.name} has loops on {looping}, expected on {allowed}. Write its body without a loop, by the methods of "
+        "attnpool_flax/tokens/protocol.py. If the number of steps does not grow with the tokens, write a row "
+        f"`{call.name!r}: reason` in LOOPS of tests/reductions/test_lowered.py. A row whose function has no loop leaves LOOPS."
+    )
+
+
 def is_slow(call):
     """Whether only the thorough run lowers a call; of packed ones each run lowers attention and the mean."""
     packed = call.layout == calls.UNSORTED and call.name not in ("segment_attention_pooling", "segment_mean_pooling")
@@ -203,22 +213,27 @@ def is_slow(call):
 )
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)
-    assert looping == allowed_to_loop(call.name)
-    assert copying == (list(PLATFORMS) if call.name in WIDE else [])
+    assert_loops(call, looping)
+    allowed = list(PLATFORMS) if call.name in WIDE else []
+    assert copying == allowed, (
+        f"{call.name}: products read a float32 copy of bfloat16 tokens on {copying}, expected on {allowed}. Pass the tokens "
+        f"to the body in their own dtype, by `as_they_come` of `compiled`, or write a row `{call.name!r}: reason` in WIDE of "
+        "tests/reductions/test_lowered.py. A row whose function makes no copy leaves WIDE."
+    )
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", [call for call in CALLS if call not in QUICK], ids=title)
 def test_sorted_tokens_and_states_see_no_loop(call):
     looping, _ = found_in(lowered(call), call)
-    assert looping == allowed_to_loop(call.name)
+    assert_loops(call, looping)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", QUICK, ids=title)
 def test_float32_sees_no_loop(call):
     looping, copying = found_in(lowered(call, dtype="float32", direction=calls.FORWARD), call)
-    assert looping == allowed_to_loop(call.name)
+    assert_loops(call, looping)
     assert copying == []
 
 

@@ -14,7 +14,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "decisions").glob("*.md")),
 ]
-PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\b|[*<{]|\.\.\.")
+PLACEHOLDER = re.compile(r"FAMILY|\b[A-Z]{4,}\b|[*<{]|\.\.\.")
 """What stands for any name in a path: FAMILY.py."""
 
 

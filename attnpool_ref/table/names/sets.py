@@ -147,7 +147,6 @@ PACKED = (
         ("streaming", "chunks", "online softmax", "longer than memory"),
         "state = merge_states(attention_state(x1, mask1, q), attention_state(x2, mask2, q))\nfinalize_state(state)",
         "Milakov, Gimelshein 2018",
-        "`x1` and `x2` are chunks of one sequence, and merge in any order; see also `mean_state`. "
-        "States of `attnpool_ref` grow.",
+        "`x1` and `x2` are chunks of one sequence, merged in any order. attnpool_ref keeps all chunks. See also `mean_state`.",
     ),
 )
