@@ -286,9 +286,10 @@ class _InOneDtype:
 
         A product with a weight of 0 then reaches the first feature of a result alone.
         """
-        if not Normalization.is_of(Call(self.subject, case, False)) or "value_kernel" in case.row.arguments:
-            return None
         poisoned, values = hazards.poisoned(case, np.nan), {}
+        mixes = "value_kernel" in case.row.arguments
+        if poisoned is None or mixes or not Normalization.is_of(Call(self.subject, case, False)):
+            return None
         for key in case.given("data"):
             has_features = case.row.arguments[key].own[-1] not in SEQUENCES
             first = has_features & (np.arange(case.values[key].shape[-1]) == 0)
