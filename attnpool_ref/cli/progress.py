@@ -1,10 +1,9 @@
-"""Progress of the judge with the estimated remaining time: a bar on a terminal, plain lines elsewhere."""
+"""Progress of the judge: a bar with the estimated remaining time on a terminal, plain lines elsewhere."""
 
 import sys
-import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 
 def shown():
@@ -12,53 +11,24 @@ def shown():
     return _Bar() if sys.stderr.isatty() else Lines()
 
 
-class _Rest:
-    """Estimate of the remaining time: the remaining steps take as long, on average, as those that are done."""
-
-    def __init__(self):
-        self._began = time.monotonic()
-
-    def __call__(self, done, total):
-        """Returns the remaining time as text, from numbers of steps; "" at the start and at the end."""
-        if not 0 < done < total:
-            return ""
-        seconds = (time.monotonic() - self._began) / done * (total - done)
-        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
-
-
-class _Bar:
+class _Bar(Progress):
     """Progress bar, called as ``progress(done, total, label)``; it is removed at the end."""
 
     def __init__(self):
-        self._rest = _Rest()
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[rest]}"),
-            console=Console(file=sys.stderr),
-            transient=True,
-        )
-        self._task = self._progress.add_task("starting", total=None, rest="")
-
-    def __enter__(self):
-        self._progress.start()
-        return self
-
-    def __exit__(self, *exception):
-        self._progress.stop()
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+        times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
+        super().__init__(*columns, *times, console=Console(file=sys.stderr), transient=True)
+        self._task = self.add_task("starting", total=None)
 
     def __call__(self, done, total, label):
-        rest = self._rest(done, total)
-        self._progress.update(self._task, completed=done, total=total, description=label, rest=rest)
+        self.update(self._task, completed=done, total=total, description=label)
 
 
 class Lines:
-    """Lines of progress, called as ``progress(done, total, label)``: one for each label, with the remaining time."""
+    """Lines of progress, called as ``progress(done, total, label)``: one for each label."""
 
     def __init__(self):
-        self._rest, self._last = _Rest(), None
+        self._last = None
 
     def __enter__(self):
         return self
@@ -69,6 +39,5 @@ class Lines:
     def __call__(self, done, total, label):
         """Prints the label if it has changed."""
         if label != self._last:
-            rest = self._rest(done, total)
-            print(f"[{done}/{total}] {label}{rest and f', {rest}'}", file=sys.stderr, flush=True)
+            print(f"[{done}/{total}] {label}", file=sys.stderr, flush=True)
         self._last = label

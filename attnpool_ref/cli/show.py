@@ -1,4 +1,4 @@
-"""``attnpool show``: one function, with its definition in NumPy and its implementation in JAX side by side.
+"""``attnpool show``: one function, with its definition in NumPy and its implementation in JAX.
 
 Both are read as text, so that JAX is not imported.
 """
@@ -6,7 +6,6 @@ Both are read as text, so that JAX is not imported.
 import ast
 import inspect
 import re
-import textwrap
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +19,6 @@ from rich.text import Text
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli.listing import console
-
-SIDE_BY_SIDE = 150  # columns; below, lines of code would be folded too often
-
 
 MARKS = {
     "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
@@ -84,8 +80,10 @@ def run(name):
     row = table.get(name)
     oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
     out = console()
-    out.print(_heading(row, oracle, out.width))
-    out.print(_panes(oracle, twin, out.width))
+    out.print(_heading(row, oracle))
+    out.print(_pane("definition, NumPy", oracle))
+    if twin is not None:
+        out.print(_pane("implementation, JAX", twin))
 
 
 def read_source(package, row):
@@ -176,7 +174,7 @@ def _text(function, lines):
     return "\n".join(kept[:start] + paragraph + kept[end:])
 
 
-def _heading(row, oracle, width):
+def _heading(row, oracle):
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column()
@@ -190,7 +188,7 @@ def _heading(row, oracle, width):
     for key, entry in entries.items():
         if entry:
             grid.add_row(key, Text(entry))
-    grid.add_row("signature", _syntax(oracle.signature, width - len("signature") - 2))
+    grid.add_row("signature", _syntax(oracle.signature))
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
     arguments = _grid(oracle.arguments, "bold")
     marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
@@ -206,34 +204,10 @@ def _grid(entries, style):
     return grid
 
 
-def _panes(oracle, twin, width):
-    beside = twin is not None and width >= SIDE_BY_SIDE
-    width = width // 2 if beside else width
-    panes = [_pane("definition, NumPy", oracle, width)]
-    if twin is not None:
-        panes.append(_pane("implementation, JAX", twin, width))
-    if not beside:
-        return Group(*panes)
-    grid = Table.grid()
-    grid.add_row(*panes)
-    return grid
-
-
-def _pane(kind, source, width):
+def _pane(kind, source):
     title = Text(f"{kind}: {source.place}")
-    frame = 4  # borders and their padding
-    return Panel(_syntax(source.text, width - frame), title=title, title_align="left", border_style="dim", width=width)
+    return Panel(_syntax(source.text), title=title, title_align="left", border_style="dim")
 
 
-def _syntax(text, width):
-    folded = "\n".join(_fold(line, width) for line in text.splitlines())
-    return Syntax(folded, "python", theme="ansi_dark", background_color="default", word_wrap=True)
-
-
-def _fold(line, width):
-    """Breaks a long line of code at spaces and indents the continuation."""
-    if len(line) <= width:
-        return line
-    indent = " " * (len(line) - len(line.lstrip()) + 8)
-    folded = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(folded)
+def _syntax(text):
+    return Syntax(text, "python", theme="ansi_dark", background_color="default", word_wrap=True)

@@ -146,25 +146,13 @@ def test_one_variant_shows_its_whole_row():
         assert text in output
 
 
-def test_a_wide_terminal_shows_both_side_by_side_and_a_narrow_one_above_each_other():
-    def lines_of(columns):
-        lines = run("show", "mean_pooling", columns=columns).output.splitlines()
-        assert max(map(len, lines)) <= columns
-        return [next(i for i, line in enumerate(lines) if kind in line) for kind in ("definition,", "implementation,")]
-
-    oracle, twin = lines_of(show.SIDE_BY_SIDE)
-    assert oracle == twin
-    oracle, twin = lines_of(show.SIDE_BY_SIDE - 1)
+def test_the_definition_stands_above_the_implementation_and_no_line_is_wider_than_the_terminal():
+    lines = run("show", "mean_pooling", columns=70).output.splitlines()
+    assert max(map(len, lines)) <= 70
+    oracle, twin = (
+        next(i for i, line in enumerate(lines) if kind in line) for kind in ("definition,", "implementation,")
+    )
     assert oracle < twin
-
-
-def test_folding_code_keeps_its_words_and_its_block():
-    line = "    total = " + " + ".join(f"term_{index}" for index in range(30))
-    folded = show._fold(line, 50).splitlines()
-    assert len(folded) > 1
-    assert all(len(part) <= 50 for part in folded)
-    assert all(part.startswith(" " * 12) for part in folded[1:])
-    assert " ".join(folded).split() == line.split()
 
 
 def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
@@ -285,7 +273,7 @@ def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
     result = run("check")
     first, second = result.stderr.splitlines()
     assert first == "[0/3] mean_pooling float32"
-    assert re.fullmatch(r"\[2/3\] max_pooling float32, about \d+ s left", second)
+    assert second == "[2/3] max_pooling float32"
     assert "[0/3]" not in result.stdout
 
 
@@ -295,7 +283,7 @@ def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch, capfd):
     with progress.shown() as bar:
         bar(1, 4, "mean_pooling [...]")
     shown = capfd.readouterr().err
-    assert re.search(r"about \d+ s left", shown)
+    assert "left: " in shown
     assert "mean_pooling [...]" in shown
     assert "1/4" in shown
     assert shown.rstrip().endswith("\x1b[2K"), "the last thing written erases the bar"

@@ -12,7 +12,7 @@ import pytest
 from command import report_of, run
 
 from attnpool_ref import __main__, conformance
-from attnpool_ref.cli import application, candidate, exits, progress
+from attnpool_ref.cli import application, candidate, exits
 from attnpool_ref.conformance import Cell, Measure, RowReport
 
 POOL = "import attnpool_ref\ndef pool(x, mask=None):\n    return attnpool_ref.mean_pooling(x, mask) + 1\n"
@@ -109,15 +109,6 @@ def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_
     pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert pasted.returncode == 0, pasted.stderr
     assert "candidate: [" in pasted.stdout
-
-
-def test_what_is_left_is_said_in_seconds_or_minutes(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    rest = progress._Rest()
-    assert rest(0, 10) == ""
-    now[0] = 108.0
-    assert (rest(4, 10), rest(1, 61), rest(10, 10)) == ("about 12 s left", "about 8 min left", "")
 
 
 def test_the_help_and_the_page_about_judging_say_the_same_time():
