@@ -112,7 +112,7 @@ def test_a_module_is_judged_with_its_own_parameters_and_its_mistakes_are_told():
     ).rows
     assert row.promises["values under masks"].status == row.promises["gradient"].status == "held" or row.causes
     assert {"empty rows", "NaN in padding"} <= {kept.promise for kept in row.broken if not kept.follows_from}
-    assert row.causes == ["NaN for a fully masked row", diagnosis.PRODUCT]
+    assert row.causes == ["NaN for a fully masked row", diagnosis.IN_SCORES]
 
 
 def test_the_natural_signature_of_a_builtin_is_judged():

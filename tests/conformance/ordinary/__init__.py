@@ -41,14 +41,17 @@ ORDINARY = {
     ),
     "minus_1e9": (
         "attention_pooling",
-        "averages the padding of a fully masked row, as a finite number in place of -inf does",
+        (
+            "averages the padding of a fully masked row, as a finite number in place of -inf does",
+            "a finite number in place of -inf for padding",  # which scores below it also show
+        ),
     ),
     "maximum_filled_with_0": ("max_pooling", FILLED),
     "maximum_filled_with_minus_1e9": ("max_pooling", FILLED),
     "moments": ("std_pooling", "subtracts the squared mean from the mean of squares, which cancels far from 0"),
     "packed_count": ("segment_mean_pooling", "counts the masked tokens: divides by all tokens, not the real ones"),
 }
-"""For each function its variant, and the words of its cause."""
+"""For each function its variant, and the words of its cause, or of causes of which one is named."""
 
 BESIDE = {
     PRODUCT,
@@ -73,10 +76,11 @@ def assert_named(name, function, arrays, scopes):
 
 
 def assert_causes(function, row, right, options):
-    """Asserts that the cause ``right`` of a function is named by ``judge`` with ``options``, and no wrong one."""
+    """Asserts that the cause ``right``, or one of several, is named by ``judge`` with ``options``, and no wrong one."""
+    right = {right} if isinstance(right, str) else set(right)
     with mock.patch.object(shrinking, "shrink", lambda case, fails: case), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an ordinary function divides by 0
         (report,) = conformance.judge(function, only=(row,), **options).rows
     assert report.status == "fail"
-    assert right in report.causes
-    assert set(report.causes) <= BESIDE | {right}, "a wrong cause"
+    assert right & set(report.causes)
+    assert set(report.causes) <= BESIDE | right, "a wrong cause"
