@@ -1,8 +1,8 @@
 """Diagnosis: known mistakes whose results equal the wrong results, dtype by dtype.
 
 A wrong function usually has more than one mistake, so the parts of its results are explained separately: real tokens,
-fully masked rows, precision, and values in padding. A mistake at real tokens is named if it explains most of the wrong
-cases, and more cases than contradict it, and no mixed batch contradicts it. A mistake in fully masked rows, or low
+fully masked rows, precision, and values in padding. A mistake at real tokens is named if it explains half of the wrong
+cases or more, and more cases than contradict it, and no mixed batch contradicts it. A mistake in fully masked rows, or low
 precision, is named if it explains most of the wrong cases. Otherwise no cause of that part is named.
 """
 
@@ -167,7 +167,7 @@ class _InOneDtype:
         self.is_unknown = bool(self.of_real) and not self.mistakes
 
     def _best(self, known):
-        """Returns those of the mistakes ``known``, all in the same words, that explain most of the wrong values."""
+        """Returns those of the mistakes ``known``, all in the same words, that explain most, and at least half, of the wrong values."""
         best, most = [], 0
         for mistake in known:
             gain = self._gain(mistake)
@@ -180,7 +180,7 @@ class _InOneDtype:
     def _gain(self, mistake):
         """Returns the number of cases that a mistake explains minus the number that contradict it; at least 0.
 
-        It is 0 unless the mistake explains most of the wrong values. It is also 0 if a mixed batch contradicts it, or
+        It is 0 unless the mistake explains half of the wrong values. It is also 0 if a mixed batch contradicts it, or
         any case contradicts a ``whole`` mistake.
         """
         if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):

@@ -116,7 +116,7 @@ class ProcessPool:
                 threads.shutdown(wait=False, cancel_futures=True)
                 for child in list(self._children):
                     child.interrupt()
-                futures.wait(judging, GRACE)
+                futures.wait([each for each in judging if not each.cancelled()], GRACE)
         return self._stopped
 
     def _judge(self, judged, scope, steps):

@@ -94,6 +94,7 @@ class RowJudge:
     def finish(self, ended=""):
         """Completes the report from all results so far; ``ended`` is the reason why the judging ended early, or ""."""
         if self.subject is None:
+            self.report.partial += [ended] if ended else []
             return
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]

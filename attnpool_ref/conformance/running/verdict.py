@@ -57,7 +57,7 @@ def unanswered(report, dtype, title, how):
       how: the way in which the judging ended, as text.
     """
     for kept in report.promises.values():
-        kept.why = "its check was not reached"
+        kept.why = "its process ended before it could report"
     kept = report.promises[promises.ANSWER]
     kept.status, kept.why, kept.cases = BROKEN, "", 1
     kept.dtypes = [dtype] if dtype else []

@@ -163,7 +163,8 @@ class _SendingWatch(Watch):
         self._calls = True
         self._send("call", getattr(self._judged.subject, "dtype", ""), self.title)
         try:
-            return super().call(function, *args, **kwargs)
+            result, jax = super().call(function, *args, **kwargs), sys.modules.get("jax")
+            return result if jax is None else jax.block_until_ready(result)  # which JAX may compute after the call
         finally:
             self._calls = False
             self._send("returned")
