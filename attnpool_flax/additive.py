@@ -57,7 +57,7 @@ def additive_attention_pooling(
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
     """Returns (scores [..., n, L], undefined at padding; the tokens to average).
 
-    ``tokens`` is a :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`. The average
+    ``tokens`` is a :class:`~attnpool_flax.tokens.Dense` or :class:`~attnpool_flax.tokens.Packed`. The average
     must read the returned tokens: their gradient is added to that through the scores in one array. With an
     ``out_kernel`` [h], n is 1. The other arguments are those of the public function.
     """

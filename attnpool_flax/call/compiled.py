@@ -55,7 +55,7 @@ def compiled(
         :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and a resolved
         ``precision``.
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
-        :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function.
+        :class:`~attnpool_flax.tokens.Dense`, or :class:`~attnpool_flax.tokens.Packed` in the packed function.
         They hold masks, ``axis_name`` and ``implementation``, which the body does not get.
       as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
         and of masks whose axes of size 1 stay.

@@ -72,7 +72,7 @@ def attend_with_query(
     """Returns (pooled [..., d], weights [..., L]) of tokens in any layout; [S, d] and [N] of packed tokens.
 
     Args:
-      tokens: :class:`~attnpool_flax.reductions.Dense` or :class:`~attnpool_flax.reductions.Packed`.
+      tokens: :class:`~attnpool_flax.tokens.Dense` or :class:`~attnpool_flax.tokens.Packed`.
       query: [..., d], or without ``query_kernel`` [..., c]; None is the mean of the tokens.
       query_kernel: [d, c], or None.
       key_kernel: [d, c], or None.

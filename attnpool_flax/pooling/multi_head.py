@@ -74,7 +74,7 @@ def attended(
     take the second way.
 
     Args:
-      tokens: :class:`~attnpool_flax.reductions.Dense`; or ``Packed``, with H, n, N in place of ..., H, n, L below.
+      tokens: :class:`~attnpool_flax.tokens.Dense`; or ``Packed``, with H, n, N in place of ..., H, n, L below.
       queries: [..., H, n, c], scaled.
       key_kernel: [d, H, c].
       value_kernel: [d, H, c'].

@@ -118,7 +118,7 @@ def weighted_average(tokens, weights):
 def channel_average(channels, weights):
     """Averages tokens in any layout under weights of each channel, [..., L, d] or packed [N, d].
 
-    ``channels`` are the tokens as :class:`~attnpool_flax.reductions.DenseChannels` or ``PackedChannels``. The result is
+    ``channels`` are the tokens as :class:`~attnpool_flax.tokens.DenseChannels` or ``PackedChannels``. The result is
     0 where the weights of a channel sum to 0.
     """
     weights = channels.fill_padding(weights)

@@ -1,4 +1,4 @@
-"""Reductions over tokens: every loop over the tokens of a sequence is in this folder.
+"""Reductions over tokens: softmax, sums, maxima and residuals, with their loops over the tokens of a sequence.
 
 The names of kernels mean the same in all modules:
 
@@ -10,10 +10,9 @@ The names of kernels mean the same in all modules:
 ===========================================  ==========================================================================
 accumulators and their merge                 ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
                                              ``exponents``
-kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``; of narrow dtypes
-                                             ``narrow_products``; keys that no query sees ``raw_keys``
+kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``
 kernels of packed tokens                     ``packed``
-sums of residuals                            ``residuals``
+sums of residuals (VLAD)                     ``residuals``
 loops                                        ``loops``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``

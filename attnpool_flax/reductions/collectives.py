@@ -87,7 +87,7 @@ def all_reduced_sums(mean, *tokens):
 def all_reduced_softmax(*calls):
     """Returns [(pooled [..., h, d], weights [..., h, L])] of several calls of ``Dense.softmax``, in common collectives.
 
-    Each call is (the :class:`~attnpool_flax.reductions.Dense` tokens, its arguments ``queries`` and ``has_query``).
+    Each call is (the :class:`~attnpool_flax.tokens.Dense` tokens, its arguments ``queries`` and ``has_query``).
     """
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:

@@ -71,7 +71,7 @@ def exponents_of(channels, below, scale, *others):
     """Returns (the :class:`Exponents` of depths, the list of the sums of ``others`` over tokens).
 
     Args:
-      channels: the tokens, :class:`~attnpool_flax.reductions.DenseChannels` or ``PackedChannels``.
+      channels: the tokens, :class:`~attnpool_flax.tokens.DenseChannels` or ``PackedChannels``.
       below: the depth of each token, arbitrary at padding.
       scale: at least 0, broadcast against the depths.
       *others: arrays of values of tokens, 0 at padding, that are summed in the same collective.

@@ -1,6 +1,6 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`.
 
-``segment_NAME`` runs the body of the function NAME for padded tokens on :class:`~attnpool_flax.reductions.Packed`
+``segment_NAME`` runs the body of the function NAME for padded tokens on :class:`~attnpool_flax.tokens.Packed`
 tokens. It exists for each row of :mod:`attnpool_ref.table` with the layout "segments".
 """
 
