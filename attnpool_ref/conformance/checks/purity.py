@@ -41,7 +41,7 @@ def purity(subject, case, return_weights, reuse=True):
     """
     first = subject.outputs(case, return_weights)
     seen = _watched(subject, case, return_weights)
-    # a single change of the state may come from another function that is judged in another thread
+    # a single change of the state may come from another thread
     drawn = seen.drawn and _watched(subject, case, return_weights).drawn
     unchanged = "an argument was changed in place" if seen.changed else ""
     if seen.shared:
