@@ -60,7 +60,7 @@ def tree(path):
 
 def families():
     """Returns the names of the modules of families: files of ``attnpool_flax``, and its folders of families."""
-    return {path.stem for path in FLAX.glob("*.py")} - {"__init__", "states"} | {"pooling"}
+    return {path.stem for path in FLAX.glob("*.py")} - {"__init__"} | {"pooling"}
 
 
 def reached_past():

@@ -35,12 +35,6 @@ COMPARING = frozenset({"rigid_decomposition"})
 WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
-def demanded(mixed=False, broadcasting=False, contract=False):
-    """Returns the requested options of :data:`OPTIONS`; ``contract`` includes the others."""
-    asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
-    return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
-
-
 def apply(subject, case, situation, findings, again):
     """Returns the findings of one check, with optional deviations as notes.
 
