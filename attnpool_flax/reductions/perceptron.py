@@ -23,6 +23,9 @@ from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.rules import reverse_rule
 
+WHOLE = 4
+"""The least number of ``tiling.WHOLE`` that tokens exceed for a loop: the hidden layer of fewer tokens needs little memory."""
+
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""
 
@@ -30,7 +33,7 @@ TOKENS = 256
 def tiling_of(x):
     """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None for few tokens, or symbolic sizes."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
-    if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
+    if not known(length, width) or length * width * x.dtype.itemsize <= WHOLE * tiles.WHOLE:
         return None
     return Blocks(length, min(length, TOKENS, tiles.TOKENS))
 

@@ -185,7 +185,9 @@ def make_tiling(batch, length, width):
     if length * width < ROW and known(batch):
         return Tiling(batch, length, max(1, min(batch, WHOLE // 4 // (length * width))), length)
     size = max(1, TILE // width)
-    return Tiling(batch, length, 1, min(length, TOKENS, 2 ** (size.bit_length() - 1)))
+    size = min(length, TOKENS, 2 ** (size.bit_length() - 1))
+    tiles = -(-length // size)
+    return Tiling(batch, length, 1, -(-length // tiles))  # tiles of even sizes overlap less
 
 
 def tiling_of(x, *others):

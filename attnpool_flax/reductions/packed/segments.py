@@ -93,14 +93,15 @@ def _slots(index, length, count, ordered):
     """
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     slots = (terms + PART - 1) // PART
+    start = jnp.cumsum(slots) - slots  # the first slot of each segment
     place = lax.iota(jnp.int32, length)
     if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
         slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
     else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
     number = count + length // PART
-    segments = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
-    return at(jnp.cumsum(slots) - slots, index) + slot, segments, number
+    starting = jnp.zeros(number, jnp.int32).at[start].add(1, mode="drop", indices_are_sorted=True)
+    return at(start, index) + slot, jnp.cumsum(starting) - 1, number
 
 
 def consecutive_slots(sizes, size, number):
