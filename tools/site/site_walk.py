@@ -1,7 +1,8 @@
 """Test of the built site in Chromium (``make site-test``): opens every page and prints what is wrong.
 
 A page must load only from its own host and without an error in the console. All its formulas must be rendered. It must
-not be wider than the window of a phone (390 pixels) or of a desktop (1280). Its links must lead to a page or a place. A
+not be wider than the window of a phone (390 pixels) or of a desktop (1280), and its blocks of code not wider than their
+boxes. Its links must lead to a page or a place. A
 search must find the expected page, and the interactive page must compute the oracle's numbers.
 
 The last line says how many pages were checked, or that no browser was found. The exit status is 1 if something is
@@ -23,7 +24,7 @@ from urllib.parse import quote, unquote, urldefrag
 from playwright.async_api import async_playwright
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
-WIDTHS = (1280, 390)
+WIDTHS, HEIGHT = (1280, 390), 800
 AT_ONCE = 4
 """Number of pages that are open at the same time."""
 
@@ -76,6 +77,19 @@ TOO_WIDE = """() => {
 }"""
 """Returns why a page is wider than the window, or an empty text."""
 
+CUT = """() => [...document.querySelectorAll("pre")].filter(one => one.scrollWidth > one.clientWidth + 1).map(
+    one => `a block of code is wider than its box: ${one.textContent.trim().slice(0, 40)}`)"""
+"""Lists blocks of code that a reader must scroll to the side."""
+
+BROKEN_KEYS = """() => new Set([...document.querySelectorAll(".search-button-field kbd")].map(one => one.offsetHeight)).size > 1
+    ? ["a key of the search breaks"] : []"""
+"""Lists a key with a line break in the hint of the search: the keys then differ in height."""
+
+FIRST_SCREEN = """() => ["img", "pre"].filter(
+    kind => !(document.querySelector(`article ${kind}`)?.getBoundingClientRect().bottom <= innerHeight)).map(
+    kind => `its first screen lacks the first <${kind}>`)"""
+"""Lists what a reader of the first page sees only after scrolling: the picture, or the installation."""
+
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
 IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
 RESULTS = "() => [...document.querySelectorAll('#search-results li > a')].slice(0, 3).map(one => one.href)"
@@ -118,8 +132,14 @@ class Walk:
             self.complain(url, f"a formula is not rendered: {text}")
         for text in seen["wrong"]:
             self.complain(url, f"a formula is in error: {text}")
+        await page.evaluate("() => document.querySelectorAll('details').forEach(one => one.open = true)")
+        if url == f"{self.home}index.html":
+            for text in await page.evaluate(FIRST_SCREEN):
+                self.complain(url, text)
         for width in WIDTHS:
-            await page.set_viewport_size({"width": width, "height": 900})
+            await page.set_viewport_size({"width": width, "height": HEIGHT})
+            for text in [*await page.evaluate(CUT), *await page.evaluate(BROKEN_KEYS)]:
+                self.complain(url, f"at {width} pixels {text}")
             reason = await page.evaluate(TOO_WIDE)
             if reason:
                 self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
@@ -164,7 +184,7 @@ async def walk(browser, home, pages):
     """Tests all pages and searches, some at the same time, and returns the result."""
     async with async_playwright() as play:
         chromium = await play.chromium.launch(executable_path=browser, args=FLAGS)
-        walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": 900}), home)
+        walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": HEIGHT}), home)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def gated(step):
