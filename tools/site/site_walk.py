@@ -39,7 +39,21 @@ FLAGS = (
 
 SEARCHES = {
     "sparsemax": "reference/normalizers",
-    "ABMIL": "reference/additive",
+    "heat map": "guides/pathology",
+    "ABMIL": "guides/pathology",
+    "torch": "guides/library-author",
+    "bfloat16": "deploying",
+    "CLAM": "guides/pathology",
+    "SGPT": "guides/sentence-embeddings",
+    "SPLADE": "guides/sentence-embeddings",
+    "ECAPA-TDNN": "guides/speech",
+    "GeM": "guides/vision",
+    "SigLIP": "guides/vision",
+    "PMA": "guides/graphs",
+    "global_mean_pool": "guides/graphs",
+    "late interaction": "guides/retrieval",
+    "AutoPool": "reference/means",
+    "mean_pooling": "reference/pooling",
     "MAP head": "reference/modules/heads",
     "ColBERT": "guides/retrieval",
     "left padding": "guides/sentence-embeddings",
@@ -93,6 +107,8 @@ FIRST_SCREEN = """() => ["img", "pre"].filter(
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
 IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
 RESULTS = "() => [...document.querySelectorAll('#search-results li > a')].slice(0, 3).map(one => one.href)"
+
+EXCERPTS = "() => [...document.querySelectorAll('#search-results .context')].map(one => one.textContent)"
 
 
 class Walk:
@@ -157,6 +173,10 @@ class Walk:
         results = [urldefrag(link)[0].removeprefix(self.home) for link in await page.evaluate(RESULTS)]
         if f"{wanted}.html" not in results:
             self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
+        await page.wait_for_load_state("networkidle")
+        for text in await page.evaluate(EXCERPTS):
+            if re.search(r"\\[(\[a-z]", text):
+                self.complain(url, f"an excerpt has raw LaTeX: {text}")
         await page.close()
 
     async def compare(self):
