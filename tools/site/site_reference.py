@@ -103,7 +103,6 @@ Try it: padding, masks and weights
    <iframe src="../interactive/index.html" title="Padding, masks and weights" class="interactive"
      onload="new ResizeObserver(([{target}]) => this.style.height = `${target.scrollHeight}px`)
        .observe(this.contentDocument.body)"></iframe>
-   <p><a href="../interactive/index.html">Open it alone</a></p>
 """
 
 CHOICE = """

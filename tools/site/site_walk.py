@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import functools
 import http.server
+import math
 import os
 import re
 import shutil
@@ -160,6 +161,8 @@ class Walk:
             if reason:
                 self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
         self.links[url] = set(await page.evaluate(LINKS))
+        if not {urldefrag(link)[0] for link in self.links[url]} & {self.home, f"{self.home}index.html"}:
+            self.complain(url, "it has no way home")
         self.ids[url] = set(await page.evaluate(IDS))
         await page.close()
 
@@ -179,14 +182,28 @@ class Walk:
                 self.complain(url, f"an excerpt has raw LaTeX: {text}")
         await page.close()
 
-    async def compare(self):
-        """Makes the interactive page compute the oracle's stored cases, and compares."""
+    async def interact(self):
+        """Uses the interactive page, and makes it compute the oracle's stored cases."""
         url = f"{self.home}interactive/index.html?check"
         page = await self.opened(url)
         await page.wait_for_function("() => document.documentElement.dataset.check")
         said = await page.evaluate("() => document.documentElement.dataset.check")
         if not re.match(r"pass: [2-9]\d+ cases", said):
             self.complain(url, f"the oracle's numbers are others: {said}")
+        points = await page.get_attribute("#plane", "aria-label")
+        (x, y), (wrong_x, wrong_y) = re.findall(r"\((.*?),(.*?)\)", points.replace("\N{MINUS SIGN}", "-"))
+        if math.dist((float(x), float(y)), (float(wrong_x), float(wrong_y))) < 1:
+            self.complain(url, f"the first mistake hardly moves the point: {points}")
+        heights = await page.evaluate("() => [...document.querySelectorAll('.card')].map(one => one.offsetHeight)")
+        if len(set(heights)) > 1:
+            self.complain(url, f"its cards differ in height: {heights}")
+        for name in ("length", "token-0-1"):
+            await page.fill(f"#{name}", "5")
+        changed = await page.get_attribute("#plane", "aria-label")
+        await page.click("[type=reset]")
+        await page.wait_for_timeout(100)
+        if points == changed or points != await page.get_attribute("#plane", "aria-label"):
+            self.complain(url, f"a change and a reset do not lead back: {points}, {changed}")
         await page.close()
 
     async def follow(self):
@@ -213,7 +230,7 @@ async def walk(browser, home, pages):
 
         steps = [walked.look(home + page) for page in pages]
         steps += [walked.search(words, wanted) for words, wanted in SEARCHES.items()]
-        steps.append(walked.compare())
+        steps.append(walked.interact())
         await asyncio.gather(*map(gated, steps))
         await walked.follow()
         walked.version = chromium.version
