@@ -9,7 +9,7 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of
+from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 
@@ -102,7 +102,7 @@ def _with_gradient_jvp(axis_name, primals, tangents):
 def _max(x, mask, least):
     x = flatten_batch(x)
     tiled_, plain_ = (functools.partial(function, least=least) for function in (_max_tiles, _max_plain))
-    return by_platform(tiled_, plain_, tiling_of(x, mask), x, mask)
+    return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask), x, mask)
 
 
 def _max_plain(x, mask, *, least):
@@ -119,18 +119,20 @@ def _accumulate(x, real):
 
 
 def _max_tiles(x, mask, *, tiling, least):
-    def tile(step, tiling):
-        keep = tiling.keep(mask, step)
-        return (), _accumulate(signed(tiling.slice(x, step), least), keep)
+    def body(tile, tokens, state, arrays):
+        own = _accumulate(signed(tokens, least), tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False))
+        return _merged(jax.tree.map(lambda *parts: jnp.stack(parts, 1), state, own)), arrays
 
-    def tile_step(step):
-        return tiling.shortest_prefix(functools.partial(tile, step), mask, step)[1]
+    count = jnp.zeros((tiling.rows, x.shape[2]), jnp.int32)
+    state = ExtremeState(jnp.full(count.shape, -jnp.inf, x.dtype), count, jnp.zeros(tiling.rows, bool))
+    return _merged(tiling.over_tiles(body, x, mask, state)[0])
 
-    states = lax.map(tile_step, jnp.arange(tiling.steps))
-    extremes, counts, some = map(tiling.stack, states)
-    extreme = jnp.max(extremes, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
-    count = jnp.sum(jnp.where(extremes == extreme[:, None], counts, 0), 1, dtype=jnp.int32)
-    return ExtremeState(extreme, count, jnp.any(some, 1))
+
+def _merged(states):
+    """Merges states with fields [B, parts, ...]."""
+    extreme = jnp.max(states.extreme, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
+    count = jnp.sum(jnp.where(states.extreme == extreme[:, None], states.count, 0), 1, dtype=jnp.int32)
+    return ExtremeState(extreme, count, jnp.any(states.some, 1))
 
 
 def _max_fwd(x, mask, least):

@@ -35,7 +35,7 @@ from jax import lax
 from attnpool_flax.numerics.narrow_products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of
+from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products_of_tile, sums_of_tile
 
@@ -212,36 +212,38 @@ def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     kernels = _online_softmax_tiles, plain, _online_softmax_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
-    tiling = tiling_of(x, mask, queries)
-    return by_platform(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias, whole=whole)
+    arrays = x, mask, has_query, queries, multiplier, bias
+    return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
 
 
 def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tiling, precision):
-    def tile(step, tiling):
-        tokens, keep = tiling.masked_tile(x, mask, step, queries.dtype)
-        scores = products_of_tile(tokens, tiling.slice_examples(queries, step), precision)
+    def body(tile, tokens, state, scores):
+        tokens = tokens.astype(queries.dtype)
+        own = products_of_tile(tokens, tile.slice_examples(queries), precision)
         if has_query is not None:
-            scores = _zero_without_query(scores, tiling.slice_examples(has_query, step))
+            own = _zero_without_query(own, tile.slice_examples(has_query))
         if bias is not None:
-            scores = scores + tiling.slice(bias, step)
-        scores = jnp.where(keep[..., None], scores, -jnp.inf)
-        max_score = lax.stop_gradient(jnp.max(scores, 1))
-        exp_scores = exponential(scores, max_score[:, None])
-        applied = exp_scores
-        if multiplier is not None:
-            applied = exp_scores * jnp.where(keep[..., None], tiling.slice(multiplier, step), 0)
-        numerator = sums_of_tile(applied, tokens, precision)
-        return (scores,), OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
+            own = own + tile.slice(bias)
+        own = tile.masked(own, -jnp.inf)
+        scores, own = tile.update(scores, own), tile.counted(own, -jnp.inf)
+        max_score = jnp.maximum(state.max_score, jnp.max(own, 1))
+        exp_scores = exponential(own, max_score[:, None])
+        applied = exp_scores if multiplier is None else exp_scores * tile.masked(tile.slice(multiplier), 0)
+        sums = jnp.sum(exp_scores, 1), sums_of_tile(applied, tokens, precision)
+        return state.added(max_score, map(jnp.add, state.rescaled(max_score), sums)), scores
 
-    def tile_step(step):
-        return tiling.shortest_prefix(functools.partial(tile, step), mask, step, (-jnp.inf,))
+    heads, dtype = queries.shape[1], queries.dtype
+    sums = jnp.zeros((tiling.rows, heads), dtype)
+    state = OnlineSoftmax(sums - jnp.inf, sums, jnp.zeros((*sums.shape, queries.shape[2]), dtype))
+    scores = jnp.full((tiling.batch, tiling.length, heads), -jnp.inf, dtype)
+    states, scores = tiling.over_tiles(body, x, mask, state, scores)
+    return scores, _merge_chains(states)
 
-    (scores,), states = lax.map(tile_step, jnp.arange(tiling.steps))
-    return tiling.concatenate(scores), _merge_tiles(OnlineSoftmax(*map(tiling.stack, states)))
 
-
-def _merge_tiles(states):
-    """Merges the accumulators of the tiles of each example, with fields [B, tiles, ...]: an :class:`OnlineSoftmax`."""
+def _merge_chains(states):
+    """Merges the accumulators of each example, with fields [B, chains, ...]: an :class:`OnlineSoftmax`."""
+    if states.max_score.shape[1] == 1:
+        return OnlineSoftmax(*(field[:, 0] for field in states))
     max_score = jnp.max(states.common(), 1)
     return states.added(max_score, map(summed, states.rescaled(max_score[:, None])))
 
@@ -264,7 +266,10 @@ def _softmax_bwd(precision, residuals, cotangents):
     kernels = _bwd_tiles, _bwd_plain, _bwd_whole
     tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     plain_ = functools.partial(plain_, precision=factor_precision(precision))
-    dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
+    kernels = with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries)
+    dscores, dqueries, dmultiplier = by_platform(*kernels, *arrays, whole=whole)
+    if queries.shape[0] == 1:
+        dqueries = summed(dqueries, 0)[None]
     dbias = None if bias is None else dscores
     dscores = _zero_without_query(dscores, has_query)
     applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
@@ -278,46 +283,21 @@ def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
     ``dscores_out``, ``ddenominator`` and ``dnumerator`` are the cotangents of the returned scores and of the
     accumulator.
     """
-    shared = queries.shape[0] == 1
 
-    def tile(step, tiling):
-        tokens, keep = tiling.masked_tile(x, mask, step, queries.dtype)
-        dapplied = products_of_tile(tokens, tiling.slice_examples(dnumerator, step), precision)
-        exp_tile = tiling.slice(exp_scores, step)
-        dexp = dapplied
-        if multiplier is not None:
-            dexp = dapplied * jnp.where(keep[..., None], tiling.slice(multiplier, step), 0)
-        dscores = exp_tile * (dexp + tiling.slice_examples(ddenominator, step)[:, None])
-        dscores = jnp.where(keep[..., None], dscores + tiling.slice(dscores_out, step), 0)
-        arrays = (dscores,)
-        if multiplier is not None:
-            arrays = dscores, jnp.where(keep[..., None], exp_tile * dapplied, 0)
-        if not shared:
-            return arrays, sums_of_tile(dscores, tokens, precision)
-        once = dscores  # overlapping tiles repeat examples, which count once
-        if tiling.rows != 1:
-            once = jnp.where(tiling.examples_outside_overlap(step)[:, None, None], dscores, 0)
-        rows, size, width = tokens.shape
-        once, tokens = jnp.reshape(once, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
-        return arrays, sums_of_tile(once, tokens, precision)
+    def body(tile, tokens, dqueries, arrays):
+        tokens = tokens.astype(queries.dtype)
+        dapplied = products_of_tile(tokens, tile.slice_examples(dnumerator), precision)
+        exp_tile = tile.slice(exp_scores)
+        dexp = dapplied if multiplier is None else dapplied * tile.masked(tile.slice(multiplier), 0)
+        dscores = exp_tile * (dexp + tile.slice_examples(ddenominator)[:, None]) + tile.slice(dscores_out)
+        dscores = tile.masked(dscores, 0)
+        arrays = tuple(map(tile.update, arrays, (dscores, exp_tile * dapplied)))
+        return dqueries + sums_of_tile(tile.counted(dscores, 0), tokens, precision), arrays
 
-    def tile_step(carry, step):
-        fills = (0,) * (1 if multiplier is None else 2)
-        arrays, dqueries = tiling.shortest_prefix(functools.partial(tile, step), mask, step, fills)
-        return (carry + dqueries, arrays) if shared else (carry, (arrays, dqueries))
-
-    if shared:
-        dqueries, arrays = lax.scan(tile_step, _zeros_like(queries, x), jnp.arange(tiling.steps))
-    else:
-        _, (arrays, dqueries) = lax.scan(tile_step, (), jnp.arange(tiling.steps))
-        dqueries = summed(tiling.stack(dqueries))
-    dscores, *dmultiplier = map(tiling.concatenate, arrays)
-    return dscores, dqueries, dmultiplier[0] if dmultiplier else None
-
-
-def _zeros_like(queries, x):
-    """Returns 0 in the shape of the queries, with the varying manual axes of the tokens."""
-    return jnp.zeros_like(queries) + jnp.zeros_like(x[:1, :1, :1], queries.dtype)
+    arrays = (jnp.zeros_like(exp_scores),) * (1 if multiplier is None else 2)
+    dqueries = jnp.zeros((tiling.rows, *queries.shape[1:]), queries.dtype)
+    dqueries, (dscores, *dmultiplier) = tiling.over_tiles(body, x, mask, dqueries, arrays)
+    return dscores, summed(dqueries), dmultiplier[0] if dmultiplier else None
 
 
 def _bwd_plain(x, mask, queries, *arrays, precision):
@@ -339,10 +319,7 @@ def _bwd_from_products(
     """
     dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
     dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
-    dqueries = weighted_sums(dscores)
-    if queries.shape[0] == 1:
-        dqueries = jnp.sum(dqueries, 0, keepdims=True)
-    return dscores, dqueries, None if multiplier is None else exp_scores * dapplied
+    return dscores, weighted_sums(dscores), None if multiplier is None else exp_scores * dapplied
 
 
 def _dx(applied, dscores, dnumerator, queries, x, precision):

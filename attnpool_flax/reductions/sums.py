@@ -3,11 +3,10 @@
 import functools
 
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.numerics.sums import computing, summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of
+from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 
@@ -59,7 +58,8 @@ def _sum(x, mask, weights, divisor, precision):
     kernels = _sum_tiles, plain_sum, _sum_whole
     tiled_, plain_, whole = (functools.partial(function, **options) for function in kernels)
     plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
-    return by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights, whole=whole)
+    tiling = tiling_of(x, mask, weights)
+    return by_platform(with_rules(tiled_, plain_), plain_, tiling, x, mask, weights, whole=whole)
 
 
 def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
@@ -77,16 +77,13 @@ def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
 def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
     dtype = computing(x.dtype)
 
-    def tile(step, tiling):
-        tokens, keep = tiling.masked_tile(x, mask, step, dtype)
-        keep = keep[..., None]
-        applied = keep.astype(dtype) if weights is None else jnp.where(keep, tiling.slice(weights, step), 0)
-        return (), sums_of_tile(applied / divisor, tokens, precision)
+    def body(tile, tokens, sums, arrays):
+        own = jnp.ones((*tokens.shape[:2], 1), dtype) if weights is None else tile.masked(tile.slice(weights), 0)
+        return sums + sums_of_tile(tile.counted(own, 0) / divisor, tokens.astype(dtype), precision), arrays
 
-    def tile_step(step):
-        return tiling.shortest_prefix(functools.partial(tile, step), mask, step)[1]
-
-    return summed(tiling.stack(lax.map(tile_step, jnp.arange(tiling.steps))))
+    heads = 1 if weights is None else weights.shape[2]
+    sums, _ = tiling.over_tiles(body, x, mask, jnp.zeros((tiling.rows, heads, x.shape[2]), dtype))
+    return summed(sums)
 
 
 def _sum_fwd(x, mask, weights, divisor, precision):
@@ -112,7 +109,8 @@ def _sum_bwd(divisor, precision, residuals, dsum):
     kernels = _dweights_tiles, _dweights_plain, _dweights_whole
     tiled_, plain_, whole = (functools.partial(f, precision=precision) for f in kernels)
     plain_ = functools.partial(plain_, precision=factor_precision(precision))
-    dweights = by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor, whole=whole)
+    tiling, arrays = tiling_of(x, mask, weights), (x, mask, dsum / divisor)
+    dweights = by_platform(with_rules(tiled_, plain_), plain_, tiling, *arrays, whole=whole)
     return dx, None, jnp.sum(dweights, 0, keepdims=True) if weights.shape[0] == 1 else dweights
 
 
@@ -128,14 +126,12 @@ def _dweights_whole(x, mask, dsum, *, precision, multiply):
 
 
 def _dweights_tiles(x, mask, dsum, *, tiling, precision):
-    def tile(step, tiling):
-        tokens, _ = tiling.masked_tile(x, mask, step, dsum.dtype)
-        return (products_of_tile(tokens, tiling.slice_examples(dsum, step), precision),), ()
+    def body(tile, tokens, state, dweights):
+        own = products_of_tile(tokens.astype(dsum.dtype), tile.slice_examples(dsum), precision)
+        return state, tile.update(dweights, own)
 
-    def tile_step(step):
-        return tiling.shortest_prefix(functools.partial(tile, step), mask, step, (0,))[0][0]
-
-    return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
+    dweights = jnp.zeros((tiling.batch, tiling.length, dsum.shape[1]), dsum.dtype)
+    return tiling.over_tiles(body, x, mask, (), dweights)[1]
 
 
 @reverse_rule(_sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))

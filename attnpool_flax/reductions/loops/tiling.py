@@ -1,39 +1,39 @@
-"""Tiling of dense tokens [B, L, d]: loops that read one tile at a time into the CPU's cache.
+"""Loop over tiles of dense tokens [B, L, d]: on CPUs a reduction reads one tile at a time into the cache.
 
 XLA's CPU backend calls a library for products and sums, and cannot fuse the ``where`` of a mask into the call: the mask
 would cost a copy of x. Inside of a loop's step the ``where`` costs nothing, because the tile is copied into the cache
-anyway. On accelerators :func:`by_platform` calls a kernel of whole products: by the estimates of a TPU's compiler, loops
-are slower there.
+anyway. Tiles behind the last real token of an example are not visited. On accelerators :func:`by_platform` calls a
+kernel of whole products: by the estimates of a TPU's compiler, loops are slower there.
 """
 
 import functools
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.loops.blocks import Blocks, inside_loop
+from attnpool_flax.numerics.varying import cast_varying, varying_axes
+from attnpool_flax.reductions.loops.blocks import inside_loop
 
 WHOLE = 2**20
 """Bytes of x up to which a loop does not pay."""
 
-ROW = 3 * 2**14
-"""Bytes of one sequence below which a tile has several whole sequences."""
+ROW = 3 * 2**12
+"""The number of elements of one sequence below which a tile has several whole sequences."""
 
-TILE = 2**21
-"""The largest number of bytes of a tile that is a part of one sequence."""
+TILE = 2**16
+"""The largest number of elements of a tile that is a part of one sequence: 64 tokens of 768 features."""
 
 TOKENS = 512
 """The largest number of tokens of such a tile: float32 sums of more tokens drift."""
 
-PREFIXES = (4, 2)
-"""Prefixes of 1/4 and 1/2 of a tile: if all its real tokens are in one of them, the rest is not read."""
-
-LEAST = 32
-"""Smallest number of tokens of a prefix that is worth a branch."""
+CHAIN = 32
+"""The largest number of tiles in a chain, which are added one after another: longer float32 sums drift."""
 
 
 class Tiling(NamedTuple):
@@ -44,152 +44,167 @@ class Tiling(NamedTuple):
       length: L.
       rows: the number of examples of a tile.
       size: the number of tokens of a tile.
-      read: the number of tokens at the start of a tile that are read.
     """
 
     batch: Any
     length: int
     rows: int
     size: int
-    read: int
 
     @property
-    def examples(self):
-        """Blocks along the batch axis."""
-        return Blocks(self.batch, self.rows)
+    def chains(self):
+        """The number of chains of an example: at most CHAIN tiles whose states are merged one after another."""
+        return -(-self.length // (CHAIN * self.size))
 
-    @property
-    def tokens(self):
-        """Blocks along the token axis."""
-        return Blocks(self.length, self.size)
-
-    @property
-    def steps(self):
-        """The number of tiles. A loop visits all tiles of an example, then those of the next example."""
-        return self.examples.steps * self.tokens.steps
-
-    def start(self, step):
-        """Returns (first example, first token) of a tile."""
-        return self.examples.start(step // self.tokens.steps), self.tokens.start(step % self.tokens.steps)
-
-    def slice(self, array, step):
-        """Slices the tile [rows or 1, read, ...] of an array [B or 1, L, ...] in its own dtype."""
-        array, step = inside_loop(array, step)
-        row, first = self.start(step)
-        rows = min(self.rows, array.shape[0]) if known(array.shape[0]) else self.rows
-        row = row if rows == self.rows and self._has_examples(array) else 0
-        start = (row, first, *(0,) * (array.ndim - 2))
-        return lax.dynamic_slice(array, start, (rows, self.read, *array.shape[2:]))
-
-    def slice_examples(self, array, step):
-        """Slices the examples [rows, ...] of a tile from an array [B, ...] that has no token axis.
-
-        An array [1, ...] that all examples share is returned unchanged.
-        """
-        if not self._has_examples(array):
-            return array
-        row, _ = self.start(step)
-        return lax.dynamic_slice(array, (row, *(0,) * (array.ndim - 1)), (self.rows, *array.shape[1:]))
-
-    def _has_examples(self, array):
-        return array.shape[0] == self.batch
-
-    def masked_tile(self, x, mask, step, dtype):
-        """Returns (tokens [rows, read, d], keep [rows, read]).
-
-        Padding, and tokens that an earlier tile has, are 0 in ``tokens`` and False in ``keep``.
-        """
-        tokens = self.slice(x, step)
-        keep = self.keep(mask, step)
-        if mask is not None or self.length % self.size:
-            tokens = jnp.where(keep[..., None], tokens, 0)
-        tokens = jnp.broadcast_to(tokens, (self.rows, *tokens.shape[1:]))  # examples may share them
-        return tokens.astype(dtype), keep
-
-    def keep(self, mask, step):
-        """Returns bool [rows, read]: True for real tokens that no earlier tile has."""
-        keep = jnp.broadcast_to(self._tokens_outside_overlap(step), (self.rows, self.read))
-        return keep if mask is None else keep & self.slice(mask, step)
-
-    def _tokens_outside_overlap(self, step):
-        _, first = self.start(step)
-        return first + jnp.arange(self.read) >= step % self.tokens.steps * self.size
-
-    def examples_outside_overlap(self, step):
-        """Returns bool [rows]: True for examples of the tile that no earlier tile has."""
-        return self.examples.outside_overlap(step // self.tokens.steps)
-
-    def concatenate(self, tiles):
-        """Joins the tiles [steps, rows, size, ...] of an array, without their overlap, by a copy: [B, L, ...]."""
-        if self.tokens.steps == 1:
-            return self.examples.concatenate(jnp.reshape(tiles, (-1, self.rows, *tiles.shape[2:])))
-        return self.tokens.concatenate(jnp.reshape(tiles, (self.batch, self.tokens.steps, *tiles.shape[2:])), 1)
-
-    def stack(self, partial):
-        """Reshapes the partial results [steps, rows, ...] of tiles to [B, tiles of an example, ...]."""
-        if self.tokens.steps == 1:
-            return self.examples.concatenate(partial)[:, None]
-        return jnp.reshape(partial, (self.batch, self.tokens.steps, *partial.shape[2:]))
-
-    def shortest_prefix(self, compute, mask, step, fills=()):
-        """Calls ``compute(tiling)`` for the shortest of a few prefixes of a tile that holds all its real tokens.
-
-        Padding behind the prefix then costs nothing. Tiles of several examples are taken whole, and so are those of
-        a batch of one example: it may be mapped by ``vmap``, under which all branches would run.
+    def over_tiles(self, body, x, mask, state, arrays=()):
+        """Computes ``state, arrays = body(tile, tokens, state, arrays)`` for one tile after another.
 
         Args:
-          compute: from a tiling to (arrays [rows, read, ...], a tree of other arrays).
+          body: from a :class:`Tile`, its tokens [rows, size, d], 0 at padding, the state before it and the arrays so
+            far to the state after it and the next arrays (:meth:`Tile.update`).
+          x: [B or 1, L, d] tokens; examples may share them.
           mask: bool [B, L], or None.
-          step: the step of the loop.
-          fills: for each of the arrays, the value behind the prefix.
+          state: a tree of arrays [rows, ...], the state before the first tile of a chain.
+          arrays: a tree of arrays [B, L, ...].
 
         Returns:
-          The result of ``compute``, its arrays padded to [rows, size, ...].
+          (a tree of the states [B, chains, ...] after each chain, the last arrays).
         """
-        sizes = [self.size // fraction for fraction in PREFIXES if self.size // fraction >= LEAST]
-        if mask is None or self.rows > 1 or self.batch == 1 or not sizes:
-            return compute(self)
+        last = None if mask is None or self.size == self.length else _last(mask)
 
-        def prefix(size):
-            arrays, others = compute(self._replace(read=size))
-            return tuple(map(functools.partial(_padded, size=self.size), arrays, fills)), others
+        def step(carry):
+            index, before, states, arrays = carry
+            tile = self._tile(index, mask)
+            if self.size != self.length:
+                starts = lax.rem(tile.first, CHAIN * self.size) == 0
+                before = jax.tree.map(lambda a, b: jnp.where(starts, a, b), state, before)
+            after, arrays = body(tile, tile.masked(tile.slice(x), 0), before, arrays)
+            states = jax.tree.map(tile.update_chain, states, after)
+            if self.size == self.length:
+                return index + self.rows * self.length, before, states, arrays
+            end = self.length - 1 if last is None else _at(last, (tile.row,), (1,))[0]
+            done = tile.first + self.size > end
+            return jnp.where(done, (tile.row + 1) * self.length, index + self.size), after, states, arrays
 
-        real = self.slice(mask, step)[0] & self._tokens_outside_overlap(step)
-        last = jnp.max(jnp.where(real, jnp.arange(self.size), -1))
-        branch = sum(last >= size for size in sizes)
-        return lax.switch(branch, [functools.partial(prefix, size) for size in (*sizes, self.size)])
+        def stacked(array):
+            return jnp.broadcast_to(array[:1, None], (self.batch, self.chains, *array.shape[1:]))
+
+        def unfinished(carry):
+            return carry[0] < self.batch * self.length
+
+        start = jnp.zeros((), jnp.int32), state, jax.tree.map(stacked, state), arrays
+        start = jax.tree.map(lambda array: cast_varying(array, varying_axes(x)), start)
+        return lax.while_loop(unfinished, step, start)[2:]
+
+    def _tile(self, index, mask):
+        """Returns the tile from the token with an index in [B L] on."""
+        length = jnp.int32(self.length)
+        tile = Tile(self, lax.div(index, length), 0 if self.size == self.length else lax.rem(index, length), None)
+        return tile if mask is None else tile._replace(real=tile.slice(mask))
 
 
-def _padded(array, fill, size):
-    """Pads [rows, read, ...] to [rows, size, ...]."""
-    missing = [(0, 0)] * array.ndim
-    missing[1] = (0, size - array.shape[1])
-    return jnp.pad(array, missing, constant_values=fill)
+class Tile(NamedTuple):
+    """One tile: the examples from ``row`` on and the tokens from ``first`` on.
 
+    The last tile of an example, or of the batch, starts earlier where it would not be full.
 
-def make_tiling(batch, length, width, itemsize):
-    """Returns the :class:`Tiling` of tokens [batch, length, width] of ``itemsize`` bytes for each number.
-
-    It is None if the tokens have at most WHOLE bytes, or if the length or the width is a symbol of ``jax.export``.
+    Attributes:
+      tiling: the :class:`Tiling`.
+      row: the first example that no earlier tile has.
+      first: the first token that no earlier tile of the example has.
+      real: bool [rows, size], True at real tokens; None if all are.
     """
-    if not known(length, width):
-        return None
-    row = max(length * width * itemsize, 1)
-    if not length or (known(batch) and batch * row <= WHOLE):
-        return None
-    if row < ROW and known(batch):
-        return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length, length)
-    size = max(1, min(length, TOKENS, TILE // max(width * itemsize, 1)))
-    return Tiling(batch, length, 1, size, size)
+
+    tiling: Tiling
+    row: Any
+    first: Any
+    real: Any
+
+    def slice(self, array):
+        """Slices the tile [rows or 1, size, ...] of an array [B or 1, L, ...] in its own dtype."""
+        row, first = self._start()
+        array, first = inside_loop(array, first)
+        shared = array.shape[0] == 1
+        return _at(array, (0 if shared else row, first), (1 if shared else self.tiling.rows, self.tiling.size))
+
+    def slice_examples(self, array):
+        """Slices the examples [rows or 1, ...] of the tile from an array [B or 1, ...] without a token axis."""
+        return array if array.shape[0] == 1 else _at(array, self._start()[:1], (self.tiling.rows,))
+
+    def update(self, array, values):
+        """Replaces the tile of an array [B, L, ...] by [rows, size, ...]."""
+        return _replaced(array, values, self._start())
+
+    def update_chain(self, array, values):
+        """Replaces the tile's examples and chain of an array [B, chains, ...] by [rows, ...]."""
+        chain = 0 if self.tiling.chains == 1 else lax.div(self.first, jnp.int32(CHAIN * self.tiling.size))
+        return _replaced(array, values[:, None], (self._start()[0], chain))
+
+    def masked(self, values, fill):
+        """Replaces [rows, size, ...] by ``fill`` at padding."""
+        return values if self.real is None else _where(self.real, values, fill)
+
+    def counted(self, values, fill):
+        """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has."""
+        if not self.tiling.length % self.tiling.size:
+            return values
+        return _where((self._start()[1] + jnp.arange(self.tiling.size) >= self.first)[None], values, fill)
+
+    def _start(self):
+        """Returns (first example, first token) of the tile."""
+        batch, length, rows, size = self.tiling
+        row = jnp.minimum(self.row, batch - rows) if rows > 1 and batch % rows else self.row
+        return row, jnp.minimum(self.first, length - size) if length % size else self.first
+
+
+def _where(condition, values, fill):
+    return jnp.where(jnp.reshape(condition, (*condition.shape, *(1,) * (values.ndim - 2))), values, fill)
+
+
+def _last(mask):
+    """Returns the last real token [B] of each example; 0 for a fully masked row."""
+    return mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], 1).astype(jnp.int32)
+
+
+def _at(array, start, sizes):
+    """Slices an array by the first elements and sizes of its first axes; the other axes are whole."""
+    start, sizes = _indices(array, start), (*sizes, *array.shape[len(sizes) :])
+    return lax.dynamic_slice(array, start, sizes, allow_negative_indices=False)
+
+
+def _replaced(array, values, start):
+    return lax.dynamic_update_slice(array, values, _indices(array, start), allow_negative_indices=False)
+
+
+def _indices(array, start):
+    return [jnp.asarray(i, jnp.int32) for i in (*start, *(0,) * (array.ndim - len(start)))]
+
+
+def make_tiling(batch, length, width):
+    """Returns the :class:`Tiling` of tokens [batch, length, width], none of which is 0."""
+    if length * width < ROW and known(batch):
+        return Tiling(batch, length, max(1, min(batch, WHOLE // 4 // (length * width))), length)
+    size = max(1, TILE // width)
+    return Tiling(batch, length, 1, min(length, TOKENS, 2 ** (size.bit_length() - 1)))
 
 
 def tiling_of(x, *others):
-    """Returns the :class:`Tiling` of tokens [B or 1, L, d]; None if there is none (:func:`make_tiling`).
+    """Returns the :class:`Tiling` of tokens [B or 1, L, d].
 
-    If the tokens are shared, B comes from the other arrays [B or 1, ...], which may be None.
+    It is None if the tokens have at most WHOLE bytes, or if L or d is a symbol of ``jax.export``. If the tokens are
+    shared, B comes from the other arrays [B or 1, ...], which may be None.
     """
-    batch = next((a.shape[0] for a in (x, *others) if a is not None and a.shape[0] != 1), 1)
-    return make_tiling(batch, x.shape[1], x.shape[2], x.dtype.itemsize)
+    batch = _batch((x, *others))
+    _, length, width = x.shape
+    if not known(length, width) or not length * width:
+        return None
+    if known(batch) and batch * length * width * x.dtype.itemsize <= WHOLE:
+        return None
+    return make_tiling(batch, length, width)
+
+
+def _batch(arrays):
+    return next((array.shape[0] for array in arrays if array is not None and array.shape[0] != 1), 1)
 
 
 def flatten_batch(x):
@@ -199,6 +214,49 @@ def flatten_batch(x):
     another shape would be another array, which a scan over chunks would copy.
     """
     return jnp.reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:]))
+
+
+def with_rules(tiled, plain):
+    """Returns a kernel that loops over tiles, with rules by which JAX differentiates and maps it.
+
+    Its derivative is that of ``plain``, because a loop with an unknown number of steps has no reverse mode. Reductions
+    have gradient rules that call the kernel, and need its derivative only for second derivatives. Under ``vmap`` the
+    mapped axis becomes a part of the batch, because a mapped loop would compute each step for all its examples.
+
+    Args:
+      tiled: from arrays [B or 1, ...] (or None) and ``tiling`` to a tree of arrays [B, ...].
+      plain: from the same arrays to the same results, without a loop.
+    """
+
+    def kernel(*arrays, tiling):
+        loop = jax.custom_jvp(_mappable(tiled, tiling))
+        loop.defjvp(lambda primals, tangents: (loop(*primals), jax.jvp(plain, primals, tangents)[1]))
+        return loop(*arrays)
+
+    return kernel
+
+
+def _mappable(tiled, tiling):
+    @custom_vmap
+    def loop(*arrays):
+        return tiled(*arrays, tiling=tiling)
+
+    @loop.def_vmap
+    def _(count, are_mapped, *arrays):
+        folded = tiling._replace(batch=count * tiling.batch)
+
+        def fold(array, is_mapped):
+            if not is_mapped and array.shape[0] == 1:  # shared by all examples
+                return array
+            own = array.shape[1 + is_mapped :]
+            array = jnp.broadcast_to(array if is_mapped else array[None], (count, tiling.batch, *own))
+            return jnp.reshape(array, (folded.batch, *own))
+
+        result = _mappable(tiled, folded)(*jax.tree.map(fold, arrays, tuple(are_mapped)))
+        result = jax.tree.map(lambda array: jnp.reshape(array, (count, tiling.batch, *array.shape[1:])), result)
+        return result, jax.tree.map(lambda _: True, result)
+
+    return loop
 
 
 def by_platform(tiled, plain, tiling, *arrays, whole=None):
