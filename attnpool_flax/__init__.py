@@ -51,7 +51,8 @@ if __doc__:  # Python strips it with -OO
     }
     __doc__ += f"""
 
-Functions by family, and modules (NNX; those of Linen, of the same names, are in ``attnpool_flax.linen``):
+In a shell, ``attnpool find ABMIL`` finds a function by its name in a paper or another library. Functions by family, and
+modules (NNX; those of Linen, of the same names, are in ``attnpool_flax.linen``):
 
 {overview(BY_NAME.values(), **_OTHERS)}
 """

@@ -25,7 +25,7 @@ __all__ = [*BY_NAME, "merge_states", "finalize_state", "formats", "pad", "pack",
 if __doc__:  # Python strips it with -OO
     __doc__ += f"""
 
-Functions by family:
+In a shell, ``attnpool find ABMIL`` finds a function by its name in a paper or another library. Functions by family:
 
 {overview(BY_NAME.values(), masks=["pad"], segments=["pack", "unpack"], streaming=["merge_states", "finalize_state"])}
 """

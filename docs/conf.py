@@ -50,6 +50,7 @@ html_theme = "sphinx_book_theme"
 html_title = "attnpool"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_favicon = html_logo = "_static/logo.svg"
 html_context = {"default_mode": "auto"}
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""NNX modules of two more pooling heads: the Set Transformer's PMA and attentive probes."""
+"""NNX modules of the Set Transformer's PMA and of attentive probes."""
 
 from dataclasses import KW_ONLY, InitVar
 

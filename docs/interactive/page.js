@@ -11,7 +11,7 @@
   ]; // score, x, y: those of cases.json
   const PADDING = {
     zeros: [0, 0, 0],
-    "left over": [1.5, 1, -1],
+    "left over": [1.5, -2, -1],
     NaN: [NaN, NaN, NaN],
     infinity: [Infinity, Infinity, Infinity],
   };
@@ -40,7 +40,7 @@
       row.insertCell().outerHTML = `<th scope="row">${word}</th>`;
       ["score", "praise", "negation"].forEach((name, k) => {
         const input = document.createElement("input");
-        Object.assign(input, { type: "number", step: "0.1", value: TOKENS[j][k], id: `token-${j}-${k}` });
+        Object.assign(input, { type: "number", step: "0.1", defaultValue: TOKENS[j][k], id: `token-${j}-${k}` });
         input.setAttribute("aria-label", `${name} of ${word}`);
         row.insertCell().append(input);
       });
@@ -88,9 +88,9 @@
   const lost = ({ weights }, mask) => weights.reduce((total, weight, j) => total + (mask[j] ? 0 : weight), 0);
 
   function bars(id, found, { mask }) {
-    const [svg, left, width, height, top] = [at(id), 34, 266, 110, 14];
+    const [svg, left, width, height, top] = [at(id), 34, 266, 246, 14];
     svg.replaceChildren();
-    svg.setAttribute("viewBox", "0 0 310 160");
+    svg.setAttribute("viewBox", "0 0 310 296");
     for (const tick of [0, 0.5, 1]) {
       element(svg, "path", { class: "line", d: `M${left} ${top + height * (1 - tick)}h${width}` });
       element(
@@ -128,7 +128,7 @@
     element(
       svg,
       "text",
-      { class: "muted", x: left + width / 2, y: 156, "text-anchor": "middle" },
+      { class: "muted", x: left + width / 2, y: 291, "text-anchor": "middle" },
       "position; height: weight",
     );
     svg.setAttribute("aria-label", `weights ${found.weights.map(shown).join(", ")}`);
@@ -211,9 +211,12 @@
 
   choices("mistake", attnpool.MISTAKES, "times 0");
   choices("normalizer", attnpool.NORMALIZERS, "softmax");
-  choices("padding", Object.keys(PADDING), "zeros");
+  choices("padding", Object.keys(PADDING), "left over");
   inputs();
-  document.querySelector("main").addEventListener("input", draw);
+  at("controls").addEventListener("input", draw);
+  at("controls").addEventListener("reset", () => setTimeout(draw)); // after the fields have their first values
+  at("home").hidden = location.protocol === "file:"; // the site is not there
+  document.documentElement.classList.toggle("framed", window.top !== window);
   draw();
   if (new URLSearchParams(location.search).has("check")) checked();
 })();

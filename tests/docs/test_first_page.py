@@ -1,4 +1,4 @@
-"""The site's first page: a mean, a verdict and a SigLIP file, each in at most five commands, which run.
+"""The site's first page: one installation, then a mean, a verdict and a SigLIP file, each in at most four commands, which run.
 
 The verdict is on PyTorch: its output is compared in tests/peers.
 """
@@ -27,11 +27,17 @@ def commands(text):
 
 
 @pytest.mark.parametrize("title", TASKS)
-def test_a_task_has_at_most_five_commands_and_begins_with_its_installation(title):
-    first, *others = commands(section(PAGE, title))
-    assert 1 <= len(others) <= 4
-    extra = re.fullmatch(r"pip install -e (?:\.|'\.\[(\w+)\]')", first)[1]
-    assert extra is None or extra in EXTRAS
+def test_a_task_has_at_most_four_commands_and_no_installation(title):
+    typed = commands(section(PAGE, title))
+    assert 1 <= len(typed) <= 4
+    assert not any("install" in command for command in typed)
+
+
+def test_the_page_begins_with_its_only_picture_and_then_the_installation():
+    assert PAGE.count("![") == 1
+    assert PAGE.index("](pictures/proof.svg)") < PAGE.index("pip install") < PAGE.index(f"## {TASKS[0]}")
+    extra = re.fullmatch(r"pip install -e '\.\[(\w+)\]'", shell_lines(PAGE)[0])[1]
+    assert extra in EXTRAS
 
 
 def test_the_mean_is_what_the_page_says(capsys):
@@ -44,7 +50,7 @@ def test_a_file_of_siglip_is_inspected_and_pools(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     head = attnpool_flax.MAPHead(in_features=768, num_heads=12, hidden_features=8, rngs=nnx.Rngs(0))
     attnpool_flax.save(head, "siglip.safetensors", "siglip", prefix="vision_model.head.")
-    _, inspect = shell_lines(text)
+    (inspect,) = shell_lines(text)
     program, *arguments = shlex.split(inspect)
     assert program == "attnpool"
     command = [sys.executable, "-m", "attnpool_ref", *arguments]

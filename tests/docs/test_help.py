@@ -12,6 +12,7 @@ from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.call.documentation import NOTES, OF_PACKED
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
+from attnpool_ref.cli.application import application
 from attnpool_ref.contract import docstrings
 
 ORDER = ("Args", "Returns", "Raises", "Source", "In JAX")
@@ -37,6 +38,13 @@ def difference_of(row):
         return f"{docstrings.of(body).sections['Packed']} {OF_PACKED}".strip()
     text = inspect.getdoc(body).partition(">>>")[0].strip()
     return text.removeprefix(f"Twin of :func:`attnpool_ref.{row.name}`")[1:].strip()
+
+
+@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+def test_help_of_a_package_names_a_search_that_finds(package, capsys):
+    (words,) = re.findall("``attnpool find (.*?)``", inspect.getdoc(package))
+    assert application.main(["find", words], standalone_mode=False) == 0
+    assert words in capsys.readouterr().out
 
 
 @every_row

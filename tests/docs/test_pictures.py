@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import make_pictures
 import numpy as np
 import pytest
-from documents import ROOT
-from pictures import batch, families, heat, layouts, speed, svg, terminal
+from documents import ROOT, python_blocks
+from pictures import batch, families, heat, layouts, proof, speed, svg, terminal
 
 from attnpool_ref.table import BY_NAME
 from bench import plots
@@ -88,6 +88,14 @@ def test_red_is_for_padding_and_blue_for_attnpool_in_every_picture():
         red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
         assert not red > 1.8 * max(green, blue), name
     assert len(set(plots.COLOURS.values())) == len(set(plots.MARKERS.values())) == len(plots.COLOURS)
+
+
+def test_common_code_and_attnpool_differ_as_in_the_first_block_of_the_readme():
+    (block, *_) = python_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    printed = re.findall(r"# \[\[(\w+)\.?\]\] \[\[(\w+)\.?\]\]$", block, re.MULTILINE)
+    assert [(float(wrong), float(right)) for wrong, right in printed] == [
+        pytest.approx(row, nan_ok=True) for row in proof.results()
+    ]
 
 
 def test_weights_of_the_batch_leak_only_without_the_mask():

@@ -1,5 +1,6 @@
 """The README: every block runs and prints what it says, every command works, and it is short."""
 
+import re
 import subprocess
 import sys
 
@@ -46,10 +47,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def attnpool(*arguments, folder):
-    """Runs the command as a user does."""
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "attnpool_ref", *arguments]
+def without_jax(*command, folder):
+    """Runs Python as in an installation of only '.[cli]'."""
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules.update(jax=None, flax=None, torch=None)\n")
+    environment = {"PYTHONPATH": f"{folder}:{ROOT}", "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, *command]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -64,6 +66,12 @@ def test_a_block_runs_and_prints_what_it_says(text, folder, capsys):
     assert_prints_what_it_says(text, capsys)
 
 
+def test_the_first_block_runs_without_jax(folder):
+    first = python_blocks(README)[0]
+    result = without_jax("-c", first, folder=folder)
+    assert result.stdout.splitlines() == re.findall(r"  # (.*)$", first, re.MULTILINE), result.stderr
+
+
 def test_the_loaded_heads_pool(folder):
     loading = next(text for text in python_blocks(README) if "attnpool_flax.load" in text)
     names = {}
@@ -73,8 +81,8 @@ def test_the_loaded_heads_pool(folder):
     np.testing.assert_allclose(jnp.linalg.norm(names["pool"](x), axis=-1), 1, rtol=1e-6)
 
 
-def test_the_checker_prints_what_the_readme_shows(folder):
-    result = attnpool(*CHECK.split()[1:], folder=folder)
+def test_the_checker_prints_what_the_readme_shows_without_jax(folder):
+    result = without_jax("-m", "attnpool_ref", *CHECK.split()[1:], folder=folder)
     assert result.returncode == 1
     assert_shown_is_printed(OUTPUT, result.stdout)
 

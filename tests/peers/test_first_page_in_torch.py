@@ -12,7 +12,7 @@ TASK = section((ROOT / "docs" / "index.md").read_text(encoding="utf-8"), "Judge 
 def test_the_checker_prints_what_the_first_page_shows(tmp_path):
     for name, text in own_files(TASK).items():
         (tmp_path / name).write_text(text)
-    _, check = shell_lines(TASK)
+    (check,) = shell_lines(TASK)
     program, *arguments = shlex.split(check)
     assert program == "attnpool"
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}

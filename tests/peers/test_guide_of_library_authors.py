@@ -12,7 +12,7 @@ from documents import ROOT, assert_shown_is_printed, blocks, blocks_of, own_file
 GUIDE = (ROOT / "docs" / "guides" / "library-author.md").read_text(encoding="utf-8")
 BLOCKS = blocks(GUIDE)
 FOLLOWED = [  # the one command of a block, and the output that the next block shows, if it is one
-    (text.strip(), shown if kind == "text" else "")
+    (text.strip().replace("\\\n", ""), shown if kind == "text" else "")
     for (language, text), (kind, shown) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True)
     if language == "sh" and text.startswith("attnpool check")
 ]

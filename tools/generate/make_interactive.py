@@ -40,7 +40,7 @@ MISTAKES = {
 PRIMER = ([0, 0, 2.828, 0.707], [[0, 2], [0, 0], [2, 0], [0.5, 0]])
 """Scores and tokens of "not a good film", as in docs/guides/primer.md."""
 
-PADDING = {"zeros": (0, 0, 0), "left over": (1.5, 1, -1), "NaN": (np.nan,) * 3, "infinity": (np.inf,) * 3}
+PADDING = {"zeros": (0, 0, 0), "left over": (1.5, -2, -1), "NaN": (np.nan,) * 3, "infinity": (np.inf,) * 3}
 """Score and token of each padded position, by its name on the page."""
 
 

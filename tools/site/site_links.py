@@ -8,6 +8,8 @@ import posixpath
 import re
 from pathlib import Path
 
+from attnpool_ref.table import names
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LINK = re.compile(r"\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 LISTED = re.compile(r"^ *\* \[[^\]]*\]\(([^)#]+)\)", re.MULTILINE)
@@ -25,10 +27,17 @@ TERMS = {
     "masks": ("segment_ids", "lengths", "NaN", "padding"),
     "judging": ("waiver",),
     "guides/sentence-embeddings": ("left padding",),
-    "guides/retrieval": ("ColBERT",),
+    "guides/library-author": ("torch", "PyTorch"),
+    "deploying": ("bfloat16",),
     "scale": ("packed", "chunks"),
 }
-"""Words, by the page that explains them; a search for such a word shows this page first."""
+"""Words, by the page that explains them; a search for such a word shows this page first.
+
+A guide also has the names of ``attnpool find`` that its text has.
+"""
+
+OF_ANY_CODE = ("guides/library-author",)
+"""Guides whose names are only examples."""
 
 
 def of_page(app, docname, source):
@@ -38,8 +47,9 @@ def of_page(app, docname, source):
         return
     folder = posixpath.dirname(docname)
     text = moved(source[0], posixpath.join("docs", folder))
-    if docname in TERMS:
-        text = re.sub(r"^# .*\n", lambda title: title[0] + index(TERMS[docname]), text, count=1, flags=re.MULTILINE)
+    terms = [*TERMS.get(docname, ()), *(named(source[0]) if folder == "guides" and docname not in OF_ANY_CODE else ())]
+    if terms:
+        text = re.sub(r"^# .*\n", lambda title: title[0] + index(terms), text, count=1, flags=re.MULTILINE)
     if docname == "index":
         text += "".join(map(toctree, *zip(*captions(), strict=True)))
     elif docname.endswith("/README"):
@@ -86,14 +96,20 @@ def captions():
 def pages_of(text, folder):
     """Returns the site's pages in a Markdown list, from the site's root."""
     paths = (posixpath.normpath(posixpath.join("docs", folder, target)) for target in LISTED.findall(text))
-    names = ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
-    return [f"README <{name}>" if name == "/project/readme" else name for name in names]  # its title is the project's
+    pages = ["/" + posixpath.splitext(ELSEWHERE.get(path, path.removeprefix("docs/")))[0] for path in paths]
+    return [f"README <{page}>" if page == "/project/readme" else page for page in pages]  # its title is the project's
 
 
 def toctree(caption, pages):
     """Returns a hidden toctree in Markdown."""
     options = f":caption: {caption}\n" if caption else ""
     return f"\n\n```{{toctree}}\n:hidden:\n{options}\n" + "\n".join(pages) + "\n```\n"
+
+
+def named(text):
+    """Returns the names of functions in other libraries and papers that a text has, as whole words."""
+    known = dict.fromkeys(name for group in names.GROUPS for entry in group.shown for name in entry.names)
+    return [name for name in known if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)]
 
 
 def index(terms):

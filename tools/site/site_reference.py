@@ -24,12 +24,31 @@ WITHOUT_ROW = {"masks": ["pad"], "segments": ["pack", "unpack"], "streaming": ["
 ENTRIES = [entry for group in names.GROUPS for entry in group.shown]
 """Names of other libraries and papers, with the calls."""
 
+TITLES = {
+    "masks": "Masks, positions and padding",
+    "normalizers": "Normalizers: softmax, sparsemax, entmax",
+    "scores": "Scores of queries and keys",
+    "attention": "Attention: one result for each query",
+    "pooling": "Pooling: mean, max, first, last, attention",
+    "means": "Sums, order statistics and generalized means",
+    "statistics": "Statistics pooling: mean and deviation",
+    "additive": "Additive and gated attention pooling (ABMIL)",
+    "readouts": "Readouts of sets: Set2Set, VLAD, gated sum",
+    "layers": "Layers before and after a pooling",
+    "segments": "Packed sequences: functions of segments",
+    "pairs": "Pooling of two sequences: MaxSim, cross-attention",
+    "decomposition": "Decomposition into similar and dissimilar parts",
+    "relations": "Relations of examples, fields and labels",
+    "streaming": "Chunks: states, merged and finalized",
+}
+"""Titles of the pages of functions, by family; results of a search show them."""
+
 OF_REPOSITORY = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
 """Files of the repository's root that are also pages of the site; files that include them end in ``.markdown``."""
 
 JUDGE = """
-judge
-=====
+The judge: check an implementation from Python
+==============================================
 
 .. automodule:: attnpool_ref.conformance
    :no-index:
@@ -39,8 +58,8 @@ judge
 """
 
 FORMATS = """
-load and save
-=============
+Load and save trained heads
+===========================
 
 Trained heads of other libraries, into modules and back. :doc:`/heads` lists the formats.
 
@@ -58,8 +77,8 @@ In NumPy, without JAX:
 """
 
 PLOT = """
-attnpool_ref.plot
-=================
+Plots of weights: attnpool_ref.plot
+===================================
 
 .. automodule:: attnpool_ref.plot
    :members: show_weights, show_heatmaps
@@ -84,7 +103,6 @@ Try it: padding, masks and weights
    <iframe src="../interactive/index.html" title="Padding, masks and weights" class="interactive"
      onload="new ResizeObserver(([{target}]) => this.style.height = `${target.scrollHeight}px`)
        .observe(this.contentDocument.body)"></iframe>
-   <p><a href="../interactive/index.html">Open it alone</a></p>
 """
 
 CHOICE = """
@@ -122,7 +140,7 @@ def reference():
     families = {family: [*members, *WITHOUT_ROW.get(family, [])] for family, members in families.items()}
     classes = {module: list(members) for module, members in groupby(modules.__all__, _file)}
     pages = {family: _page_of_functions(family, members) for family, members in families.items()}
-    pages |= {f"modules/{module}": _page_of_classes(module, members) for module, members in classes.items()}
+    pages |= {f"modules/{module}": _page_of_classes(members) for module, members in classes.items()}
     pages |= {"load": FORMATS, "judge": _page_of_the_judge(), "plot": PLOT, "command": COMMAND}
     return pages | {"index": _index(families, classes), "modules/index": _index_of_classes(classes)}
 
@@ -147,7 +165,7 @@ def _title(text, line="="):
 def _page_of_functions(family, members):
     module = __import__(f"attnpool_ref.{family}", fromlist=["*"])
     parts = [
-        _title(f"Functions: {family}"),  # with "Functions", so that it is not the first result of a search for "scores"
+        _title(TITLES[family]),
         inspect.getdoc(module),
         ".. currentmodule:: attnpool_flax",
         *map(_function, members),
@@ -202,9 +220,10 @@ def _indexed(words):
     return [".. index::\n" + "\n".join(entries)] if entries else []
 
 
-def _page_of_classes(module, members):
+def _page_of_classes(members):
     text = inspect.getdoc(inspect.getmodule(getattr(attnpool_flax, members[0])))
-    parts = [_title(f"Modules: {module}"), text, ".. currentmodule:: attnpool_flax", *map(_class, members)]
+    title = "M" + re.split("[:,.]", text.removeprefix("NNX m"))[0]
+    parts = [_title(title), text, ".. currentmodule:: attnpool_flax", *map(_class, members)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -255,7 +274,9 @@ implementation in JAX. :doc:`/conventions` says what all of them guarantee about
 
 
 def _index(families, classes):
-    tree = "\n".join(f"   {name}" for name in [*families, "modules/index", "load", "judge", "plot", "command"])
+    tree = "\n".join(
+        f"   {name}" for name in [*map(_short, families), "modules/index", "load", "judge", "plot", "command"]
+    )
     parts = [INDEX.strip(), f".. toctree::\n   :hidden:\n\n{tree}"]
     for family, members in families.items():
         parts += [_title(f":doc:`{family.capitalize()} <{family}>`", "-"), _listed(members, "func", attnpool_ref)]
@@ -263,8 +284,13 @@ def _index(families, classes):
     return "\n\n".join(parts) + "\n"
 
 
+def _short(page):
+    """Returns an entry of the side bar with the name of the page, because its title is longer."""
+    return f"{page.capitalize()} <{page}>"
+
+
 def _index_of_classes(classes):
-    tree = "\n".join(f"   {module}" for module in classes)
+    tree = "\n".join(f"   {_short(module)}" for module in classes)
     introduction = (
         "Modules hold the parameters of functions. Those of ``attnpool_flax`` are Flax NNX; those of the same names in\n"
         "``attnpool_flax.linen`` are Flax Linen."

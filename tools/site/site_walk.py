@@ -1,7 +1,8 @@
 """Test of the built site in Chromium (``make site-test``): opens every page and prints what is wrong.
 
 A page must load only from its own host and without an error in the console. All its formulas must be rendered. It must
-not be wider than the window of a phone (390 pixels) or of a desktop (1280). Its links must lead to a page or a place. A
+not be wider than the window of a phone (390 pixels) or of a desktop (1280), and its blocks of code not wider than their
+boxes. Its links must lead to a page or a place. A
 search must find the expected page, and the interactive page must compute the oracle's numbers.
 
 The last line says how many pages were checked, or that no browser was found. The exit status is 1 if something is
@@ -12,6 +13,7 @@ import argparse
 import asyncio
 import functools
 import http.server
+import math
 import os
 import re
 import shutil
@@ -23,7 +25,7 @@ from urllib.parse import quote, unquote, urldefrag
 from playwright.async_api import async_playwright
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
-WIDTHS = (1280, 390)
+WIDTHS, HEIGHT = (1280, 390), 800
 AT_ONCE = 4
 """Number of pages that are open at the same time."""
 
@@ -38,7 +40,21 @@ FLAGS = (
 
 SEARCHES = {
     "sparsemax": "reference/normalizers",
-    "ABMIL": "reference/additive",
+    "heat map": "guides/pathology",
+    "ABMIL": "guides/pathology",
+    "torch": "guides/library-author",
+    "bfloat16": "deploying",
+    "CLAM": "guides/pathology",
+    "SGPT": "guides/sentence-embeddings",
+    "SPLADE": "guides/sentence-embeddings",
+    "ECAPA-TDNN": "guides/speech",
+    "GeM": "guides/vision",
+    "SigLIP": "guides/vision",
+    "PMA": "guides/graphs",
+    "global_mean_pool": "guides/graphs",
+    "late interaction": "guides/retrieval",
+    "AutoPool": "reference/means",
+    "mean_pooling": "reference/pooling",
     "MAP head": "reference/modules/heads",
     "ColBERT": "guides/retrieval",
     "left padding": "guides/sentence-embeddings",
@@ -76,9 +92,24 @@ TOO_WIDE = """() => {
 }"""
 """Returns why a page is wider than the window, or an empty text."""
 
+CUT = """() => [...document.querySelectorAll("pre")].filter(one => one.scrollWidth > one.clientWidth + 1).map(
+    one => `a block of code is wider than its box: ${one.textContent.trim().slice(0, 40)}`)"""
+"""Lists blocks of code that a reader must scroll to the side."""
+
+BROKEN_KEYS = """() => new Set([...document.querySelectorAll(".search-button-field kbd")].map(one => one.offsetHeight)).size > 1
+    ? ["a key of the search breaks"] : []"""
+"""Lists a key with a line break in the hint of the search: the keys then differ in height."""
+
+FIRST_SCREEN = """() => ["img", "pre"].filter(
+    kind => !(document.querySelector(`article ${kind}`)?.getBoundingClientRect().bottom <= innerHeight)).map(
+    kind => `its first screen lacks the first <${kind}>`)"""
+"""Lists what a reader of the first page sees only after scrolling: the picture, or the installation."""
+
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.href)"
 IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
 RESULTS = "() => [...document.querySelectorAll('#search-results li > a')].slice(0, 3).map(one => one.href)"
+
+EXCERPTS = "() => [...document.querySelectorAll('#search-results .context')].map(one => one.textContent)"
 
 
 class Walk:
@@ -118,12 +149,20 @@ class Walk:
             self.complain(url, f"a formula is not rendered: {text}")
         for text in seen["wrong"]:
             self.complain(url, f"a formula is in error: {text}")
+        await page.evaluate("() => document.querySelectorAll('details').forEach(one => one.open = true)")
+        if url == f"{self.home}index.html":
+            for text in await page.evaluate(FIRST_SCREEN):
+                self.complain(url, text)
         for width in WIDTHS:
-            await page.set_viewport_size({"width": width, "height": 900})
+            await page.set_viewport_size({"width": width, "height": HEIGHT})
+            for text in [*await page.evaluate(CUT), *await page.evaluate(BROKEN_KEYS)]:
+                self.complain(url, f"at {width} pixels {text}")
             reason = await page.evaluate(TOO_WIDE)
             if reason:
                 self.complain(url, f"scrolls to the side at {width} pixels: {reason}")
         self.links[url] = set(await page.evaluate(LINKS))
+        if not {urldefrag(link)[0] for link in self.links[url]} & {self.home, f"{self.home}index.html"}:
+            self.complain(url, "it has no way home")
         self.ids[url] = set(await page.evaluate(IDS))
         await page.close()
 
@@ -137,16 +176,34 @@ class Walk:
         results = [urldefrag(link)[0].removeprefix(self.home) for link in await page.evaluate(RESULTS)]
         if f"{wanted}.html" not in results:
             self.complain(url, f"{words!r} does not find {wanted} among the first three: {results}")
+        await page.wait_for_load_state("networkidle")
+        for text in await page.evaluate(EXCERPTS):
+            if re.search(r"\\[(\[a-z]", text):
+                self.complain(url, f"an excerpt has raw LaTeX: {text}")
         await page.close()
 
-    async def compare(self):
-        """Makes the interactive page compute the oracle's stored cases, and compares."""
+    async def interact(self):
+        """Uses the interactive page, and makes it compute the oracle's stored cases."""
         url = f"{self.home}interactive/index.html?check"
         page = await self.opened(url)
         await page.wait_for_function("() => document.documentElement.dataset.check")
         said = await page.evaluate("() => document.documentElement.dataset.check")
         if not re.match(r"pass: [2-9]\d+ cases", said):
             self.complain(url, f"the oracle's numbers are others: {said}")
+        points = await page.get_attribute("#plane", "aria-label")
+        (x, y), (wrong_x, wrong_y) = re.findall(r"\((.*?),(.*?)\)", points.replace("\N{MINUS SIGN}", "-"))
+        if math.dist((float(x), float(y)), (float(wrong_x), float(wrong_y))) < 1:
+            self.complain(url, f"the first mistake hardly moves the point: {points}")
+        heights = await page.evaluate("() => [...document.querySelectorAll('.card')].map(one => one.offsetHeight)")
+        if len(set(heights)) > 1:
+            self.complain(url, f"its cards differ in height: {heights}")
+        for name in ("length", "token-0-1"):
+            await page.fill(f"#{name}", "5")
+        changed = await page.get_attribute("#plane", "aria-label")
+        await page.click("[type=reset]")
+        await page.wait_for_timeout(100)
+        if points == changed or points != await page.get_attribute("#plane", "aria-label"):
+            self.complain(url, f"a change and a reset do not lead back: {points}, {changed}")
         await page.close()
 
     async def follow(self):
@@ -164,7 +221,7 @@ async def walk(browser, home, pages):
     """Tests all pages and searches, some at the same time, and returns the result."""
     async with async_playwright() as play:
         chromium = await play.chromium.launch(executable_path=browser, args=FLAGS)
-        walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": 900}), home)
+        walked = Walk(await chromium.new_context(viewport={"width": WIDTHS[0], "height": HEIGHT}), home)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def gated(step):
@@ -173,7 +230,7 @@ async def walk(browser, home, pages):
 
         steps = [walked.look(home + page) for page in pages]
         steps += [walked.search(words, wanted) for words, wanted in SEARCHES.items()]
-        steps.append(walked.compare())
+        steps.append(walked.interact())
         await asyncio.gather(*map(gated, steps))
         await walked.follow()
         walked.version = chromium.version

@@ -1,0 +1,30 @@
+// Order and excerpts of the results of a search; Sphinx copies this file into searchtools.js (html_search_scorer).
+"use strict";
+
+const FOLDERS = { guides: 20, reference: 0, notebooks: 0, decisions: 0, project: 0 };
+
+var Scorer = {
+  // Of equal results, guides come first, then pages of the first level, then reference pages. A part of an index entry
+  // counts more than a word of a text, and less than the whole entry.
+  score: ([docname, , , , score, , kind]) =>
+    (kind === "index" && score < 100 ? Math.min(score, 30) : score) + (FOLDERS[docname.split("/")[0]] ?? 10),
+  objNameMatch: 100, // the name of a function; as much as an index entry
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrioDefault: 0,
+  title: 15,
+  partialTitle: 7,
+  term: 5,
+  partialTerm: 2,
+};
+
+// Excerpts have no formulas, which are LaTeX there, and no list of contents.
+queueMicrotask(() => {
+  const toText = Search.htmlToText;
+  Search.htmlToText = (page, anchor) => {
+    const parsed = new DOMParser().parseFromString(page, "text/html");
+    parsed.querySelectorAll(".bd-header-article, #jb-print-docs-body").forEach((one) => one.remove());
+    parsed.querySelectorAll(".math").forEach((one) => one.replaceWith(" \u2026 "));
+    return toText(parsed.documentElement.outerHTML, anchor);
+  };
+});
