@@ -30,6 +30,10 @@ from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 
 
+EXAMPLE = 2**21
+"""The largest number of bytes of one example of a side, which a CPU's cache holds."""
+
+
 class Side(NamedTuple):
     """Result for one of the two sequences; inside of the loop it has no batch axis B.
 
@@ -47,7 +51,7 @@ class Side(NamedTuple):
 def fits(x, y):
     """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough to need one.
 
-    B must be the same, the other sizes no symbols and not 0. One example of a side must not exceed ``tiling.TILE``
+    B must be the same, the other sizes no symbols and not 0. One example of a side must not exceed ``EXAMPLE``
     bytes, and all examples of the larger side must exceed ``tiling.WHOLE`` bytes, unless B is a symbol.
     """
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
@@ -55,7 +59,7 @@ def fits(x, y):
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]
     batch = x.shape[0]
     large = not known(batch) or batch * max(rows) > tiling.WHOLE
-    return large and min(rows) > 0 and max(rows) <= tiling.TILE
+    return large and min(rows) > 0 and max(rows) <= EXAMPLE
 
 
 def _forward(x, y, x_mask, y_mask, scale, mean, precision):

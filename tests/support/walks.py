@@ -108,10 +108,14 @@ def trips(function, call):
 
 
 def _tiles(program, shapes, trips=1):
+    """Yields (steps, tile) of each slice of an array whose shape is in ``shapes``; a ``while`` visits all its tiles."""
     for equation in program.eqns:
         if equation.primitive.name == "dynamic_slice" and equation.invars[0].aval.shape in shapes:
-            yield trips, equation.outvars[0].aval
-        inside = trips * equation.params["length"] if equation.primitive.name == "scan" else trips
+            (whole, *_), (tile,) = equation.invars, equation.outvars
+            each = math.prod(-(-a // b) for a, b in zip(whole.aval.shape, tile.aval.shape, strict=True))
+            yield trips or each, tile.aval
+        inside = {"scan": trips and trips * equation.params.get("length", 1), "while": None}
+        inside = inside.get(equation.primitive.name, trips)
         found = [list(_tiles(inner, shapes, inside)) for inner in _programs(equation.params)]
         if equation.primitive.name == "cond":  # only one branch runs: take the one that cuts the most
             found = [max(found, key=lambda cuts: sum(trips * size(tile) for trips, tile in cuts))]

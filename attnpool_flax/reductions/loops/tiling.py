@@ -93,7 +93,8 @@ class Tiling(NamedTuple):
             return carry[0] < self.batch * self.length
 
         start = jnp.zeros((), jnp.int32), state, jax.tree.map(stacked, state), arrays
-        start = jax.tree.map(lambda array: cast_varying(array, varying_axes(x)), start)
+        axes = varying_axes(x)
+        start = jax.tree.map(lambda array: cast_varying(array, axes - varying_axes(array)), start)
         return lax.while_loop(unfinished, step, start)[2:]
 
     def _tile(self, index, mask):

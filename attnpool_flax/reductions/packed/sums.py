@@ -25,6 +25,9 @@ from attnpool_flax.reductions.rules import reverse_rule
 TOKENS, FEWEST = 2048, 64
 """Largest and smallest number of tokens of a tile."""
 
+TILE = 2**21
+"""The number of bytes of a tile's products of tokens and weights, if FEWEST tokens have no more."""
+
 UNROLLED = 16
 """The largest number of heads whose sums are unrolled; more heads are computed in a loop."""
 
@@ -37,7 +40,7 @@ def tiling_of(x, heads=1):
     length, width = x.shape
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
-    size = tiles.TILE // (width * x.dtype.itemsize * heads)
+    size = TILE // (width * x.dtype.itemsize * heads)
     return Blocks(length, min(length, TOKENS, max(size, FEWEST)))
 
 
