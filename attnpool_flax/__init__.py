@@ -3,7 +3,7 @@
 from importlib import import_module
 
 try:
-    from attnpool_flax import linen, modules
+    from attnpool_flax import modules
 except ModuleNotFoundError as error:
     name = str(error.name).partition(".")[0]
     if name not in ("jax", "flax"):
@@ -31,7 +31,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "merge_states",
     "finalize_state",
     *modules.__all__,  # NNX; Linen's are attnpool_flax.linen
-    "linen",
+    "linen",  # pyright: ignore[reportUnsupportedDunderAll]
     "load",
     "save",
     "pad",
@@ -39,6 +39,14 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "unpack",
     "chosen_implementation",
 ]
+
+
+def __getattr__(name):
+    """Imports the Linen modules where they are first named: most programs use the modules of one kind only."""
+    if name == "linen":
+        return import_module("attnpool_flax.linen")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 if __doc__:  # Python strips it with -OO
     _OTHERS = {

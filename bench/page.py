@@ -201,9 +201,10 @@ def oracle(found):
 def memory(found):
     """Returns the section of temporaries and compile times of all compiled programs."""
     text = (
-        "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
-        "to trace and compile it. The memory is given as a multiple of what the cell names, such as x, the scores [n, k] of all\n"
-        "examples, or the outputs. PyTorch and PyG are missing, because XLA does not compile them.\n\n"
+        "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the CPU\n"
+        "seconds to trace and compile it once. The memory is given as a multiple of what the cell names, such as x, the scores\n"
+        "[n, k] of all examples, or the outputs. In parentheses: how many times as long attnpool's default takes to compile.\n"
+        "PyTorch and PyG are missing, because XLA does not compile them.\n\n"
     )
     return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
 
@@ -216,7 +217,10 @@ def _compiled(race):
             and (name == "attnpool" or is_other(name, race))
         ):
             share = f"{way['temporaries'] / race['unit_bytes']:.3f} {race['unit']}"
-            yield name.removeprefix("attnpool, "), f"{share}, {way['compile_seconds']:.2f} s"
+            cell = f"{share}, {way['compile_seconds']:.2f} s"
+            if name != "attnpool":
+                cell += f" ({race['ways']['attnpool']['compile_seconds'] / way['compile_seconds']:.1f}×)"
+            yield name.removeprefix("attnpool, "), cell
 
 
 def growth(found):

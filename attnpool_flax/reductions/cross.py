@@ -29,7 +29,6 @@ from attnpool_flax.reductions.loops.blocks import inside_loop
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 
-
 EXAMPLE = 2**21
 """The largest number of bytes of one example of a side, which a CPU's cache holds."""
 

@@ -120,7 +120,9 @@ def _accumulate(x, real):
 
 def _max_tiles(x, mask, *, tiling, least):
     def body(tile, tokens, state, arrays):
-        own = _accumulate(signed(tokens, least), tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False))
+        own = _accumulate(
+            signed(tokens, least), tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False)
+        )
         return _merged(jax.tree.map(lambda *parts: jnp.stack(parts, 1), state, own)), arrays
 
     count = jnp.zeros((tiling.rows, x.shape[2]), jnp.int32)

@@ -194,14 +194,14 @@ def make_tiling(batch, length, width):
 def tiling_of(x, *others):
     """Returns the :class:`Tiling` of tokens [B or 1, L, d].
 
-    It is None if the tokens have at most WHOLE bytes, or if L or d is a symbol of ``jax.export``. If the tokens are
-    shared, B comes from the other arrays [B or 1, ...], which may be None.
+    It is None if the tokens have at most WHOLE bytes or are too many for int32, or if L or d is a symbol of
+    ``jax.export``. If the tokens are shared, B comes from the other arrays [B or 1, ...], which may be None.
     """
     batch = _batch((x, *others))
     _, length, width = x.shape
     if not known(length, width) or not length * width:
         return None
-    if known(batch) and batch * length * width * x.dtype.itemsize <= WHOLE:
+    if known(batch) and (batch * length * width * x.dtype.itemsize <= WHOLE or batch * length >= 2**31):
         return None
     return make_tiling(batch, length, width)
 
