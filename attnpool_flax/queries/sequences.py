@@ -5,13 +5,12 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
-from attnpool_flax.reductions.loops.blocks import Blocks, inside_loop
+from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.budget import even_rows, rows_of
 
 
@@ -73,60 +72,24 @@ def _written(function, rows, axis, own, shared):
     return lax.fori_loop(0, blocks.steps, block_step, jax.tree.map(place, results))
 
 
-def _rows_from(start, rows, array):
-    array, start = inside_loop(array, start)
-    return lax.dynamic_slice_in_dim(array, start, rows)
-
-
-@functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
-def _written_jvp(function, rows, axis, primals, tangents):
-    """Computes the tangent of :func:`written_in_blocks` by adding up that of each block; on GPUs, that of all at once.
-
-    In reverse mode, the transpose of such an addition slices the cotangent of the results by index, without a copy.
-    """
-    result = written_in_blocks(function, rows, axis, *primals)
-    tangents = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)
-    by_blocks = functools.partial(_tangents_added, function, rows, axis, result)
-    at_once = remat(functools.partial(_tangents_at_once, function, axis))
-    return result, platforms.choose(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)
-
-
-def _tangents_at_once(function, axis, primals, tangents):
-    """Returns the tangents of the results of :func:`placed`; tangents that are None are 0."""
-    leaves, shape = jax.tree.flatten(primals)
-    dleaves = shape.flatten_up_to(tangents)
-    moving = [i for i, leaf in enumerate(dleaves) if leaf is not None]
-
-    def of_moving(*some):
-        given = dict(zip(moving, some, strict=True))
-        every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
-        return placed(function, axis, *jax.tree.unflatten(shape, every))
-
-    return jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])[1]
-
-
-def _tangents_added(function, rows, axis, result, primals, tangents):
-    (own, shared), (d_own, dshared) = primals, tangents
+def _in_blocks(function, rows, axis, own, shared):
+    """Computes :func:`written_in_blocks` by a loop that JAX differentiates; the backward pass recomputes each block."""
     count = jax.tree.leaves(own)[0].shape[0]
-    whole = count // rows * rows
-
-    def add(total, start, block, dblock):
-        tangent = _tangents_at_once(function, axis, (block, shared), (dblock, dshared))
-        return jax.tree.map(lambda total, tangent: _scatter_add(total, tangent, start, axis), total, tangent)
-
-    def block_step(total, place):
-        start, dblock = place
-        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
-        return add(total, start, block, dblock), None
-
-    dblocks = jax.tree.map(lambda array: jnp.reshape(array[:whole], (-1, rows, *array.shape[1:])), d_own)
-    zero = jax.tree.map(jnp.zeros_like, result)
-    total, _ = lax.scan(remat(block_step), zero, (jnp.arange(0, whole, rows), dblocks))
+    whole, compute = count // rows * rows, remat(lambda own: function(own, shared))
+    blocks = jax.tree.map(lambda array: jnp.reshape(array[:whole], (-1, rows, *array.shape[1:])), own)
+    results = jax.tree.map(lambda result: jnp.reshape(result, (whole, *result.shape[2:])), lax.map(compute, blocks))
     if whole < count:
-        total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, d_own)))
-    return total
+        rest = compute(jax.tree.map(lambda array: array[whole:], own))
+        results = jax.tree.map(lambda *parts: jnp.concatenate(parts), results, rest)
+    return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), results)
 
 
-def _scatter_add(total, block, start, axis):
-    places = lax.ScatterDimensionNumbers(tuple(range(total.ndim)), (), (axis,))
-    return lax.scatter_add(total, jnp.full(1, start, jnp.int32), block, places, mode="promise_in_bounds")
+@written_in_blocks.defjvp
+def _written_jvp(function, rows, axis, primals, tangents):
+    def tangent(compute):
+        return lambda primals, tangents: jax.jvp(compute, primals, tangents)[1]
+
+    by_blocks = tangent(functools.partial(_in_blocks, function, rows, axis))
+    at_once = tangent(remat(functools.partial(placed, function, axis)))
+    result = written_in_blocks(function, rows, axis, *primals)
+    return result, platforms.choose(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)

@@ -132,17 +132,11 @@ def one_device():
 @pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_pooled_pairs_are_written_once(reduction):
-    """No copy of either side's, none of the tokens; backward none of the results' gradients."""
+    """No copy of either side's results, none of the tokens."""
     pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction)
     (b, length), (c, other), width = (8, 6), (1600, 4), 16
     shapes, results = [(b, length, width), (c, other, width)], FLOAT * 2 * b * c * width
-    weights = FLOAT * b * c * (length + other)
     assert held(pool, *shapes) < 4 * BLOCK < results / 4
-
-    def gradients(x, y, *of_pooled):
-        return jax.vjp(pool, x, y)[1](of_pooled)
-
-    assert held(gradients, *shapes, (b, c, width), (b, c, width)) < 5 * BLOCK + weights
 
 
 @pytest.mark.usefixtures("one_device")
