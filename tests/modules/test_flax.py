@@ -55,6 +55,7 @@ def test_splitting_and_merging_an_nnx_module_keeps_it(case):
     assert nnx.split(NNX.build(case))[0] == graph
 
 
+@pytest.mark.skipif("graph" not in inspect.signature(nnx.split).parameters, reason="this Flax splits graphs, not trees")
 @every_case
 def test_an_nnx_module_is_a_tree(case):
     module = NNX.build(case, **({"dropout_rate": 0.5} if case.drops else {}))
