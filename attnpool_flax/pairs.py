@@ -66,23 +66,29 @@ def cross_attention_pooling(
     """
     if reduction == "max":  # packed tokens do not have it
         pooled, weights = _by_largest(x, y, x_kernel, y_kernel, scale)
+        sides = zip((x, y), pooled, weights, (x_dropout_multiplier, y_dropout_multiplier), strict=True)
+        pooled = tuple(tokens.drop(*side) for tokens, *side in sides)
     else:
-        pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
-    sides = zip((x, y), pooled, weights, (x_dropout_multiplier, y_dropout_multiplier), strict=True)
-    pooled = tuple(tokens.drop(*side) for tokens, *side in sides)
+        multipliers = (
+            None if own is None else own[..., None, :] for own in (x_dropout_multiplier, y_dropout_multiplier)
+        )
+        pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale, *multipliers)
     return (pooled, weights) if return_weights else pooled
 
 
-def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
+def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale, x_multiplier, y_multiplier):
     """Returns ((x, y) pooled, (x, y) weights) of dense or packed sides, each scored by the other's sum or mean."""
     precision = xs.precision
-    sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
+    plain = all(array is None for array in (x_kernel, y_kernel, x_multiplier, y_multiplier))
+    sides = xs.cross_softmax(ys, scale, reduction == "mean") if plain else None
     if sides is not None:
         return tuple(zip(*sides, strict=True))
     (x_sum, y_sum), (x_real, y_real) = all_reduced_sums(reduction == "mean", xs, ys)
     x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
-    sides = all_reduced_softmax((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
+    sides = all_reduced_softmax(
+        (xs, x_query[..., None, :], x_multiplier, y_real), (ys, y_query[..., None, :], y_multiplier, x_real)
+    )
     (x_pooled, x_weights), (y_pooled, y_weights) = sides
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
