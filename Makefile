@@ -25,7 +25,7 @@ test: $(VENV)/dev.stamp ## run the tests
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
 	$(BIN)/pytest -q -n 2 --dist worksteal -m thorough
 
-peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, Flax, PyG, entmax, transformers, timm; fails where they are skipped
+peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, TensorFlow, Flax, PyG, entmax, transformers, timm; fails where they are skipped
 	$(BIN)/pytest -q -n 2 tests/peers
 
 examples: $(VENV)/examples.stamp ## run the examples, small; fails where they are skipped

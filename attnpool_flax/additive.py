@@ -27,6 +27,7 @@ def additive_attention_pooling(
     value=None,
     activation="tanh",
     normalizer="softmax",
+    dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
     implementation=None,
@@ -51,6 +52,7 @@ def additive_attention_pooling(
     scores, tokens = additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
     values = tokens if value is None else x.with_values(value)
     pooled, weights = averages(values, scores, normalizer, out_kernel)
+    pooled = values.drop(pooled, weights, dropout_multiplier)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -347,7 +347,7 @@ def l2_normalize(x, *, axis=-1):
 
 def unit(x, axis=-1):
     """Returns vectors along the axis divided by their L2 norms; 0, with gradient 0, for the zero vector."""
-    scaled = x / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
+    scaled = x * (1 / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0)))
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))
     return jnp.where(squares == 0, 0, scaled / norm)  # a constant: the gradient at the zero vector is 0

@@ -40,6 +40,8 @@ def cross_attention_pooling(
     y_kernel=None,
     reduction="sum",
     scale=1.0,
+    x_dropout_multiplier=None,
+    y_dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
     implementation=None,
@@ -63,21 +65,30 @@ def cross_attention_pooling(
     (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
     if reduction == "max":  # packed tokens do not have it
-        return _by_largest(x, y, x_kernel, y_kernel, scale, return_weights)
-    pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
+        pooled, weights = _by_largest(x, y, x_kernel, y_kernel, scale)
+        sides = zip((x, y), pooled, weights, (x_dropout_multiplier, y_dropout_multiplier), strict=True)
+        pooled = tuple(tokens.drop(*side) for tokens, *side in sides)
+    else:
+        multipliers = (
+            None if own is None else own[..., None, :] for own in (x_dropout_multiplier, y_dropout_multiplier)
+        )
+        pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale, *multipliers)
     return (pooled, weights) if return_weights else pooled
 
 
-def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
+def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale, x_multiplier, y_multiplier):
     """Returns ((x, y) pooled, (x, y) weights) of dense or packed sides, each scored by the other's sum or mean."""
     precision = xs.precision
-    sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
+    plain = all(array is None for array in (x_kernel, y_kernel, x_multiplier, y_multiplier))
+    sides = xs.cross_softmax(ys, scale, reduction == "mean") if plain else None
     if sides is not None:
         return tuple(zip(*sides, strict=True))
     (x_sum, y_sum), (x_real, y_real) = all_reduced_sums(reduction == "mean", xs, ys)
     x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
-    sides = all_reduced_softmax((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
+    sides = all_reduced_softmax(
+        (xs, x_query[..., None, :], x_multiplier, y_real), (ys, y_query[..., None, :], y_multiplier, x_real)
+    )
     (x_pooled, x_weights), (y_pooled, y_weights) = sides
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
@@ -90,8 +101,11 @@ def _seen_from(total, own_kernel, others_kernel, precision):
     return total if others_kernel is None else jnp.einsum("...c,dc->...d", total, others_kernel, precision=precision)
 
 
-def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
-    """Pools each side under its largest scores, [..., L] and [..., T]; they are 0 if the other side is fully masked."""
+def _by_largest(xs, ys, x_kernel, y_kernel, scale):
+    """Returns the pooled vectors and the weights of both sides under their largest scores, [..., L] and [..., T].
+
+    The scores are 0 if the other side is fully masked.
+    """
     precision = one_pass_of(xs.precision, jnp.promote_types(xs.x.dtype, ys.x.dtype))
 
     def pooled(x, y, x_mask, y_mask, products):
@@ -106,10 +120,8 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
     held = x.shape[1] * y.shape[1] + x.shape[1] * x.shape[2] + y.shape[1] * y.shape[2]
     if resolve(xs.requested, x, y) == "tiles":
         each = functools.partial(pooled, products=in_blocks)
-        found = back(over_first(each, (x, y, *masks), held))
-    else:
-        found = pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.requested else in_blocks)
-    return found if return_weights else found[0]
+        return back(over_first(each, (x, y, *masks), held))
+    return pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.requested else in_blocks)
 
 
 def _average(weights, x, precision):

@@ -806,6 +806,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -824,6 +825,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -842,6 +844,7 @@ def additive_attention_pooling(
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
     | Callable[[Any, Any], Any] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def attention_penalty(weights: ArrayLike) -> NDArray[Any]: ...
@@ -1321,6 +1324,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -1340,6 +1344,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1359,6 +1364,7 @@ def segment_additive_attention_pooling(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
     normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1496,6 +1502,8 @@ def segment_cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1513,6 +1521,8 @@ def segment_cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
 ) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
@@ -1530,6 +1540,8 @@ def segment_cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> (
@@ -1548,6 +1560,8 @@ def cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -1563,6 +1577,8 @@ def cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
 @overload
@@ -1578,6 +1594,8 @@ def cross_attention_pooling(
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
+    x_dropout_multiplier: ArrayLike | None = None,
+    y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> (
     tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]

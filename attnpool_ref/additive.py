@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.activations import OF_SCORES
-from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.numerics.tokens import drop, fill_padding
 
 
 @definition
@@ -23,6 +23,7 @@ def additive_attention_pooling(
     value=None,
     activation="tanh",
     normalizer="softmax",
+    dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Pools each bag of instances by additive or gated attention (ABMIL), with one or several hops.
@@ -53,7 +54,9 @@ def additive_attention_pooling(
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (with which :math:`c` does not cancel, and the weights
         do not sum to 1), "hardmax", or a function (scores, mask) -> weights, as described in :func:`attend`.
-      return_weights: also return the weights.
+      dropout_multiplier: broadcastable to [..., L], with n hops [..., n, L], or None; dropout factors of the weights, 0
+        or ``1/(1 - rate)``.
+      return_weights: also return the weights before dropout.
 
     Returns:
       [..., v] averages, or [..., n, v] with n hops; with ``return_weights`` a tuple of these and the
@@ -84,8 +87,10 @@ def additive_attention_pooling(
     x = fill_padding(x, mask)
     value = x if value is None else fill_padding(value, mask)
     scores = additive_scores(x, *parameters)
-    weights = normalize(scores, np.broadcast_to(mask[..., None, :], scores.shape), normalizer)
-    pooled = weights @ value
+    mask = np.broadcast_to(mask[..., None, :], scores.shape)
+    weights = normalize(scores, mask, normalizer)
+    multiplier = None if dropout_multiplier is None else np.reshape(dropout_multiplier, scores.shape)
+    pooled = drop(weights, multiplier, mask) @ value
     if out_kernel.ndim == 1:
         pooled, weights = pooled[..., 0, :], weights[..., 0, :]
     return (pooled, weights) if return_weights else pooled

@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.rounding import power_of_two
-from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.numerics.tokens import drop, fill_padding
 from attnpool_ref.scores import additive_score, gaussian_score, location_score, scaled_dot_score, tanh_sum_score
 
 
@@ -49,8 +49,7 @@ def attend(
     """
     value = fill_padding(value, np.any(mask, -2))
     weights = normalize(scores, mask, normalizer)
-    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = applied @ value
+    pooled = drop(weights, dropout_multiplier, mask) @ value
     return (pooled, weights) if return_weights else pooled
 
 

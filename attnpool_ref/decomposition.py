@@ -138,6 +138,7 @@ def semantic_match(
       y: [..., T, d] tokens, :math:`t`.
       x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       method: "max", "global" or "local", as in the formulas.

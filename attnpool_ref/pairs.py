@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.contract.blocks import call_in_blocks
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
-from attnpool_ref.numerics.tokens import fill_padding, weighted_sum
+from attnpool_ref.numerics.tokens import drop, fill_padding, weighted_sum
 
 
 @definition
@@ -21,6 +21,8 @@ def cross_attention_pooling(
     y_kernel=None,
     reduction="sum",
     scale=1.0,
+    x_dropout_multiplier=None,
+    y_dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Pools each of two sequences by its tokens' scores over the other sequence (cross pooling, SimKGC).
@@ -39,13 +41,16 @@ def cross_attention_pooling(
       y: [..., T, e] T tokens of width e; e = d without kernels.
       x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       x_kernel: [d, c], :math:`W_x`, projects x to width c, only for the scores; or None.
       y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum", "mean" or "max" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
-      return_weights: also return both weights.
+      x_dropout_multiplier: broadcastable to [..., L] or None; dropout factors of x's weights, 0 or ``1/(1 - rate)``.
+      y_dropout_multiplier: broadcastable to [..., T] or None; dropout factors of y's weights.
+      return_weights: also return both weights, before dropout.
 
     Returns:
       (x_pooled [..., d], y_pooled [..., e]), or with ``return_weights``
@@ -68,7 +73,9 @@ def cross_attention_pooling(
     real = x_mask[..., :, None] & y_mask[..., None, :]
     x_weights = masked_softmax.body(_reduce(scores, real, reduction, -1), x_mask)
     y_weights = masked_softmax.body(_reduce(scores, real, reduction, -2), y_mask)
-    pooled = weighted_sum(x_weights, x), weighted_sum(y_weights, y)
+    x_pooled = weighted_sum(drop(x_weights, x_dropout_multiplier, x_mask), x)
+    y_pooled = weighted_sum(drop(y_weights, y_dropout_multiplier, y_mask), y)
+    pooled = x_pooled, y_pooled
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
 
@@ -108,6 +115,7 @@ def cross_attention_pooling_all_pairs(
       y: [C, T, e] C sequences of T tokens of width e; e = d without kernels.
       x_mask: bool, broadcastable to [B, L]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [C, T]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       x_kernel: [d, c], projects x to width c, only for the scores; or None.
@@ -164,6 +172,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
       y: [..., T, d] T tokens of the document.
       x_mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
@@ -199,6 +208,7 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
       y: [C, T, d] C documents of T tokens.
       x_mask: bool, broadcastable to [B, L]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [C, T]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
@@ -245,6 +255,7 @@ def code_wise_attention(
       context: [..., n, d] n tokens, :math:`d_i`.
       query_mask: bool, broadcastable to [..., k]: True at real labels, False at padding; None if all are real.
       context_mask: bool, broadcastable to [..., n]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       query_lengths: number of real labels, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
@@ -298,6 +309,7 @@ def mask_attention(
       context: [..., n, d] n tokens, :math:`d_i`, each of which gets an average.
       query_mask: bool, broadcastable to [..., k]: True at real tokens, False at padding; None if all are real.
       context_mask: bool, broadcastable to [..., n]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
@@ -357,6 +369,7 @@ def bidaf_attention(
       kernel: [3d], :math:`w`; the paper's :math:`w_S`. A bias would cancel in both softmaxes.
       context_mask: bool, broadcastable to [..., T]: True at real tokens, False at padding; None if all are real.
       query_mask: bool, broadcastable to [..., J]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
         ``context_mask``.
       query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.

@@ -38,6 +38,8 @@ def segment_cross_attention_pooling(
     y_kernel=None,
     reduction="sum",
     scale=1.0,
+    x_dropout_multiplier=None,
+    y_dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
 ):
@@ -59,13 +61,16 @@ def segment_cross_attention_pooling(
       num_segments: the number of segments, an integer.
       x_mask: bool, broadcastable to [N]: True at real tokens, False at padding; None if all are real.
       y_mask: bool, broadcastable to [M]: True at real tokens, False at padding; None if all are real.
+        Exchanged masks of the same shape are not detected.
       x_kernel: [d, c], :math:`W_x`, projects x to width c, only for the scores; or None.
       y_kernel: [e, c], :math:`W_y`, projects y to width c, only for the scores; or None.
       reduction: "sum" or "mean" of the scores over the tokens of the other sequence.
       scale: :math:`\alpha`, a number.
+      x_dropout_multiplier: broadcastable to [N] or None; dropout factors of the weights of x, 0 or ``1/(1 - rate)``.
+      y_dropout_multiplier: broadcastable to [M] or None; dropout factors of the weights of y.
       indices_are_sorted: True if the segment numbers of x and of y never decrease, those of padding included: faster in
         JAX, but not checked; if they do decrease, the result in JAX may be wrong.
-      return_weights: also return both weights.
+      return_weights: also return both weights, before dropout.
 
     Returns:
       (x_pooled [num_segments, d], y_pooled [num_segments, e]), or with ``return_weights``
@@ -86,6 +91,8 @@ def segment_cross_attention_pooling(
     del indices_are_sorted  # NumPy sums in the same way without it
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
+    multipliers = (x, x_dropout_multiplier), (y, y_dropout_multiplier)
+    x_factors, y_factors = (np.ones(len(own)) if factors is None else factors for own, factors in multipliers)
     pool = pairs.cross_attention_pooling.body  # without its checks: the packed arguments have been checked
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
@@ -98,6 +105,8 @@ def segment_cross_attention_pooling(
             y_kernel=y_kernel,
             reduction=reduction,
             scale=scale,
+            x_dropout_multiplier=x_factors[of_x],
+            y_dropout_multiplier=y_factors[of_y],
             return_weights=True,
         )
     return (pooled, weights) if return_weights else pooled

@@ -14,14 +14,13 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from attnpool_flax.numerics.varying import varying_axes
+from attnpool_flax.numerics.varying import varying_axes, varying_struct
 from attnpool_flax.reductions.softmax import exponential
 
 LANES, SUBLANES = 128, 8
@@ -214,10 +213,8 @@ def result_shapes(outputs, given):
       given: arrays by name.
     """
     axes = frozenset().union(*(varying_axes(array) for array in given.values()))
-    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
     return [
-        jax.ShapeDtypeStruct(shape, given["x"].dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
-        for key, shape in outputs.items()
+        varying_struct(shape, given["x"].dtype if key == "dx" else jnp.float32, axes) for key, shape in outputs.items()
     ]
 
 

@@ -1664,6 +1664,8 @@ class AdditiveAttentionPool(nn.Module):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
@@ -1686,6 +1688,8 @@ class AdditiveAttentionPool(nn.Module):
     gated: bool
     use_bias: bool
     activation: str
+    dropout_rate: float
+    deterministic: bool | None
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
@@ -1703,6 +1707,8 @@ class AdditiveAttentionPool(nn.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
@@ -1721,6 +1727,7 @@ class AdditiveAttentionPool(nn.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: Literal[False] = False,
     ) -> Array: ...
     @overload
@@ -1733,6 +1740,7 @@ class AdditiveAttentionPool(nn.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: Literal[True],
     ) -> tuple[Array, Array]: ...
     @overload
@@ -1745,6 +1753,7 @@ class AdditiveAttentionPool(nn.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: bool,
     ) -> Array | tuple[Array, Array]: ...
 
@@ -2067,6 +2076,8 @@ class CrossAttentionPool(nn.Module):
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
         exclude "max".
       scale: a number that multiplies the products before the reduction.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
@@ -2088,6 +2099,8 @@ class CrossAttentionPool(nn.Module):
     qk_features: int | None
     reduction: str
     scale: float
+    dropout_rate: float
+    deterministic: bool | None
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
@@ -2104,6 +2117,8 @@ class CrossAttentionPool(nn.Module):
         qk_features: int | None = None,
         reduction: str = "sum",
         scale: float = 1.0,
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
@@ -2124,6 +2139,7 @@ class CrossAttentionPool(nn.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: Literal[False] = False,
     ) -> tuple[Array, Array]: ...
     @overload
@@ -2139,6 +2155,7 @@ class CrossAttentionPool(nn.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: Literal[True],
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
     @overload
@@ -2154,6 +2171,7 @@ class CrossAttentionPool(nn.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
         return_weights: bool,
     ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 

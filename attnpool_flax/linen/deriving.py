@@ -1,7 +1,7 @@
 """Derivation of a Linen class from the NNX class of the same name.
 
 The constructor's arguments become fields, except ``rngs`` and the sizes that ``init`` reads from the data. The code of
-the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multiplier``, ``_mesh_axes`` and
+the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multipliers``, ``_mesh_axes`` and
 ``_pooling``, which the Linen class has, too. Docstrings are those of the NNX class, with an example for Linen.
 """
 
@@ -19,7 +19,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
-from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shape, read_sizes
+from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shapes, read_sizes
 
 NOTES = {
     "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call, not in both.',
@@ -76,8 +76,8 @@ class PoolingModule(nn.Module):
         return passed
 
     @nn.nowrap
-    def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier, 0 or 1 / (1 - rate), by :class:`flax.linen.Dropout`; None without dropout.
+    def _multipliers(self: Any, deterministic, rngs, **data):
+        """Draws the dropout multipliers by name, 0 or 1 / (1 - rate), by :class:`flax.linen.Dropout`, if there are any.
 
         Unless ``deterministic`` is False, ``init`` drops nothing and needs no key "dropout". Keys come from ``apply``;
         the argument ``rngs``, which only NNX modules use, is ignored.
@@ -86,9 +86,12 @@ class PoolingModule(nn.Module):
         if self.deterministic is not None:  # Flax raises an error if both are given
             deterministic = nn.merge_param("deterministic", self.deterministic, deterministic)
         if not self.dropout_rate or deterministic or (deterministic is None and self.is_initializing()):
-            return None
-        ones = jnp.ones(multiplier_shape(self._nnx._pooling, data, _fields(self)))
-        return nn.Dropout(self.dropout_rate)(ones, deterministic=deterministic)
+            return {}
+        shapes = multiplier_shapes(self._nnx._pooling, data, _fields(self))
+        return {
+            key: nn.Dropout(self.dropout_rate)(jnp.ones(shape), deterministic=deterministic)
+            for key, shape in shapes.items()
+        }
 
     @nn.nowrap
     def _mesh_axes(self: Any):

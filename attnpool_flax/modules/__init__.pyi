@@ -1179,6 +1179,7 @@ class AdditiveAttentionPool(nnx.Module):
     gated: bool
     use_bias: bool
     activation: str
+    dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
@@ -1189,6 +1190,7 @@ class AdditiveAttentionPool(nnx.Module):
     gate_kernel: nnx.Param | None
     gate_bias: nnx.Param | None
     out_kernel: nnx.Param
+    dropout: nnx.Dropout | None
     def __init__(
         self,
         in_features: int,
@@ -1198,6 +1200,7 @@ class AdditiveAttentionPool(nnx.Module):
         gated: bool = False,
         use_bias: bool = True,
         activation: str = "tanh",
+        dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
@@ -1217,6 +1220,8 @@ class AdditiveAttentionPool(nnx.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: Literal[False] = False,
     ) -> Array: ...
     @overload
@@ -1229,6 +1234,8 @@ class AdditiveAttentionPool(nnx.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: Literal[True],
     ) -> tuple[Array, Array]: ...
     @overload
@@ -1241,6 +1248,8 @@ class AdditiveAttentionPool(nnx.Module):
         value: ArrayLike | None = None,
         segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: bool,
     ) -> Array | tuple[Array, Array]: ...
 
@@ -1461,6 +1470,7 @@ class CrossAttentionPool(nnx.Module):
     qk_features: int | None
     reduction: str
     scale: float
+    dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
@@ -1468,6 +1478,7 @@ class CrossAttentionPool(nnx.Module):
     axis_name: str | tuple[str, ...] | None
     x_kernel: nnx.Param | None
     y_kernel: nnx.Param | None
+    dropout: nnx.Dropout | None
     def __init__(
         self,
         *,
@@ -1476,6 +1487,7 @@ class CrossAttentionPool(nnx.Module):
         qk_features: int | None = None,
         reduction: str = "sum",
         scale: float = 1.0,
+        dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
@@ -1497,6 +1509,8 @@ class CrossAttentionPool(nnx.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: Literal[False] = False,
     ) -> tuple[Array, Array]: ...
     @overload
@@ -1512,6 +1526,8 @@ class CrossAttentionPool(nnx.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: Literal[True],
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
     @overload
@@ -1527,6 +1543,8 @@ class CrossAttentionPool(nnx.Module):
         x_segment_ids: ArrayLike | None = None,
         y_segment_ids: ArrayLike | None = None,
         num_segments: int | None = None,
+        deterministic: bool | None = None,
+        rngs: nnx.Rngs | nnx.RngStream | Array | None = None,
         return_weights: bool,
     ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 

@@ -27,6 +27,9 @@ class AdditiveAttentionPool(PoolingModule):
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
+        there is dropout.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -41,6 +44,7 @@ class AdditiveAttentionPool(PoolingModule):
     gated: bool = False
     use_bias: bool = True
     activation: str = "tanh"
+    dropout_rate: float = 0.0
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -51,7 +55,17 @@ class AdditiveAttentionPool(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(
-        self, x, mask=None, *, lengths=None, value=None, segment_ids=None, num_segments=None, return_weights=False
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        value=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        rngs=None,
+        return_weights=False,
     ):
         """Pools tokens, once, or once for each of n hops.
 
@@ -60,7 +74,10 @@ class AdditiveAttentionPool(PoolingModule):
           mask: bool, broadcastable to [..., L], True = real; None if all are.
           lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average, or packed [N, v]; None averages the tokens.
-          return_weights: also return the weights.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
+          return_weights: also return the weights before dropout.
           segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
             excludes ``lengths`` and the module's ``axis_name``.
           num_segments: the number of segments, an integer: the size of the batch axis of the result.
@@ -87,5 +104,6 @@ class AdditiveAttentionPool(PoolingModule):
             implementation=self.implementation,
             precision=self.precision,
             **layout,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._values(x=x),
         )

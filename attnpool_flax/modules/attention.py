@@ -74,10 +74,10 @@ class AdditiveAttention(PoolingModule):
             cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
-            dropout_multiplier=self._multiplier(deterministic, rngs, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
             **self._values(query=query, key=key, value=value),
         )
 
@@ -272,9 +272,9 @@ class MultiHeadAttention(PoolingModule):
             cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
-            dropout_multiplier=self._multiplier(deterministic, rngs, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
             **self._values(query=query, key=key, value=value),
         )

@@ -1,5 +1,6 @@
 """Base of the NNX modules: constructors from fields, parameters by the table of specs, their values in a call."""
 
+import contextlib
 import inspect
 import re
 from dataclasses import InitVar
@@ -21,7 +22,7 @@ from attnpool_flax.modules.parameters import (
     initialize,
     initializer,
     made_for,
-    multiplier_shape,
+    multiplier_shapes,
     resolved,
     shaped_parameters,
 )
@@ -69,7 +70,7 @@ class PoolingModule(nnx.Module):
     """Base of the NNX modules. Its fields are the arguments of the constructor; an ``InitVar`` is not stored.
 
     A call passes data, options and the values of the parameters to one function. Besides the fields, the code of a call
-    uses only ``_values``, ``_multiplier``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
+    uses only ``_values``, ``_multipliers``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
     that both kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
 
@@ -134,16 +135,16 @@ class PoolingModule(nnx.Module):
             passed[name] = value if dtype is None else cast(value, dtype)
         return passed
 
-    def _multiplier(self: Any, deterministic, rngs, **data):
-        """Draws the dropout multiplier, 0 or 1 / (1 - rate) for each weight, by :class:`flax.nnx.Dropout`.
+    def _multipliers(self: Any, deterministic, rngs, **data):
+        """Draws the function's dropout multipliers, 0 or 1 / (1 - rate) for each weight, by :class:`flax.nnx.Dropout`.
 
-        Returns None if the module has no dropout, or if dropout is off.
+        Returns them by the names of the function's arguments; none if the module has no dropout, or if it is off.
         """
         dropout = self.dropout
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
-            return None
-        ones = jnp.ones(multiplier_shape(self._pooling, data, vars(self)))
-        return dropout(ones, deterministic=deterministic, rngs=rngs)
+            return {}
+        shapes = multiplier_shapes(self._pooling, data, vars(self))
+        return {key: dropout(jnp.ones(shape), deterministic=deterministic, rngs=rngs) for key, shape in shapes.items()}
 
     def _mesh_axes(self: Any):
         """Returns ``axis_name``, the mesh axes over which sequences are split; None if they are whole."""
@@ -198,7 +199,7 @@ def _create(module, given, rngs):
         raise TypeError(f"{name}: `rngs` is {type_of(rngs)}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     module._check(given)
     given = module._resolved(given)
-    for key in given.keys() - {*module._initial, "_pytree__nodes", "_pytree__state"}:
+    for key in vars(module).keys() - {"_pytree__nodes", "_pytree__state"}:
         setattr(module, key, given[key])
     shaped = module._shaped(given)
     for key, one in shaped.items():
@@ -227,12 +228,10 @@ def _create_dropout(name, rate, rngs):
     check_rate(name, rate)
     if not rate:
         return nnx.data(None)
-    try:
-        return nnx.Dropout(rate, rngs=rngs)
-    except (AttributeError, KeyError):
-        raise ValueError(
-            f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`'
-        ) from None
+    with contextlib.suppress(AttributeError, KeyError):
+        if rngs is not None:
+            return nnx.Dropout(rate, rngs=rngs)
+    raise ValueError(f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`')
 
 
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):

@@ -27,9 +27,11 @@ class CrossAttentionPool(PoolingModule):
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
         exclude "max".
       scale: a number that multiplies the products before the reduction.
+      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
-      rngs: random keys (``nnx.Rngs``) whose stream "params" initializes the kernels; not needed without kernels.
+      rngs: random keys (``nnx.Rngs``): the stream "params" for the kernels, and "dropout" (or the default stream) if
+        there is dropout; not needed without both.
 
     >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
     >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -43,6 +45,7 @@ class CrossAttentionPool(PoolingModule):
     qk_features: int | None = None
     reduction: str = "sum"
     scale: float = 1.0
+    dropout_rate: float = 0.0
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -68,6 +71,8 @@ class CrossAttentionPool(PoolingModule):
         x_segment_ids=None,
         y_segment_ids=None,
         num_segments=None,
+        deterministic=None,
+        rngs=None,
         return_weights=False,
     ):
         """Pools two sequences, each under its tokens' scores against the other.
@@ -77,9 +82,13 @@ class CrossAttentionPool(PoolingModule):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real; None if all are.
           y_mask: bool, broadcastable to [..., T], True = real; None if all are.
+            Exchanged masks of the same shape are not detected.
           x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
           y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
-          return_weights: also return the weights.
+          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
+            ``train()`` by default.
+          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
+          return_weights: also return the weights before dropout.
           x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs ``y_segment_ids`` and
             ``num_segments``, and excludes lengths and the module's ``axis_name``.
           y_segment_ids: int [M], the segment id of each token, for packed y [M, e].
@@ -110,6 +119,7 @@ class CrossAttentionPool(PoolingModule):
             implementation=self.implementation,
             precision=self.precision,
             **layout,
+            **self._multipliers(deterministic, rngs, x=x, y=y),
             **self._values(x=x, y=y),
         )
 
@@ -156,6 +166,7 @@ class CodeWiseAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real; None if all are.
           context_mask: bool, broadcastable to [..., n], True = real; None if all are.
+            Exchanged masks of the same shape are not detected.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -221,6 +232,7 @@ class MaskAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real; None if all are.
           context_mask: bool, broadcastable to [..., n], True = real; None if all are.
+            Exchanged masks of the same shape are not detected.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
@@ -287,6 +299,7 @@ class BiDAFAttention(PoolingModule):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real; None if all are.
           query_mask: bool, broadcastable to [..., J], True = real; None if all are.
+            Exchanged masks of the same shape are not detected.
           context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
           query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or

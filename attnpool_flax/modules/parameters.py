@@ -263,13 +263,18 @@ def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
     return FIXED.get(parameter.init) or given[f"{parameter.init}_init"]
 
 
-def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns the shape of the dropout multiplier, which has one number for each weight."""
+def multiplier_shapes(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Returns the shape of each dropout multiplier, which has one number for each weight, by the argument's name."""
     spec = SPECS[module]
     batch, sizes = _read(spec.function, data)
-    known = {symbol: _given(argument, given) for symbol, argument in spec.sizes.items() if argument in given}
-    target = table.get(spec.function).arguments["dropout_multiplier"].shapes[0]
-    return contract.full_shape(target, batch, known | sizes)
+    arguments = table.get(spec.function).arguments
+    shapes = {}
+    for key, argument in arguments.items():
+        if key.endswith("dropout_multiplier"):
+            lacks = bool(argument.lacks) and given[spec.sizes[argument.lacks]] is None
+            known = {symbol: _given(name, given) for symbol, name in spec.sizes.items() if name in given}
+            shapes[key] = contract.full_shape(argument.shapes[lacks], batch, known | sizes)
+    return shapes
 
 
 def _read(function, data):

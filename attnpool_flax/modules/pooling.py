@@ -155,11 +155,11 @@ class AttentionPool(PoolingModule):
             epsilon=self.epsilon,
             scale=self.scale,
             normalizer=self.normalizer,
-            dropout_multiplier=self._multiplier(deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
             **layout,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._values(x=x),
         )
 
@@ -259,11 +259,11 @@ class MultiHeadAttentionPool(PoolingModule):
             mask=mask,
             scale=self.scale,
             normalizer=self.normalizer,
-            dropout_multiplier=self._multiplier(deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
             **layout,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._values(x=x),
         )
         return of_queries(found, self.num_queries)

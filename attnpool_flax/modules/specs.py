@@ -63,12 +63,12 @@ class Spec:
 
     Attributes:
       function: the function that takes the parameters as arguments.
-      sizes: for each symbol in ``axes``, the constructor argument or the module's attribute that has its size.
+      sizes: for each symbol in ``axes``, the constructor argument or the derived value that has its size.
       parameters: in the order in which they are created.
       defaults: for each constructor argument whose None is replaced, the argument whose value replaces it, or a
-        function of all arguments; they are applied in order. Other names become attributes of the module. A module with
-        ``num_heads`` also has ``head_features``, the width of a head: ``qkv_features`` (or ``in_features``) divided by
-        ``num_heads``.
+        function of all arguments; they are applied in order. Other names are derived values, which the module does not
+        store. With ``num_heads`` there is also ``head_features``, the width of a head: ``qkv_features`` (or
+        ``in_features``) divided by ``num_heads``.
     """
 
     function: str

@@ -29,6 +29,9 @@ def power_of_two(x):
 
     The power, twice the power and their reciprocals are normal numbers. Therefore it is at most 2^125 in float32 and
     2^1021 in float64; subnormal numbers give the smallest normal number, or 1 where XLA's code flushes them to 0.
+
+    Multiply by the reciprocal, which is exact: the XLA of JAX 0.8 turns x / power / sum into x / (power * sum), which
+    may overflow.
     """
     x = jnp.abs(lax.stop_gradient(x))
     info = jnp.finfo(x.dtype)

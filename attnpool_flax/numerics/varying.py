@@ -1,4 +1,7 @@
-"""Varying manual axes: the mesh axes over which an array varies inside of ``jax.shard_map``."""
+"""Varying manual axes: the mesh axes over which an array varies inside of ``jax.shard_map``.
+
+They have other names in JAX before 0.10. The code of this package depends on the version of JAX here and nowhere else.
+"""
 
 from typing import Any
 
@@ -6,10 +9,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+_BEFORE_0_10 = jax.__version_info__ < (0, 10)
+
 
 def varying_axes(array):
     """Returns the mesh axes over which an array varies inside of ``shard_map`` (its varying manual axes)."""
-    return jax.typeof(array).manual_axis_type.varying
+    kind: Any = jax.typeof(array)
+    return kind.vma if _BEFORE_0_10 else kind.manual_axis_type.varying
+
+
+def varying_struct(shape, dtype, axes):
+    """Returns a ``jax.ShapeDtypeStruct`` that varies over these axes."""
+    options: Any = {"vma": axes} if _BEFORE_0_10 else {"manual_axis_type": jax.sharding.ManualAxisType(varying=axes)}
+    return jax.ShapeDtypeStruct(shape, dtype, **(options if axes else {}))
 
 
 def unify_varying(*arrays: Any) -> Any:

@@ -110,7 +110,7 @@ def weighted_average(tokens, weights):
     """Averages tokens in any layout under weights [..., L], or [N] of packed tokens; 0 where the weights sum to 0."""
     weights = tokens.fill_padding(weights)
     largest = power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
-    weights = weights / tokens.expand_to_tokens(largest)  # the sum may overflow
+    weights = weights * tokens.expand_to_tokens(1 / largest)  # the sum may overflow
     total = tokens.expand_to_tokens(tokens.sum_over_tokens(weights))
     return tokens.sum(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
@@ -126,7 +126,7 @@ def channel_average(channels, weights):
         total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
     (largest,) = channels.max_over_tokens(jnp.abs(weights))
-    weights = weights / channels.expand_to_tokens(power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
+    weights = weights * channels.expand_to_tokens(1 / power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
     (total,) = channels.sum_over_tokens(weights)
     total = channels.expand_to_tokens(total)
     return channels.sum_over_tokens(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]

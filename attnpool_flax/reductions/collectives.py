@@ -87,12 +87,12 @@ def all_reduced_sums(mean, *tokens):
 def all_reduced_softmax(*calls):
     """Returns [(pooled [..., h, d], weights [..., h, L])] of several calls of ``Dense.softmax``, in common collectives.
 
-    Each call is (the :class:`~attnpool_flax.tokens.Dense` tokens, its arguments ``queries`` and ``has_query``).
+    Each call is (the :class:`~attnpool_flax.tokens.Dense` tokens, its arguments ``queries``, ``multiplier`` and ``has_query``).
     """
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:
-        return [own.softmax(queries, has_query=has_query) for own, queries, has_query in calls]
-    local = [own.local_softmax(queries, has_query=has_query) for own, queries, has_query in calls]
+        return [own.softmax(*arguments) for own, *arguments in calls]
+    local = [own.local_softmax(*arguments) for own, *arguments in calls]
     states = all_reduce_states([state for _, state, _ in local], tokens[0].axis_name)
     merged = zip(tokens, local, states, strict=True)
     return [own.softmax_averages(scores, state, batch)[:2] for own, (scores, _, batch), state in merged]

@@ -60,6 +60,19 @@ class Tokens:
     def softmax_of_scores(self, scores) -> Any:
         """Averages under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
 
+    def drop(self, pooled, weights, multiplier):
+        """Returns ``pooled``, or with a dropout multiplier the sums of the tokens under weights times the multiplier.
+
+        Weights and multiplier are [..., L] or [..., h, L], ``pooled`` is [..., d] or [..., h, d].
+        """
+        if multiplier is None:
+            return pooled
+        applied = weights * self.fill_padding(multiplier)
+        single = applied.ndim < self.x.ndim
+        applied = applied[..., None, :] if single else applied
+        found, _ = self.weighted_sums_of_scores(applied, lambda applied, mask: applied)
+        return found[..., 0, :] if single else found
+
     def exp_scores(self, scores) -> Any:
         """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h]) of this device."""
 

@@ -6,6 +6,7 @@ of the batch axes, and ``sizes`` those of named axes.
 """
 
 import math
+from dataclasses import replace
 
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
@@ -207,6 +208,8 @@ def alternative(name, argument, value, batch):
 
 def check_broadcast(name, argument, value, batch, sizes):
     """Returns the full shape to which a mask (or bias, or dropout multiplier) broadcasts; else raises a ValueError."""
+    if argument.lacks:
+        argument = replace(argument, shapes=(argument.shapes[argument.lacks not in sizes],), lacks="")
     targets = [full_shape(axes, batch, sizes) for axes in argument.shapes]
     for target in targets:
         if value.ndim <= len(target):

@@ -1,5 +1,7 @@
 """Products and fills of the float64 blocks that bodies of definitions receive."""
 
+import numpy as np
+
 
 def fill_padding(x, mask, value=0):
     """Sets padding to ``value`` in place, and returns x: [..., L, d] or [..., L], under a mask [..., L].
@@ -8,6 +10,11 @@ def fill_padding(x, mask, value=0):
     """
     x[~mask] = value
     return x
+
+
+def drop(weights, multiplier, mask):
+    """Multiplies weights by a dropout multiplier or None; values of the multiplier at padding have no effect."""
+    return weights if multiplier is None else weights * np.where(mask, multiplier, 0)
 
 
 def vecmat(vector, matrix):

@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import layer_norm
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.numerics.tokens import fill_padding, matvec, vecmat, weighted_sum
+from attnpool_ref.numerics.tokens import drop, fill_padding, matvec, vecmat, weighted_sum
 from attnpool_ref.pooling.plain import mean_of_tokens
 
 
@@ -90,8 +90,7 @@ def attention_pooling(
     if bias is not None:
         scores = scores + np.where(mask, bias, 0)
     weights = normalize(scores, mask, normalizer)
-    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = weighted_sum(applied, x)
+    pooled = weighted_sum(drop(weights, dropout_multiplier, mask), x)
     return (pooled, weights) if return_weights else pooled
 
 

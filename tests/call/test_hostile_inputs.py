@@ -156,7 +156,7 @@ def drift(pooled):
 
 @pytest.mark.parametrize("name", ["mean", "weighted", "attention", "multi-head", "cross", "cross, mean", "attend"])
 def test_a_million_equal_tokens_pool_to_the_token(name):
-    """To 1e-5, which the contract says; x's gradient likewise."""
+    """To 1e-5, which the contract says; x's gradient likewise, or to 2e-5 with JAX before 0.10 (docs/versions.md)."""
     x, ones = jnp.broadcast_to(jnp.array(EQUAL), (LONG, 2)), jnp.ones(LONG)
     eye = np.eye(2, dtype=np.float32)
     kernels = {f"{k}_kernel": eye[:, None] for k in ("query", "key", "value")} | {"out_kernel": eye[None]}
@@ -179,7 +179,7 @@ def test_a_million_equal_tokens_pool_to_the_token(name):
     pooled, slope = step(x, ones)
     assert drift(pooled) <= 1e-5
     slope = np.asarray(slope, np.float64)
-    assert np.max(np.abs(slope * LONG / cotangent - 1)) <= 1e-5
+    assert np.max(np.abs(slope * LONG / cotangent - 1)) <= (1e-5 if jax.__version_info__ >= (0, 10) else 2e-5)
 
 
 # Overflow and underflow

@@ -141,7 +141,7 @@ def test_every_variant_is_shown_with_both_texts(row):
 
 def test_one_variant_shows_its_whole_row():
     row = table.get("cross_attention_pooling")
-    output = run("show", row.name).output
+    output = run("show", row.name, columns=1000).output
     for text in (row.equation, row.shapes, row.weights, row.module, table.SOURCES[row.source], "x_mask=None"):
         assert text in output
 

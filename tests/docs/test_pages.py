@@ -52,7 +52,10 @@ def test_a_block_about_jax_runs_and_prints_what_it_says(text, capsys):
 
 
 def test_the_page_about_judging_runs(capsys):
-    assert_prints_what_it_says("\n".join(python_of([DOCS / "judging.md"])), capsys)
+    texts = [
+        text for text in python_of([DOCS / "judging.md"]) if "import tensorflow" not in text
+    ]  # that is run by tests/peers
+    assert_prints_what_it_says("\n".join(texts), capsys)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))

@@ -2,4 +2,6 @@
 
 from optional import collecting
 
-pytest_collect_file = collecting("examples", ("dask", "distributed", "pyarrow", "psutil", "sklearn"))
+pytest_collect_file = collecting(
+    "examples", ("dask", "distributed", "pyarrow", "psutil", "sklearn", "jax2onnx", "onnxruntime")
+)

@@ -1,5 +1,6 @@
 """The examples, small: what they compute is the oracle's, and what they promise holds."""
 
+import export_onnx
 import learn_bags
 import learn_signals
 import numpy as np
@@ -84,3 +85,25 @@ def test_a_loaded_siglip_head_is_the_original_and_padding_stays_outside(capsys):
     said = capsys.readouterr().out
     assert "vectors of NaN; attnpool the same vectors, bit for bit" in said
     assert "attnpool by 0\n" in said
+
+
+def test_exported_poolings_are_those_of_the_oracle_in_onnx_runtime_at_three_lengths(tmp_path, capsys):
+    off = export_onnx.main([str(tmp_path), "--slots", "32", "--width", "64"])
+    assert set(off) == {"attention", "multi_head", "map_head", "gated", "packed_mean"}
+    assert max(off.values()) <= rounded(np.ones(1), 64)
+    assert "map_head.onnx: largest difference" in capsys.readouterr().out
+
+
+def test_padding_changes_no_bit_in_onnx_runtime(tmp_path):
+    pool, _ = export_onnx.modules(8, export_onnx.nnx.Rngs(0))["gated"]
+    shapes = [
+        export_onnx.jax.ShapeDtypeStruct(("batch", 6, *width), dtype)
+        for width, dtype in (((8,), "float32"), ((), bool))
+    ]
+    export_onnx.export(pool, *shapes, path=tmp_path / "gated.onnx")
+    x, mask = np.ones((2, 6, 8), np.float32), np.arange(6) < np.array([[4], [0]])
+    results = [
+        export_onnx.run(tmp_path / "gated.onnx", np.where(mask[..., None], x, fill), mask) for fill in (0, np.nan)
+    ]
+    np.testing.assert_array_equal(*results)
+    assert not results[0][1].any()

@@ -48,7 +48,7 @@ COLLECTIVES = {
     ("statistics_pooling", "fullest"): (3, 3),
     ("attentive_statistics_pooling", "fullest"): (4, 5),
     ("attentive_statistics_pooling", "global_context=True"): (7, 8),
-    ("additive_attention_pooling", "fullest"): (2, 3),
+    ("additive_attention_pooling", "fullest"): (3, 5),  # with dropout; (2, 3) without
     ("cross_attention_pooling", "smallest"): (3, 4),
     ("latent_attention_pooling", "smallest"): (1, 2),
     ("set2set_pooling", "smallest"): (4, 6),  # of two steps

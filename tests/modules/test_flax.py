@@ -1,5 +1,6 @@
 """Modules among Flax's own tools and layers."""
 
+import inspect
 import re
 
 import jax
@@ -19,6 +20,7 @@ from modules.cases import (
 
 import attnpool_flax
 from attnpool_flax import linen
+from attnpool_flax.modules.specs import SPECS
 
 
 def test_multi_head_attention_computes_what_flaxs_own_layer_computes_from_the_same_parameters():
@@ -53,6 +55,7 @@ def test_splitting_and_merging_an_nnx_module_keeps_it(case):
     assert nnx.split(NNX.build(case))[0] == graph
 
 
+@pytest.mark.skipif("graph" not in inspect.signature(nnx.split).parameters, reason="this Flax splits graphs, not trees")
 @every_case
 def test_an_nnx_module_is_a_tree(case):
     module = NNX.build(case, **({"dropout_rate": 0.5} if case.drops else {}))
@@ -67,6 +70,14 @@ def test_a_repr_shows_what_was_chosen(case, kind):
     assert text.startswith(f"{case.module}(")
     for key, value in (case.options | case.switches | (case.sizes if kind is NNX else case.linen_sizes)).items():
         assert re.search(rf"\b{key} ?= ?{re.escape(repr(value))}", text)
+
+
+@every_case
+def test_a_repr_shows_arguments_of_the_constructor_and_parameters_and_nothing_else(case):
+    module, spec = NNX.build(case), SPECS[case.module]
+    shown = set(re.findall(r"^  (\w+)=", repr(module), re.MULTILINE))
+    known = {*inspect.signature(type(module)).parameters, *(parameter.name for parameter in spec.parameters), "dropout"}
+    assert shown - known == set()
 
 
 def test_a_subclass_has_the_parameters_of_its_parent():

@@ -109,8 +109,7 @@ def test_partitioning_of_an_initialiser_becomes_the_parameters():
             query_init=nnx.with_partitioning(lecun, ("rows",)),
             rngs=nnx.Rngs(0),
         )
-        assert pool.query_kernel.out_sharding == ("rows", "columns")
-        assert pool.query.out_sharding == ("rows",)
+        assert pool.query_kernel[...].sharding.spec == jax.sharding.PartitionSpec("rows", "columns")
         assert pool.query[...].sharding.spec == jax.sharding.PartitionSpec("rows")
     chex.assert_shape(pool.query[...], (4,))
     boxed = linen.AttentionPool(

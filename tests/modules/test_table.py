@@ -136,7 +136,7 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
         p.name for p in spec.parameters
     }
     taken |= {"return_weights"} & set(function)
-    taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
+    taken |= {"deterministic", "rngs"} if any(key.endswith("dropout_multiplier") for key in function) else set()
     packed = table.BY_NAME.get(f"segment_{spec.function}")
     if packed and name != "WeightedPool":  # which shapes slots
         taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}

@@ -14,6 +14,8 @@ import attnpool_flax
 from attnpool_flax.kernels import triton as pallas_triton
 from bench.aot import kernels
 
+if jax.__version_info__ < (0, 10):
+    pytest.skip("older JAX describes no GPU without one", allow_module_level=True)
 GPU = jax.sharding.AbstractDevice("NVIDIA H200", 132, "gpu")
 
 

@@ -1,13 +1,15 @@
 """What ``.ci/run`` says and returns at its end, with stand-ins for make and for the Pythons."""
 
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 RUN = Path(__file__).resolve().parent.parent.parent / ".ci" / "run"
-FULL = "PASSED IN FULL: Python 3.11 and 3.13"
+FULL = "PASSED IN FULL: Python 3.11 with the oldest JAX, and 3.13 with the newest"
 OPENED = "the site was not opened: no browser was found"
 
 
@@ -18,7 +20,8 @@ def ci(folder, pythons, make="true", **environment):
     log = folder / "log"
     stand_ins = {f"python{version}": 'if [ -n "$2" ]; then echo "$0"; fi' for version in pythons}
     for name, body in (
-        stand_ins | {"make": f'echo "$*" >> "{log}"; case $1 in site-test) echo; echo "{OPENED}";; esac; {make}'}
+        stand_ins
+        | {"make": f'echo "$*$PIP_CONSTRAINT" >> "{log}"; case $1 in site-test) echo; echo "{OPENED}";; esac; {make}'}
     ).items():
         (folder / name).write_text(f"#!{folder / 'bash'}\n{body}\n")
         (folder / name).chmod(0o755)
@@ -39,7 +42,39 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert done.stderr == ""
     steps = [line.split(" PYTHON")[0] for line in asked[:4]]
     assert steps == ["lint", "test", "peers bench ARGS=--quick", "test"]  # lints before other libraries are there
+    constraint = str(RUN.parent / "oldest.txt")
+    assert [line.endswith(f" VENV=.venv-ci-oldest{constraint}") for line in asked] == [False, True] + [False] * 4
     assert asked[4:] == last_steps(".venv-ci-3.11")
+
+
+VERSIONED = {
+    "attnpool_flax/numerics/varying.py: _BEFORE_0_10 = jax.__version_info__ < (0, 10)",
+    "attnpool_ref/conformance/candidates/adapters/jax_arrays.py: if jax.__version_info__ < (0, 11):",
+}
+"""Every line of the packages that depends on the version of another package: names of JAX, and speed of the judge."""
+
+
+def test_the_lines_that_depend_on_a_version_are_these():
+    root = RUN.parent.parent
+    files = [file for package in ("attnpool_flax", "attnpool_ref") for file in (root / package).rglob("*.py")]
+    lines = [
+        (file.relative_to(root).as_posix(), line.strip()) for file in files for line in file.read_text().splitlines()
+    ]
+    compared = {
+        f"{file}: {line}"
+        for file, line in lines
+        if re.search(r"version(_info)?(__)? *[<>=]=?[^=]*\(\d|hexversion", line)
+    }
+    assert compared == VERSIONED
+
+
+def test_the_oldest_versions_are_the_lower_bounds_of_the_package():
+    oldest = dict(re.findall(r"^(\w+)==([\d.]+)$", (RUN.parent / "oldest.txt").read_text(), re.MULTILINE))
+    bounds = tomllib.loads((RUN.parent.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"][
+        "flax"
+    ]
+    assert bounds == [f"{package}>={oldest[package]}" for package in ("jax", "flax")]
+    assert oldest["jaxlib"] == oldest["jax"]
 
 
 @pytest.mark.parametrize(("found", "missing"), [("3.11", "3.13"), ("3.13", "3.11")])

@@ -15,12 +15,14 @@ from introductions import (
     FAMILIES,
     HEADS_INTRODUCTION,
     INTRODUCTION,
+    MODULES_INTRODUCTION,
     TRAPS_INTRODUCTION,
     WHICH_INTRODUCTION,
 )
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import formats, plot, table
 from attnpool_ref.cli.finding import module_of
 from attnpool_ref.cli.heads import given, load_of
@@ -47,6 +49,9 @@ UNLISTED = (
 )
 """Sections of other functions without a row: title, introduction, functions."""
 
+MODULE_ARGUMENTS = {"dropout_rate": "`dropout_rate`", "segment_ids": "packed tokens"}
+"""Columns of the table of modules, by the end of an argument of the constructor or of the call."""
+
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 
 
@@ -60,6 +65,7 @@ def page():
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
+    parts += ["## Flax modules", MODULES_INTRODUCTION, _modules()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -159,6 +165,20 @@ def _variant(row):
         facts.append(f"* Flax module: `{row.module}`")
     facts.append(f"* source: {_inline(sections['Source'])} `{row.source}`")
     return _section(row.name, facts)
+
+
+def _modules():
+    """Returns the table of the modules: the function of each, and which optional arguments it takes."""
+    lines = [
+        f"| module | function | {' | '.join(MODULE_ARGUMENTS.values())} |",
+        f"| --- | --- |{' --- |' * len(MODULE_ARGUMENTS)}",
+    ]
+    for name, spec in SPECS.items():
+        made = getattr(attnpool_flax, name)
+        taken = " ".join({**inspect.signature(made).parameters, **inspect.signature(made.__call__).parameters})
+        has = ["yes" if key in taken else "" for key in MODULE_ARGUMENTS]
+        lines.append(f"| `{name}` | `{spec.function}` | {' | '.join(has)} |".replace("  ", " "))
+    return "\n".join(lines)
 
 
 def _of_states(function):

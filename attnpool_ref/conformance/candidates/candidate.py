@@ -10,7 +10,7 @@ from attnpool_ref.conformance.candidates.chunks import InChunks, named
 from attnpool_ref.conformance.option import option
 
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
-ARRAYS = ("numpy", "jax", "torch", "keras")
+ARRAYS = ("numpy", "jax", "torch", "keras", "tensorflow")
 
 
 class Calls(TypedDict, total=False):
@@ -58,7 +58,7 @@ class Candidate:
       fixed: the implementation's values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
       leave: arguments that only the implementation has, and that stay at their defaults; and masks of the function
         that the implementation does not take by design.
-      arrays: "numpy", "jax", "torch", "keras", or an adapter; None to detect the family.
+      arrays: "numpy", "jax", "torch", "keras", "tensorflow", or an adapter; None to detect the family.
       parameters: a function from the target to those arguments of the function that the target holds itself, in the
         function's shapes; or, for each of these arguments, the name of the attribute that holds it in this shape:
         ``{"query": "q", "key_kernel": "key.kernel"}``. The name may end with an index, with ``.T``, or with both:

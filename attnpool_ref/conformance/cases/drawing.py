@@ -86,7 +86,7 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
     if argument.numeric and shape == ():
         return np.float64(NUMBERS[key])
     draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
-    if key == "dropout_multiplier":
+    if key.endswith("dropout_multiplier"):
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
         draws = 1 + 0.25 * draws

@@ -94,7 +94,8 @@ def _holds(when, case):
 
 def _shuffle(case, axis):
     order = case.rng(f" order {axis}").permutation(case.sizes[axis])
-    for key in case.given("segments") if case.options.get("indices_are_sorted") else ():
+    own = [key for key in case.given("segments") if axis in case.axes[key]]
+    for key in own if case.options.get("indices_are_sorted") else ():
         order = order[np.argsort(case.values[key][order], kind="stable")]
     return _reorder(case, axis, order, f"permuted along {axis}")
 

@@ -198,8 +198,8 @@ NORMALIZERS = (
     Entry(
         ("ONNX", "ONNX export", "jax.export", "TorchScript"),
         "",
-        "[deploying.md](deploying.md)",
-        "attnpool writes no ONNX. `jax.export` makes StableHLO for any batch and length; converters to ONNX are not tested.",
+        "[deploying.md](deploying.md#onnx-runtime)",
+        "`examples/export_onnx.py` exports by jax2onnx; `jax.export` makes StableHLO for any batch and length. Both are tested.",
     ),
     Entry(
         ("sequence_mask", "lengths to mask", "attention mask of lengths"),

@@ -7,7 +7,8 @@ ROWS = (
         "additive_attention_pooling",
         family="additive",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
-        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
+        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] "
+        "dropout_multiplier?~[..., n?, L] -> [..., n?, v]",
         weights="[..., n?, L]",
         source="ilse2018",
         equation="o = sum_l w_l v_l, w = normalizer(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",

@@ -7,7 +7,8 @@ ROWS = (
         "cross_attention_pooling",
         family="pairs",
         shapes="x[..., L, d] y[..., T, e] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
-        "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([..., d], [..., e])",
+        "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] x_dropout_multiplier?~[..., L] "
+        "y_dropout_multiplier?~[..., T] -> ([..., d], [..., e])",
         weights="([..., L], [..., T])",
         source="notebook000",
         equation="o_x = sum_l w_l x_l, w = softmax_l(reduce_t scale (x_l W_x) . (y_t W_y)); o_y with x and y exchanged",

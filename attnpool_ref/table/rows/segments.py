@@ -54,7 +54,8 @@ _CROSS = Variant(
     "segment_cross_attention_pooling",
     family="segments",
     shapes="x[N, d] x_segment_ids:segments[N] y[M, e] y_segment_ids:segments[M] x_mask?[N] y_mask?[M] "
-    "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([num_segments, d], [num_segments, e])",
+    "x_kernel?[d, c] y_kernel?[e, c] scale[] x_dropout_multiplier?~[N] y_dropout_multiplier?~[M] "
+    "-> ([num_segments, d], [num_segments, e])",
     weights="([N], [M])",
     source="notebook000",
     equation="(o_x, o_y)_s = cross_attention_pooling of the tokens of segment s",

@@ -19,6 +19,11 @@ def gate_has_the_layers_kernel(a):
     return a.oracle(gate_kernel=None if a.gate_kernel is None else a.kernel)
 
 
+@MUTANTS.of(POOL, "additive pooling: dropout ignored")
+def dropout_ignored(a):
+    return a.oracle(dropout_multiplier=None)
+
+
 @MUTANTS.of(POOL, "additive pooling: the mask ignored")
 def mask_ignored(a):
     return a.oracle(mask=None)

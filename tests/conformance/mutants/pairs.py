@@ -52,6 +52,11 @@ def cross_one_kernel_mixed_up(a):
     return a.oracle(y_kernel=None if a.y_kernel is None else np.roll(a.y_kernel, 1, -1))
 
 
+@MUTANTS.of("cross_attention_pooling", "cross: dropout of y ignored")
+def cross_dropout_of_y_ignored(a):
+    return a.oracle(y_dropout_multiplier=None)
+
+
 @MUTANTS.of("cross_attention_pooling", "cross: scale ignored")
 def cross_scale_ignored(a):
     return a.oracle(scale=1.0)

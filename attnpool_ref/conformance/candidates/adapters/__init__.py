@@ -38,7 +38,7 @@ FAMILIES = ARRAYS
 
 
 def family(name):
-    """Returns the adapter of an array family, by name; imports PyTorch or Keras, but not yet JAX.
+    """Returns the adapter of an array family, by name; imports PyTorch or Keras, but not yet JAX or TensorFlow.
 
     Raises:
       ValueError: no array family has this name.
@@ -58,6 +58,10 @@ def family(name):
         from attnpool_ref.conformance.candidates.adapters.keras_arrays import KerasArrays
 
         return KerasArrays()
+    if name == "tensorflow":
+        from attnpool_ref.conformance.candidates.adapters.tensorflow_arrays import TensorflowArrays
+
+        return TensorflowArrays()
     return NumpyArrays()
 
 
@@ -67,6 +71,7 @@ def family_of(target):
         "keras": ("keras", ("Layer", "KerasTensor", "Variable")),
         "torch": ("torch", ("nn.Module", "Tensor")),
         "jax": ("flax", ("nnx.Module", "linen.Module")),
+        "tensorflow": ("tensorflow", ("Tensor", "Variable", "Module")),
     }
     for name, (package, classes) in kinds.items():
         module = sys.modules.get(package)
@@ -112,7 +117,7 @@ def find(target, attempt):
             continue
         returned = family_of(result)
         if returned is not None:
-            return adapter if returned.name == "torch" and adapter.name == "keras" else returned
+            return adapter if returned.name in ("torch", "tensorflow") and adapter.name == "keras" else returned
         if isinstance(result, (int, float)) and name == "numpy":
             return adapter
     return family(families[0])

@@ -148,10 +148,8 @@ def _quickly():
     if _default_device().platform != "cpu":
         return None
     options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    if jax.__version_info__ < (
-        0,
-        11,
-    ):  # the older emitter of loops compiles three times as fast; later versions lack it
+    # the older emitter of loops compiles three times as fast; later versions lack it
+    if jax.__version_info__ < (0, 11):
         options["xla_cpu_use_fusion_emitters"] = False
     return options
 
