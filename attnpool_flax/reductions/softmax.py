@@ -228,8 +228,10 @@ def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tili
         scores, own = tile.update(scores, own), tile.counted(own, -jnp.inf)
         max_score = jnp.maximum(state.max_score, jnp.max(own, 1))
         exp_scores = exponential(own, max_score[:, None])
-        applied = exp_scores if multiplier is None else exp_scores * tile.masked(tile.slice(multiplier), 0)
-        sums = jnp.sum(exp_scores, 1), sums_of_tile(applied, tokens, precision)
+        applied = exp_scores
+        if multiplier is not None:
+            applied = exp_scores * tile.counted(tile.masked(tile.slice(multiplier), 0), 0)
+        sums = jnp.sum(exp_scores, 1), sums_of_tile(applied, tile.counted(tokens, 0), precision)
         return state.added(max_score, map(jnp.add, state.rescaled(max_score), sums)), scores
 
     heads, dtype = queries.shape[1], queries.dtype
@@ -291,10 +293,12 @@ def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
         dexp = dapplied if multiplier is None else dapplied * tile.masked(tile.slice(multiplier), 0)
         dscores = exp_tile * (dexp + tile.slice_examples(ddenominator)[:, None]) + tile.slice(dscores_out)
         dscores = tile.masked(dscores, 0)
-        arrays = tuple(map(tile.update, arrays, (dscores, exp_tile * dapplied)))
-        return dqueries + sums_of_tile(tile.counted(dscores, 0), tokens, precision), arrays
+        arrays = tuple(map(tile.update, arrays, (dscores, tile.masked(exp_tile * dapplied, 0))))
+        dscores, tokens = tile.counted(dscores, 0), tile.counted(tokens, 0)
+        return dqueries + sums_of_tile(dscores, tokens, precision), arrays
 
-    arrays = (jnp.zeros_like(exp_scores),) * (1 if multiplier is None else 2)
+    scores = jnp.zeros((tiling.batch, *exp_scores.shape[1:]), exp_scores.dtype)
+    arrays = (scores,) * (1 if multiplier is None else 2)
     dqueries = jnp.zeros((tiling.rows, *queries.shape[1:]), queries.dtype)
     dqueries, (dscores, *dmultiplier) = tiling.over_tiles(body, x, mask, dqueries, arrays)
     return dscores, summed(dqueries), dmultiplier[0] if dmultiplier else None

@@ -79,7 +79,8 @@ def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
 
     def body(tile, tokens, sums, arrays):
         own = jnp.ones((*tokens.shape[:2], 1), dtype) if weights is None else tile.masked(tile.slice(weights), 0)
-        return sums + sums_of_tile(tile.counted(own, 0) / divisor, tokens.astype(dtype), precision), arrays
+        own, tokens = tile.counted(own, 0) / divisor, tile.counted(tokens.astype(dtype), 0)
+        return sums + sums_of_tile(own, tokens, precision), arrays
 
     heads = 1 if weights is None else weights.shape[2]
     sums, _ = tiling.over_tiles(body, x, mask, jnp.zeros((tiling.rows, heads, x.shape[2]), dtype))

@@ -239,3 +239,54 @@ def test_the_real_tokens_may_end_anywhere_in_a_tile(name):
     (_, expected), expected_slopes = jax.jit(both, static_argnums=2)(clean, more, "einsum")
     for got, want in zip(jax.tree.leaves((found, slopes)), jax.tree.leaves((expected, expected_slopes)), strict=True):
         chex.assert_trees_all_close(got, want, atol=rounded(np.asarray(want), length), rtol=0)
+
+
+def drawn(*shape):
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
+
+
+def mapped(axes):
+    return lambda function: jax.vmap(function, axes)
+
+
+SHARED = {
+    "tokens shared by the examples": (lambda pooled: pooled, (7, 3), (5, 3)),
+    "tokens shared by the calls of vmap": (mapped((None, 0)), (5, 7, 3), (2, 3)),
+    "other tokens in each call of vmap, shared by its examples": (mapped(0), (2, 7, 3), (2, 5, 3)),
+    "one example under vmap of its cotangents": (lambda pooled: jax.jacrev(pooled, 1), (1, 7, 3), (3,)),
+    "no call of vmap": (mapped(0), (0, 5, 7, 3), (0, 3)),
+}
+"""By title: (what is done with a function of the tokens and the query, the shape of the tokens, that of the query)."""
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("title", SHARED)
+def test_arrays_may_be_shared(title, rows):
+    """By the examples of a tile, which has some tokens of one example or all tokens of two, and by calls of vmap."""
+    transform, *shapes = SHARED[title]
+    constants = {"WHOLE": 0, "ROW": 0, "TOKENS": 3} if rows == 1 else {"WHOLE": 2 * 7 * 3 * 4, "ROW": 2**20}
+
+    def computed(implementation):
+        def pooled(x, query):
+            return attnpool_flax.attention_pooling(x, query=query, implementation=implementation)
+
+        return jax.jit(transform(pooled))(*(drawn(*shape) for shape in shapes))
+
+    with small_tiles(**constants):
+        found = computed("tiles")
+    chex.assert_trees_all_close(found, computed("einsum"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_an_infinite_token_that_two_tiles_read_counts_once(value):
+    x = np.array(drawn(2, 7, 3))
+    x[0, 4, 1] = value  # the last tile of three begins with it
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=3):
+        found = [
+            attnpool_flax.mean_pooling(x, implementation="tiles"),
+            attnpool_flax.weighted_pooling(x, jnp.full(7, 0.5), implementation="tiles"),
+        ]
+    for result in found:
+        assert result[0, 1] == value
+        assert np.isfinite(np.delete(result, 1, 1)).all()
+        assert np.isfinite(result[1]).all()

@@ -76,9 +76,9 @@ class Tiling(NamedTuple):
             index, before, states, arrays = carry
             tile = self._tile(index, mask)
             if self.size != self.length:
-                starts = lax.rem(tile.first, CHAIN * self.size) == 0
+                starts = lax.rem(tile.first, jnp.int32(CHAIN * self.size)) == 0
                 before = jax.tree.map(lambda a, b: jnp.where(starts, a, b), state, before)
-            after, arrays = body(tile, tile.masked(tile.slice(x), 0), before, arrays)
+            after, arrays = body(tile, tile.tokens(x), before, arrays)
             states = jax.tree.map(tile.update_chain, states, after)
             if self.size == self.length:
                 return index + self.rows * self.length, before, states, arrays
@@ -121,6 +121,11 @@ class Tile(NamedTuple):
     first: Any
     real: Any
 
+    def tokens(self, x):
+        """Slices the tile's tokens [rows, size, d], 0 at padding."""
+        tokens = self.masked(self.slice(x), 0)
+        return jnp.broadcast_to(tokens, (self.tiling.rows, *tokens.shape[1:]))  # examples may share them
+
     def slice(self, array):
         """Slices the tile [rows or 1, size, ...] of an array [B or 1, L, ...] in its own dtype."""
         row, first = self._start()
@@ -149,7 +154,7 @@ class Tile(NamedTuple):
         """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has."""
         if not self.tiling.length % self.tiling.size:
             return values
-        return _where((self._start()[1] + jnp.arange(self.tiling.size) >= self.first)[None], values, fill)
+        return _where((self._start()[1] + lax.iota(jnp.int32, self.tiling.size) >= self.first)[None], values, fill)
 
     def _start(self):
         """Returns (first example, first token) of the tile."""
@@ -246,20 +251,40 @@ def _mappable(tiled, tiling):
 
     @loop.def_vmap
     def _(count, are_mapped, *arrays):
-        folded = tiling._replace(batch=count * tiling.batch)
-
-        def fold(array, is_mapped):
-            if not is_mapped and array.shape[0] == 1:  # shared by all examples
-                return array
-            own = array.shape[1 + is_mapped :]
-            array = jnp.broadcast_to(array if is_mapped else array[None], (count, tiling.batch, *own))
-            return jnp.reshape(array, (folded.batch, *own))
-
-        result = _mappable(tiled, folded)(*jax.tree.map(fold, arrays, tuple(are_mapped)))
-        result = jax.tree.map(lambda array: jnp.reshape(array, (count, tiling.batch, *array.shape[1:])), result)
+        x, is_mapped = arrays[0], are_mapped[0]
+        copied = tiling.batch != 1 and (x.shape[1] == 1 if is_mapped else x.shape[0] != 1)
+        if copied or (known(count) and count == 0):  # the tokens would be copied, or no tile would be full
+            result = _mapped(loop, are_mapped, arrays)
+        else:
+            result = _folded(tiled, tiling, count, are_mapped, arrays)
         return result, jax.tree.map(lambda _: True, result)
 
     return loop
+
+
+def _mapped(loop, are_mapped, arrays):
+    """Computes a loop for one element of the mapped axis after another."""
+
+    def one(own):
+        own = iter(own)
+        return loop(*(next(own) if is_mapped else array for array, is_mapped in zip(arrays, are_mapped, strict=True)))
+
+    return lax.map(one, [array for array, is_mapped in zip(arrays, are_mapped, strict=True) if is_mapped])
+
+
+def _folded(tiled, tiling, count, are_mapped, arrays):
+    """Computes one loop, in which the mapped axis, of ``count`` elements, is a part of the batch."""
+    folded = tiling._replace(batch=count * tiling.batch)
+
+    def fold(array, is_mapped):
+        if not is_mapped and array.shape[0] == 1:  # shared by all examples
+            return array
+        own = array.shape[1 + is_mapped :]
+        array = jnp.broadcast_to(array if is_mapped else array[None], (count, tiling.batch, *own))
+        return jnp.reshape(array, (folded.batch, *own))
+
+    result = _mappable(tiled, folded)(*jax.tree.map(fold, arrays, tuple(are_mapped)))
+    return jax.tree.map(lambda array: jnp.reshape(array, (count, tiling.batch, *array.shape[1:])), result)
 
 
 def by_platform(tiled, plain, tiling, *arrays, whole=None):
