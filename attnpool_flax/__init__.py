@@ -48,6 +48,10 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__():
+    return [*globals(), "linen"]
+
+
 if __doc__:  # Python strips it with -OO
     _OTHERS = {
         "masks": ["pad"],

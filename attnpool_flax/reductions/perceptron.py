@@ -23,7 +23,7 @@ from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.rules import reverse_rule
 
-WHOLE = 4
+FACTOR = 4
 """A loop pays for tokens of more than this times ``tiling.WHOLE`` bytes in float32: 4 MiB."""
 
 TOKENS = 256
@@ -33,7 +33,7 @@ TOKENS = 256
 def tiling_of(x):
     """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None for few tokens, or symbolic sizes."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
-    if not known(length, width) or length * width * 4 <= WHOLE * tiles.WHOLE:
+    if not known(length, width) or length * width * 4 <= FACTOR * tiles.WHOLE:
         return None
     return Blocks(length, min(length, TOKENS, tiles.TOKENS))
 

@@ -32,6 +32,9 @@ TILE = 2**16
 TOKENS = 512
 """The largest number of tokens of such a tile: float32 sums of more tokens drift."""
 
+MOST = 2**30
+"""The number of tokens from which on there is no loop, whose index is int32."""
+
 CHAIN = 32
 """The largest number of tiles in a chain, which are added one after another: longer float32 sums drift."""
 
@@ -138,7 +141,7 @@ class Tile(NamedTuple):
         return array if array.shape[0] == 1 else _at(array, self._start()[:1], (self.tiling.rows,))
 
     def update(self, array, values):
-        """Replaces the tile of an array [B, L, ...] by [rows, size, ...]."""
+        """Replaces the tile of an array [B, L, ...] by [rows, size, ...]: of tokens of an earlier tile by the same."""
         return _replaced(array, values, self._start())
 
     def update_chain(self, array, values):
@@ -169,7 +172,7 @@ def _where(condition, values, fill):
 
 def _last(mask):
     """Returns the last real token [B] of each example; 0 for a fully masked row."""
-    return mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], 1).astype(jnp.int32)
+    return jnp.max(jnp.where(mask, lax.iota(jnp.int32, mask.shape[1]), 0), 1)
 
 
 def _at(array, start, sizes):
@@ -206,7 +209,7 @@ def tiling_of(x, *others):
     _, length, width = x.shape
     if not known(length, width) or not length * width:
         return None
-    if known(batch) and (batch * length * width * x.dtype.itemsize <= WHOLE or batch * length >= 2**31):
+    if known(batch) and (batch * length * width * x.dtype.itemsize <= WHOLE or batch * length >= MOST):
         return None
     return make_tiling(batch, length, width)
 
@@ -253,7 +256,8 @@ def _mappable(tiled, tiling):
     def _(count, are_mapped, *arrays):
         x, is_mapped = arrays[0], are_mapped[0]
         copied = tiling.batch != 1 and (x.shape[1] == 1 if is_mapped else x.shape[0] != 1)
-        if copied or (known(count) and count == 0):  # the tokens would be copied, or no tile would be full
+        tokens = count * tiling.batch * tiling.length
+        if copied or (known(tokens) and not 0 < tokens < MOST):  # folding would copy the tokens, or has too few or many
             result = _mapped(loop, are_mapped, arrays)
         else:
             result = _folded(tiled, tiling, count, are_mapped, arrays)
