@@ -8,7 +8,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.rounding import maximum, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.numerics.sums import computing
 from attnpool_flax.reductions.softmax import exponential
@@ -143,7 +143,7 @@ def _with_largest(scores, mask, degree, axis):
     a row with a score of +inf, and 0 in a row without a score above -inf.
     """
     scores = scores if mask is None else jnp.where(mask, scores, -jnp.inf)
-    largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)).astype(computing(scores.dtype))
+    largest = jnp.expand_dims(maximum(lax.stop_gradient(scores), axis), axis).astype(computing(scores.dtype))
     empty = largest == -jnp.inf
     return scores, jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest)) / degree, empty
 
@@ -213,7 +213,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
     largest, _ = lax.top_k(rows, smaller(k, rows.shape[-1]))
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
-    max_score = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
+    max_score = maximum(rows, -1)[..., None]
     undefined = jnp.moveaxis(jnp.isnan(max_score) | (max_score == jnp.inf), -1, axis)
     selected = ~(scores < jnp.moveaxis(least, -1, axis)) | undefined  # a row with NaN becomes NaN
     return softmax(scores, selected if mask is None else selected & mask, axis)
@@ -282,7 +282,7 @@ def first_largest(scores, mask, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     scores = lax.stop_gradient(scores)
-    max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
+    max_score = jnp.expand_dims(maximum(scores, axis), axis)
     place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
     count = jnp.asarray(as_number(scores.shape[axis], jnp.int32))
     first = jnp.min(jnp.where(scores == max_score, place, count), axis, keepdims=True, initial=count)

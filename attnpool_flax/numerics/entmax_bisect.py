@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.rounding import maximum
+
 GENTLE = 0.125
 """The power p = alpha - 1 below which the logarithm of exp(-p c) + p d is computed by log1p, as it is near log(1)."""
 
@@ -27,7 +29,7 @@ def alpha_entmax(scores, alpha, axis):
     may be narrower.
     """
     power, dtype = alpha - 1, alpha.dtype
-    max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf).astype(dtype)
+    max_score = jnp.expand_dims(maximum(scores, axis), axis).astype(dtype)
     level = jnp.where(max_score == -jnp.inf, 0, max_score)
 
     def distances():  # computed again in each step, because narrow scores are read faster

@@ -12,6 +12,7 @@ from jax import lax
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import saveable
+from attnpool_flax.numerics.varying import unify_varying
 from attnpool_ref.contract import roundings
 
 
@@ -72,6 +73,22 @@ def _norm_in_three_units(x):
     return jnp.where(small, size * (1 / unit), jnp.where(large, size * unit, size))
 
 
+def maximum(x, axis):
+    """Computes the maximum along an axis, NaN if any number is NaN; that of no numbers is -inf. It has no gradient.
+
+    On CPUs :func:`jax.numpy.max` loses NaN in large arrays (JAX 0.8 to 0.12), unlike a reduction by this comparison.
+    """
+
+    def larger(a, b):
+        return lax.select(lax.ge(a, b) | lax.ne(a, a), a, b)
+
+    def compared(x):
+        start = jnp.array(-jnp.inf, x.dtype)
+        return lax.reduce(*unify_varying(x, start), larger, (axis % x.ndim,))
+
+    return platforms.choose(x, cpu=compared, default=functools.partial(jnp.max, axis=axis, initial=-jnp.inf))
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
     """Computes the maximum along an axis. Its gradient is shared evenly by the values where ``tied`` is True.
@@ -79,7 +96,7 @@ def largest(values, tied, axis):
     ``tied`` has the shape of ``values``; the caller computes it. The maximum of no values is -inf.
     """
     del tied
-    return jnp.max(values, axis, initial=-jnp.inf)
+    return maximum(values, axis)
 
 
 @largest.defjvp

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.rounding import largest
+from attnpool_flax.numerics.rounding import largest, maximum
 from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
@@ -67,8 +67,8 @@ def plain(x, mask, least):
     x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    extreme = saveable(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
-    tied = real[..., None] & (x == extreme)
+    extreme = saveable(maximum(lax.stop_gradient(x), 1))
+    tied = real[..., None] & (x == extreme[:, None])
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
@@ -113,8 +113,7 @@ def _max_plain(x, mask, *, least):
 def _accumulate(x, real):
     """Computes the :class:`ExtremeState` of tokens [rows, size, d]; ``real`` [rows, size] is True at real tokens."""
     x = jnp.where(real[..., None], x, -jnp.inf)
-    extreme = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
-    tied = real[..., None] & (x == extreme)
+    tied = real[..., None] & (x == maximum(lax.stop_gradient(x), 1)[:, None])
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
@@ -132,7 +131,7 @@ def _max_tiles(x, mask, *, tiling, least):
 
 def _merged(states):
     """Merges states with fields [B, parts, ...]."""
-    extreme = jnp.max(states.extreme, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
+    extreme = maximum(states.extreme, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
     count = jnp.sum(jnp.where(states.extreme == extreme[:, None], states.count, 0), 1, dtype=jnp.int32)
     return ExtremeState(extreme, count, jnp.any(states.some, 1))
 
