@@ -12,7 +12,7 @@ from jax import lax
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.varying import unify_varying, varying_axes
 from attnpool_ref.contract import roundings
 
 
@@ -76,17 +76,24 @@ def _norm_in_three_units(x):
 def maximum(x, axis):
     """Computes the maximum along an axis, NaN if any number is NaN; that of no numbers is -inf. It has no gradient.
 
-    On CPUs :func:`jax.numpy.max` loses NaN in large arrays (JAX 0.8 to 0.12), unlike a reduction by this comparison.
+    On CPUs :func:`jax.numpy.max` loses NaN in large arrays (JAX 0.8 to 0.12). A reduction by another comparison does
+    not, but XLA cannot partition it over several CPU devices: there NaN is looked for in a reduction of its own.
     """
 
     def larger(a, b):
         return lax.select(lax.ge(a, b) | lax.ne(a, a), a, b)
 
-    def compared(x):
-        start = jnp.array(-jnp.inf, x.dtype)
-        return lax.reduce(*unify_varying(x, start), larger, (axis % x.ndim,))
+    def numbers(x):
+        return jnp.max(x, axis, initial=-jnp.inf)
 
-    return platforms.choose(x, cpu=compared, default=functools.partial(jnp.max, axis=axis, initial=-jnp.inf))
+    def on_one_device(x):
+        return lax.reduce(*unify_varying(x, jnp.array(-jnp.inf, x.dtype)), larger, (axis % x.ndim,))
+
+    def on_several(x):
+        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, numbers(x))
+
+    on_cpu = on_one_device if jax.device_count() == 1 or varying_axes(x) else on_several
+    return platforms.choose(x, cpu=on_cpu, default=numbers)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -122,7 +122,9 @@ def _max_tiles(x, mask, *, tiling, least):
         own = _accumulate(
             signed(tokens, least), tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False)
         )
-        return _merged(jax.tree.map(lambda *parts: jnp.stack(parts, 1), state, own)), arrays
+        extreme = jnp.maximum(state.extreme, own.extreme)
+        count = sum(jnp.where(part.extreme == extreme, part.count, 0) for part in (state, own))
+        return ExtremeState(extreme, count, state.some | own.some), arrays
 
     count = jnp.zeros((tiling.rows, x.shape[2]), jnp.int32)
     state = ExtremeState(jnp.full(count.shape, -jnp.inf, x.dtype), count, jnp.zeros(tiling.rows, bool))
