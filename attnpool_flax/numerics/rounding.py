@@ -87,7 +87,8 @@ def maximum(x, axis):
         return jnp.max(x, axis, initial=-jnp.inf)
 
     def on_one_device(x):
-        return lax.reduce(*unify_varying(x, jnp.array(-jnp.inf, x.dtype)), larger, (axis % x.ndim,))
+        x, start = unify_varying(x, jnp.array(-jnp.inf, x.dtype))
+        return lax.reduce(x, start, larger, (axis % x.ndim,))
 
     def on_several(x):
         return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, numbers(x))
