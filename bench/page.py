@@ -201,8 +201,8 @@ def oracle(found):
 def memory(found):
     """Returns the section of temporaries and compile times of all compiled programs."""
     text = (
-        "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the CPU\n"
-        "seconds to trace and compile it once. The memory is given as a multiple of what the cell names, such as x, the scores\n"
+        "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
+        "to trace and compile it once. The memory is given as a multiple of what the cell names, such as x, the scores\n"
         "[n, k] of all examples, or the outputs. In parentheses: how many times as long attnpool's default takes to compile.\n"
         "PyTorch and PyG are missing, because XLA does not compile them.\n\n"
     )

@@ -48,7 +48,7 @@ class Program:
       start: computes once and returns the results, which may still be in progress.
       wait: waits for such results.
       temporaries: bytes that the compiled program needs besides its inputs and outputs; None if unknown.
-      compile_seconds: CPU seconds for tracing and compiling; None if nothing is compiled.
+      compile_seconds: seconds for tracing and compiling; None if nothing is compiled.
     """
 
     start: Callable[[], Any]
@@ -90,9 +90,9 @@ def program(way, direction, arrays):
 
 def compiled(function, *given):
     """Returns a JAX function as a program on these arguments."""
-    start = time.process_time()
+    start = time.perf_counter()
     executable = jax.jit(function).lower(*given).compile()
-    seconds = time.process_time() - start
+    seconds = time.perf_counter() - start
     analysis = executable.memory_analysis()
     temporaries = None if analysis is None else analysis.temp_size_in_bytes
     return Program(lambda: executable(*given), temporaries=temporaries, compile_seconds=seconds)

@@ -101,30 +101,18 @@ def _with_gradient_jvp(axis_name, primals, tangents):
 
 def _max(x, mask, least):
     x = flatten_batch(x)
-    tiled_, plain_ = (functools.partial(function, least=least) for function in (_max_tiles, _max_plain))
+    tiled_, plain_ = (functools.partial(function, least=least) for function in (_max_tiles, plain))
     return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask), x, mask)
-
-
-def _max_plain(x, mask, *, least):
-    real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
-    return _accumulate(signed(x, least), real)
-
-
-def _accumulate(x, real):
-    """Computes the :class:`ExtremeState` of tokens [rows, size, d]; ``real`` [rows, size] is True at real tokens."""
-    x = jnp.where(real[..., None], x, -jnp.inf)
-    tied = real[..., None] & (x == maximum(lax.stop_gradient(x), 1)[:, None])
-    return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
 def _max_tiles(x, mask, *, tiling, least):
     def body(tile, tokens, state, arrays):
-        own = _accumulate(
-            signed(tokens, least), tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False)
-        )
-        extreme = jnp.maximum(state.extreme, own.extreme)
-        count = sum(jnp.where(part.extreme == extreme, part.count, 0) for part in (state, own))
-        return ExtremeState(extreme, count, state.some | own.some), arrays
+        real = tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False)
+        tokens = jnp.where(real[..., None], signed(tokens, least), -jnp.inf)
+        extreme = jnp.maximum(state.extreme, maximum(tokens, 1))
+        tied = jnp.sum(real[..., None] & (tokens == extreme[:, None]), 1, dtype=jnp.int32)
+        count = jnp.where(state.extreme == extreme, state.count, 0) + tied
+        return ExtremeState(extreme, count, state.some | jnp.any(real, 1)), arrays
 
     count = jnp.zeros((tiling.rows, x.shape[2]), jnp.int32)
     state = ExtremeState(jnp.full(count.shape, -jnp.inf, x.dtype), count, jnp.zeros(tiling.rows, bool))

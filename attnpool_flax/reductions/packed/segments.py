@@ -93,15 +93,21 @@ def _slots(index, length, count, ordered):
     """
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     slots = (terms + PART - 1) // PART
-    start = jnp.cumsum(slots) - slots  # the first slot of each segment
     place = lax.iota(jnp.int32, length)
     if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
         slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
     else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
     number = count + length // PART
+    start, segments = _numbered(slots, number)
+    return at(start, index) + slot, segments, number
+
+
+def _numbered(slots, number):
+    """Returns (the first slot of each segment, the segment of each of ``number`` slots) from the slots of each segment."""
+    start = jnp.cumsum(slots) - slots
     starting = jnp.zeros(number, jnp.int32).at[start].add(1, mode="drop", indices_are_sorted=True)
-    return at(start, index) + slot, jnp.cumsum(starting) - 1, number
+    return start, jnp.cumsum(starting) - 1
 
 
 def consecutive_slots(sizes, size, number):
@@ -117,8 +123,8 @@ def consecutive_slots(sizes, size, number):
       and the place behind the last value of its segment). Of a slot that no segment needs the first place is not less.
     """
     slots, end = (sizes + size - 1) // size, jnp.cumsum(sizes)
-    owner = jnp.repeat(lax.iota(jnp.int32, sizes.shape[0]), slots, total_repeat_length=number)
-    index = lax.iota(jnp.int32, number) - at(jnp.cumsum(slots) - slots, owner)
+    start, owner = _numbered(slots, number)
+    index = lax.iota(jnp.int32, number) - at(start, owner)
     return slots, owner, at(end - sizes, owner) + index * size, at(end, owner)
 
 
