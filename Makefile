@@ -19,8 +19,8 @@ demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; wr
 check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every function and dtype
 	$(BIN)/attnpool check $(ARGS)
 
-test: $(VENV)/dev.stamp ## run the tests
-	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not thorough'
+test: $(VENV)/dev.stamp ## run the tests; ARGS names folders of them
+	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not thorough' $(ARGS)
 
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
 	$(BIN)/pytest -q -n 2 --dist worksteal -m thorough
