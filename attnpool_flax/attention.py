@@ -156,8 +156,11 @@ def dot_product_attention(
     Array([[6.]], dtype=float32)
     """
     query, key, value = only_seen(query, key, value, mask)
-    # the softmax masks the values of the bias at padding
-    scores = Products(lambda query, bias: (scaled(query, scale), key, bias), precision)
+
+    def scores(query, bias):
+        products = dot(scaled(query, scale), key, precision)
+        return products if bias is None else products + bias  # the softmax masks the values of the bias at padding
+
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
 

@@ -46,9 +46,7 @@ class Packed(Tokens):
 
     def sum(self, weights=None):
         """Sums the real tokens of each segment under weights [N], or unweighted: [S, d]."""
-        if weights is None:
-            return self._weighted_sum(jnp.ones(self.x.shape[0], self.dtype), False)
-        return self._weighted_sum(weights, True)
+        return self._total(None) if weights is None else self._weighted_sums(weights[:, None])[: self.number, 0]
 
     def total(self):
         """Sums the real tokens of each segment: [S, d]."""
@@ -66,7 +64,13 @@ class Packed(Tokens):
         """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         divisor = 2 * power_of_two(count)
-        return self._weighted_sum(self.expand_to_tokens(1 / divisor), False) / (count / divisor)[:, None]
+        return self._total(self._known(divisor)) / (count / divisor)[:, None]
+
+    def _total(self, divisor):
+        """Sums the real tokens of each segment, divided by ``divisor`` [max(S, 1)], if it is not None: [S, d]."""
+        x, divisor = unify_varying(self.x, divisor)
+        kernels = packed_sums.tiled_total, packed_sums.plain_total
+        return by_default(self.requested, *kernels, (x, self.segments, divisor))[: self.number]
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
@@ -147,7 +151,7 @@ class Packed(Tokens):
     def softmax_of_scores(self, scores):
         """Averages the tokens under the softmax of given scores [h, N]; returns what :meth:`softmax` returns."""
         scores, max_score, exp_scores, _ = packed_softmax.exp_scores_of(scores.T, self.segments, None, None)
-        numerator = self._weighted_sums(exp_scores, True)
+        numerator = self._weighted_sums(exp_scores)
         return self._softmax_averages(scores, OnlineSoftmax(max_score, self.segments.sum(exp_scores), numerator))
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
@@ -235,17 +239,9 @@ class Packed(Tokens):
     def weighted_sums_of_scores(self, scores, normalize):
         """Returns (sums [S, h, d], weights [h, N]) of given scores; ``normalize`` as in :meth:`weighted_sums`."""
         weights = normalize(scores, self.segments.real[None])
-        return self._weighted_sums(weights.T, True)[: self.number], weights
+        return self._weighted_sums(weights.T)[: self.number], weights
 
-    def _weighted_sum(self, weights, learned):
-        return self._weighted_sums(weights[:, None], learned)[: self.number, 0]
-
-    def _weighted_sums(self, weights, learned):
-        """Sums tokens under weights [N, h]: [max(S, 1), h, d]; weights that are not ``learned`` must be constants."""
+    def _weighted_sums(self, weights):
+        """Sums tokens under weights [N, h]: [max(S, 1), h, d]."""
         x, weights = unify_varying(self.x, weights)
-
-        def plain(x, segments, weights, learned):
-            del learned
-            return packed_sums.plain_sums(x, segments, weights)
-
-        return by_default(self.requested, packed_sums.tiled_sums, plain, (x, self.segments, weights), learned)
+        return by_default(self.requested, packed_sums.tiled_sums, packed_sums.plain_sums, (x, self.segments, weights))

@@ -1,6 +1,6 @@
 """Calls of the table's rows, with the shapes of their arrays, forward and as a step."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import jax
@@ -15,6 +15,7 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.candidates.meshes import AXIS, place_of
 from attnpool_ref.table.language import present
 from bench.aot import plain, sizes
+from bench.aot.formulas import FORMULAS
 
 DENSE, UNSORTED, SORTED, STATE, MESH = "dense", "packed, unsorted", "packed, sorted", "state", "mesh of 4"
 LAYOUTS = (DENSE, UNSORTED, SORTED, STATE, MESH)
@@ -39,17 +40,27 @@ class Call:
       layout: one of LAYOUTS.
       way: OURS, the name of an implementation of ours, or of a formula in :mod:`bench.aot.plain`.
       extra: options that differ from the row's defaults.
+      given: optional arrays that are passed in addition to those of :data:`sizes.ARGUMENTS`; "key#1" in its second shape.
+      large: whether the arrays do not fit into the on-chip memory; the sizes are those of :data:`sizes.LARGE`.
     """
 
     row: table.Variant = field(repr=False)
     layout: str = DENSE
     way: str = OURS
     extra: tuple = ()
+    given: tuple = ()
+    large: bool = False
 
     @property
     def name(self):
-        """Name of the function and of the call's options."""
-        return ", ".join([self.row.name, *(f"{key}={value}" for key, value in self.extra)])
+        """Name of the function, of the call's options and optional arrays, and whether it is large."""
+        options = [f"{key}={value}" for key, value in self.extra]
+        return ", ".join([self.row.name, *options, *self.given, *(["large"] if self.large else [])])
+
+    @property
+    def formula(self):
+        """Key of the call's formula in :data:`formulas.FORMULAS`, which takes all options and arrays."""
+        return self.way, self.row.name
 
     @property
     def dense(self):
@@ -62,6 +73,8 @@ class Call:
         named = ", ".join([self.dense, *(f"{key}={value}" for key, value in self.extra)])
         default = sizes.BY_FAMILY.get(self.row.family, sizes.POOLING)
         own = sizes.SIZES.get(named) or sizes.SIZES.get(self.dense, default)
+        if self.large:
+            own = own | sizes.LARGE[self.dense]
         if not self.row.packed:
             return own
         tokens = {packed: own["B"] * own[letter] for packed, letter in (("N", "L"), ("M", "T")) if letter in own}
@@ -80,10 +93,8 @@ class Call:
     def _small(self):
         """The same call with small sizes, which has the same arguments and axes."""
         (_, names, options), *_ = cases.configurations(self.row)
-        given = [
-            *names,
-            *(key for key in sizes.ARGUMENTS.get(self.dense, ()) if key.split("#")[0] in self.row.arguments),
-        ]
+        always = sizes.ARGUMENTS.get(self.dense, ())
+        given = [*names, *(key for key in (*always, *self.given) if key.split("#")[0] in self.row.arguments)]
         pools = "x" in self.row.arguments
         shared = [key for key in sizes.SHARED if pools and key in self.row.arguments]
         return cases.draw(self.row, "sizes", given, options | dict(self.extra), (2,), shared=shared)
@@ -135,7 +146,9 @@ class Call:
     def forward(self, arrays):
         """Computes the results; tokens of a mesh are on one device."""
         if self.way in plain.WAYS:
-            return jax.tree.leaves(plain.FORMULAS[self.way, self.name](**arrays, **self.numbers, **self.options))
+            wide = any(array.dtype == jnp.float32 for array in arrays.values())
+            with jax.default_matmul_precision("highest" if wide else None):  # results as accurate as ours
+                return jax.tree.leaves(FORMULAS[self.formula](**arrays, **self.numbers, **self.options))
         own = {} if self.way == OURS else {"implementation": self.way}
         return self._called(arrays, own)
 
@@ -206,13 +219,33 @@ def calls(way=OURS):
         for extra in ({}, *sizes.EXTRA.get(row.name, ())):
             extra = tuple(extra.items())
             name = Call(row, extra=extra).name
-            found += [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in REFUSED]
+            own = [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in REFUSED]
             if row.name in WITH_KERNEL and way != KERNEL:
-                found.append(Call(row, DENSE, KERNEL, extra))
+                own.append(Call(row, DENSE, KERNEL, extra))
             if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
-                found += [Call(row, layout, way, extra) for layout in layouts]
-            found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]
+                own += [Call(row, layout, way, extra) for layout in layouts]
+            found += [*own, *_beside(own)]
+        found += _with_arrays(row)
     return found
+
+
+def _with_arrays(row):
+    """Returns the calls with optional arrays, and large ones: dense, or packed and sorted."""
+    dense = Call(row).dense
+    own = []
+    for given in () if row in table.STATES else sizes.OPTIONAL.get(dense, ()):
+        extra = (("normalize_query", True),) if "query_norm_scale" in given else ()
+        own.append(Call(row, SORTED if row.packed else DENSE, OURS, extra, given))
+    if row.name in sizes.LARGE:
+        own.append(Call(row, DENSE, large=True))
+    return [*own, *_beside(own)]
+
+
+def _beside(own):
+    """Returns the same dense and packed calls by formulas."""
+    own = [call for call in own if call.way == OURS and call.layout in (DENSE, UNSORTED, SORTED)]
+    beside = [replace(call, way=way) for call in own for way in plain.WAYS]
+    return [call for call in beside if call.formula in FORMULAS and (call.way == plain.PLAIN or not call.given)]
 
 
 def has_gradient(call):

@@ -93,6 +93,8 @@ def measure(asked, known=None):
         "temporaries": memory.temp_size_in_bytes,
         "memory": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
         "cycles": found.cycles,
+        "elements": found.elements,
+        "products": found.products,
         "wide": found.wide_copies,
         "steps": found.steps,
         "unknown": found.unknown,

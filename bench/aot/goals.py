@@ -2,7 +2,7 @@
 
 A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor, or of the bytes of plain JAX
 compiled in the same way. The first two kinds also limit the cycles of the compiler's estimate. The goal of a program is
-the first that fits it.
+the first that fits it. Besides, every dense and packed program is compared with its formula (:data:`RULE`).
 """
 
 from dataclasses import dataclass, replace
@@ -66,6 +66,45 @@ BUDGET = 1 / 16
 """Fraction of a device's memory. If plain JAX needs more temporaries than that, it is no yardstick for computing in blocks:
 the goal then limits temporaries, not bytes.
 """
+
+
+RULE = {"bytes": 1.3, "elements": 1.5, "products": 1.5, "cycles": 1.3}
+"""The most of each cost of a dense or packed program, as a multiple of that of its formula (:mod:`bench.aot.formulas`).
+
+Elements and products count on a GPU, where the compiler estimates no cycles, and only if they take longer than the bytes.
+A formula whose temporaries exceed BUDGET is no yardstick.
+"""
+
+PER_BYTE = {"elements": 8, "products": 100}
+"""Operations for each byte, about half of what an H200 does while it reads one: fewer of them wait for memory."""
+
+
+@dataclass(frozen=True)
+class Exemption:
+    """Costs that some programs may have, as multiples of those of their formula, in place of RULE.
+
+    Attributes:
+      names: names of calls, or of functions for all of their calls.
+      most: the multiple of each cost that is exempt.
+      reason: why the function needs more than the formula.
+      layouts: names of layouts; empty for all.
+      devices: names of devices; empty for all.
+    """
+
+    names: tuple
+    most: dict
+    reason: str
+    layouts: tuple = ()
+    devices: tuple = ()
+
+    def fits(self, program):
+        """Returns whether the exemption applies to a program."""
+        pairs = ((self.layouts, program.layout), (self.devices, program.device))
+        named = program.name in self.names or program.name.split(",")[0] in self.names
+        return named and all(not allowed or own in allowed for allowed, own in pairs)
+
+
+EXEMPTIONS = ()
 
 
 @dataclass(frozen=True)
@@ -327,7 +366,43 @@ def shortfalls(program, result, found):
     lines = [] if result["gathered"] < result["x"] else ["gathers its tokens over the mesh"]
     if result["memory"] > MEMORY[program.device]:
         lines.append(f"needs {result['memory'] / 1e9:.0f} GB")
-    return lines + _missed(goal_of(program), program, result, found)
+    return lines + _missed(goal_of(program), program, result, found) + beyond_formula(program, result, found)
+
+
+def ratios(program, result, found):
+    """Returns {cost: the multiple of the formula's cost}, for costs that are compared; empty without a yardstick."""
+    formula = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
+    if program.way != calls.OURS or "bytes" not in result or "bytes" not in formula:
+        return {}
+    if formula["temporaries"] > MEMORY[program.device] * BUDGET:
+        return {}
+    own = {"bytes": result["bytes"] / formula["bytes"]}
+    if program.device == devices.V5E and formula["cycles"]:
+        own["cycles"] = result["cycles"] / formula["cycles"]
+    if program.device not in devices.TPUS and "elements" in result and "elements" in formula:
+        beside = {"elements": formula["elements"], "products": formula["products"] + formula["elements"]}
+        busy = [key for key, most in PER_BYTE.items() if result[key] > most * result["bytes"]]
+        own |= {key: result[key] / max(beside[key], 1) for key in busy}
+    return own
+
+
+def exemption_of(program):
+    """Returns the exemption of a program of ours, or None."""
+    return next((one for one in EXEMPTIONS if one.fits(program)), None)
+
+
+def beyond_formula(program, result, found):
+    """Returns a line for each cost that exceeds that of the formula by more than RULE, or the exemption, allows."""
+    if program.way != calls.OURS:
+        return []
+    exempt = exemption_of(program)
+    most = RULE | (exempt.most if exempt else {})
+    own = goal_of(program).unit == OF_PLAIN  # such a goal is the rule for its bytes
+    return [
+        f"{cost}: {ratio:.2f} times plain JAX, rule {most[cost]:g}"
+        for cost, ratio in ratios(program, result, found).items()
+        if ratio > most[cost] and not (own and cost == "bytes")
+    ]
 
 
 def goal_of(program):

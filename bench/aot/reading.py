@@ -1,12 +1,20 @@
-"""Costs of a compiled program, read from its text: bytes, cycles, loops, scatters, sorts, collectives, copies.
+"""Costs of a compiled program, read from its text: bytes, operations, cycles, loops, scatters, sorts, collectives, copies.
 
 An instruction that runs as a kernel moves its operands and its results. If a kernel slices an operand, only the slice
 counts; if it updates a result in place, only the update. Loops count as often as they run, and of a conditional the
 most expensive branch. Arrays in a TPU's VMEM count nothing. The padding of tiles counts.
+
+Elements are numbers that are computed outside of products: one for each number of an instruction's result, of a reduction
+one for each number of its operands, of a sort as many as comparisons. Changes of shape, copies, selections of a part and
+conversions count nothing. Products are multiplications and additions of matrix products, in a GPU's programs.
 """
 
+import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from bench.aot import hlo
 
@@ -39,7 +47,24 @@ STARTED_SLICES = ("slice-start", "dynamic-slice-start")
 CALLS = ("call", "async-start", "call-start", "custom-call-start")
 """Instructions that run another computation; on a TPU v6e the last two gather tokens on its SparseCores."""
 
-NARROW = ("bf16", "f16")
+MOVES = FREE | {
+    *(
+        "broadcast",
+        "reshape",
+        "transpose",
+        "copy",
+        "slice",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "concatenate",
+        "pad",
+    ),
+    *("gather", "iota", "reverse", "convert", "bitcast-convert", "reduce-precision", "rng-bit-generator"),
+    *("custom-call", "while", "conditional", "call", "fusion"),
+}
+"""Instructions that compute no number of their own."""
+
+_CONTRACTED = re.compile(r"""lhs_contracting_(?:dims|dimensions)"?[=:][{\[]([^}\]]*)[}\]]""")
 
 
 @dataclass
@@ -49,6 +74,8 @@ class Costs:
     Attributes:
       bytes: bytes moved between the device's large memory and the chip.
       cycles: the compiler's estimate; 0 if it makes none.
+      elements: numbers computed outside of matrix products.
+      products: multiplications and additions of matrix products.
       counts: the number of "loops", "scatters", "sorts", "kernels" and collectives in the text.
       steps: the most steps of one loop, including those of the loops around it.
       unknown: the number of loops whose steps the compiler does not know.
@@ -59,6 +86,8 @@ class Costs:
 
     bytes: float = 0.0
     cycles: int = 0
+    elements: int = 0
+    products: int = 0
     counts: Counter = field(default_factory=Counter)
     steps: int = 0
     unknown: int = 0
@@ -77,7 +106,8 @@ def costs(text, tokens=(), bits=1):
     """
     module = hlo.parse(text)
     found = Costs()
-    found.bytes, found.cycles = _run(module, module.entry, found, (tuple(tokens), bits), 1)
+    total = _run(module, module.entry, found, (tuple(tokens), bits), 1)
+    found.bytes, (found.cycles, found.elements, found.products) = float(total[0]), map(int, total[1:])
     inside = [one for part in module.computations.values() for one in part.instructions.values()]
     found.counts["scatters"] = sum(one.opcode in ("scatter", "select-and-scatter") for one in inside)
     found.counts["sorts"] = sum(_sorts(one) for one in inside)
@@ -91,11 +121,11 @@ def _sorts(one):
 
 
 def _run(module, name, found, known, around):
-    """Returns (bytes, cycles) of a computation that runs once; ``around`` are the steps of outer loops.
+    """Returns [bytes, cycles, elements, products] of a computation that runs once.
 
-    ``known`` are the arguments ``tokens`` and ``bits`` of :func:`costs`.
+    ``around`` are the steps of outer loops, and ``known`` the arguments ``tokens`` and ``bits`` of :func:`costs`.
     """
-    total = cycles = 0
+    total = np.zeros(4)
     computation = module.computations[name]
     for one in computation.instructions.values():
         called = one.called
@@ -105,23 +135,42 @@ def _run(module, name, found, known, around):
             found.unknown += trips is None
             trips = known[1] if trips is None else trips
             found.steps = max(found.steps, around * trips)
-            parts = [_run(module, called[part][0], found, known, around * trips) for part in ("body", "condition")]
-            total, cycles = total + trips * sum(p[0] for p in parts), cycles + trips * sum(p[1] for p in parts)
+            for part in ("body", "condition"):
+                total += trips * _run(module, called[part][0], found, known, around * trips)
         elif one.opcode == "conditional":
-            parts = [_run(module, branch, found, known, around) for branch in called["branches"]]
-            total, cycles = total + max(p[0] for p in parts), cycles + max(p[1] for p in parts)
+            total += np.max([_run(module, branch, found, known, around) for branch in called["branches"]], 0)
         elif one.opcode in CALLS and called:  # "branches" are what `called_computations` names
             callee = next(called[key] for key in ("to_apply", "calls", "branches") if key in called)
-            part = _run(module, callee[0], found, known, around)
-            total, cycles = total + part[0], cycles + part[1] + one.cycles
+            total += _run(module, callee[0], found, known, around) + np.array([0, one.cycles, 0, 0])
         else:
             read, written = _moved(module, computation, one)
-            total, cycles = total + read + written, cycles + one.cycles
+            total += [read + written, one.cycles, *_computed(module, computation, one)]
             _note(one, written, found, known[0])
             if _is_kernel(one):
                 operands = [array for operand in one.operands for array in computation.instructions[operand].arrays]
                 found.kernels.append([(tuple(array.shape), array.on_chip) for array in (*operands, *one.arrays)])
-    return total, cycles
+    return total
+
+
+def _computed(module, computation, one):
+    """Returns the numbers (elements, products) of an instruction, and of those in a fusion."""
+    if one.opcode == "fusion":
+        inner = module.computations[one.called["calls"][0]]
+        parts = [_computed(module, inner, part) for part in inner.instructions.values()]
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+    operands = [computation.instructions[name] for name in one.operands if name in computation.instructions]
+    contracted = _CONTRACTED.search(one.attributes)
+    if one.opcode == "dot" or (one.opcode == "custom-call" and contracted):
+        axes = [int(axis.strip('"')) for axis in contracted[1].replace(" ", "").split(",") if axis.strip('"')]
+        return 0, 2 * one.arrays[0].elements * math.prod(operands[0].arrays[0].shape[axis] for axis in axes)
+    if one.opcode in ("reduce", "reduce-window"):  # inputs, then their initial values
+        return sum(part.elements for part in operands[: len(operands) // 2]), 0
+    if one.opcode == "scatter":  # arrays, then indices, then updates
+        return sum(part.elements for part in operands[len(operands) // 2 + 1 :]), 0
+    if _sorts(one):
+        length = max((size for part in operands for array in part.arrays for size in array.shape), default=1)
+        return sum(part.elements for part in operands) * math.ceil(math.log2(max(length, 2))), 0
+    return (0 if one.opcode in MOVES or one.opcode.endswith(("-start", "-done", "-update")) else one.elements), 0
 
 
 def _trips(module, loop):
@@ -217,6 +266,10 @@ def _on_device(operand):
 def _written(module, inner, fusion):
     """Returns the bytes that a fusion writes."""
     root = inner.root
+    if root.opcode != "tuple" and len(fusion.arrays) > 1:  # a sort of several arrays
+        return (
+            fusion.size if root.opcode != "scatter" else _update(root, [inner.instructions[p] for p in root.operands])
+        )
     parts = [inner.instructions[name] for name in root.operands] if root.opcode == "tuple" else [root]
     total = 0
     for part, array in zip(parts, fusion.arrays, strict=False):

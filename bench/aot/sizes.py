@@ -39,6 +39,7 @@ SIZES = {
         "o": 768,
     },
     "kernel_regression": {"B": 8, "n": 512, "m": 2048, "d": 128, "v": 128},
+    "attention_pooling": POOLING | {"c": 64},
     "multi_head_attention_pooling": HEADS,
     "attentive_statistics_pooling": {"B": 256, "L": 512, "d": 1536, "h": 128},
     "additive_attention_pooling": POOLING | {"h": 128, "v": 768},
@@ -59,9 +60,9 @@ SIZES = {
     "vlad_pooling": {"B": 1024, "L": 512, "d": 128, "K": 64, "G": 8},
     "layer_norm": VECTORS,
     "residual_feed_forward": {"B": 65536, "d": 768, "f": 3072},
-    "cross_attention_pooling": POOLING | {"T": 512, "e": 768},
+    "cross_attention_pooling": POOLING | {"T": 512, "e": 768, "c": 768},
     "cross_attention_pooling, reduction=max": PAIRS,
-    "cross_attention_pooling_all_pairs": {"B": 32, "C": 2000, "L": 24, "T": 16, "d": 384, "e": 384},
+    "cross_attention_pooling_all_pairs": {"B": 32, "C": 2000, "L": 24, "T": 16, "d": 384, "e": 384, "c": 384},
     "code_wise_attention": PAIRS,
     "mask_attention": PAIRS,
     "bidaf_attention": PAIRS,
@@ -96,6 +97,57 @@ ARGUMENTS = {
     "gumbel_softmax": ("noise",),
 }
 """Optional arguments that are passed in addition to masks, by the name of the dense row."""
+
+OPTIONAL = {
+    "additive_score": (("bias",),),
+    "concat_score": (("bias",),),
+    "tanh_sum_score": (("bias",),),
+    "location_score": (("bias",),),
+    "attend": (("dropout_multiplier",),),
+    "dot_product_attention": (("bias",), ("dropout_multiplier",)),
+    "additive_attention": (("bias",), ("dropout_multiplier",)),
+    "tanh_sum_attention": (("bias",),),
+    "multi_head_attention": (("query_bias", "key_bias", "value_bias", "out_bias"), ("dropout_multiplier",)),
+    "attention_pooling": (
+        ("query_kernel", "key_kernel"),
+        ("query_norm_scale", "query_norm_bias"),
+        ("bias",),
+        ("dropout_multiplier",),
+    ),
+    "multi_head_attention_pooling": (("bias",), ("dropout_multiplier",)),
+    "std_pooling": (("weights",),),
+    "statistics_pooling": (("weights",),),
+    "attentive_statistics_pooling": (("out_bias#1", "norm_scale", "norm_bias"),),
+    "additive_attention_pooling": (("out_bias#1", "value"), ("dropout_multiplier#1",)),
+    "latent_attention_pooling": (("mlp_bias", "mlp_out_bias", "mlp_norm_scale", "mlp_norm_bias"),),
+    "vlad_pooling": (("assign_bias",),),
+    "gated_sum_pooling": (("gate_bias", "value_bias"),),
+    "cross_attention_pooling": (("x_kernel", "y_kernel"), ("x_dropout_multiplier", "y_dropout_multiplier")),
+    "cross_attention_pooling_all_pairs": (("x_kernel", "y_kernel"),),
+}
+"""Optional arrays that are passed together in one more call, by the name of the dense row."""
+
+LARGE = {
+    "location_score": {"B": 1024},
+    "attend": {"B": 1024},
+    "dot_product_attention": {"B": 1024},
+    "additive_score": {"B": 64},
+    "additive_attention": {"B": 64},
+    "location_attention": {"B": 1024},
+    "multi_head_attention": {"B": 256},
+    "kernel_regression": {"B": 512},
+    "gaussian_score": {"B": 1024},
+    "scaled_dot_score": {"B": 1024},
+    "latent_attention_pooling": {"B": 256},
+    "cross_attention_pooling_all_pairs": {"C": 20000},
+    "code_wise_attention": {"B": 256},
+    "mask_attention": {"B": 256},
+    "bidaf_attention": {"B": 256},
+    "maxsim_score": {"B": 16384},
+    "semantic_match": {"B": 2048},
+    "label_attention": {"B": 1024},
+}
+"""Sizes of rows whose usual arrays fit into the 128 MiB on a TPU's chip: at these the largest array has 256 MB and more."""
 
 SHARED = ("query",)
 """Data without batch axes in poolings: learned queries."""

@@ -92,7 +92,7 @@ def test_slopes_of_power_means_far_from_the_largest_value_are_finite(package, la
     mean = exact_power_mean(np.asarray(x)[:, 0], 0, 0)
     expected = mean / np.asarray(x, np.float64) / len(x)
     spread = 2 * math.log(1e45)
-    assert np.all(np.abs(slopes - expected) <= rounded(spread * expected, 16))
+    assert np.all(np.abs(slopes - expected) <= rounded(spread * expected, 32))  # of plain sums of up to 512 terms
 
 
 @every_package

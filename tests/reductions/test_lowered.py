@@ -71,7 +71,7 @@ GROWING = ("B", "N", "M", "L", "T", "n", "m", "k", "J", "num_segments")
 CALLS = [
     Small(call.row, call.layout, call.way, call.extra)
     for call in calls.calls()
-    if call.way == calls.OURS and call.layout != calls.MESH
+    if call.way == calls.OURS and call.layout != calls.MESH and not (call.given or call.large)
 ]
 QUICK = [call for call in CALLS if call.layout in (calls.DENSE, calls.UNSORTED)]
 SLOW = {

@@ -88,7 +88,6 @@ def test_the_largest_scores_are_returned_with_a_size():
 
 KERNELS = {f"{part}_kernel": np.ones((D, D), np.float32) for part in ("query", "key", "value")}
 CALLS = {
-    "dot_product_attention": ((QUERIES, KEYS, VALUES, MASK), {}),
     "mask_attention": ((KEYS, QUERIES, MASK[:, 0], MASK[0, :, :B].T), {}),
     "bidaf_attention": ((QUERIES, KEYS, np.ones(3 * D, np.float32), MASK[0, :, :B].T, MASK[:, 0]), {}),
     "label_attention": ((QUERIES, MASK[0, :, :B].T), KERNELS),

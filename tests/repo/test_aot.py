@@ -8,16 +8,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu as pallas_tpu
 
 import attnpool_flax
 from attnpool_ref import table
+from attnpool_ref.conformance.candidates.calling import arrange
 from bench import child
 from bench import page as bench_page
 from bench.aot import __main__ as command
 from bench.aot import calls, devices, goals, hlo, kernels, page, plain, programs, reading, running
+from bench.aot import formulas as plain_formulas
+
+FORMULAS = [call for call in calls.calls() if call.way == plain.PLAIN and not call.large]
 
 LOOP = """HloModule jit_f, is_scheduled=true
 
@@ -165,7 +171,15 @@ NUMBER, ROW = 4, 4 * 1024
 TILED = 256 * 128 * 2
 EXPECTED = {
     # in each step: row and total read, total written; the counter read by both fusions and written, limit and counter compared
-    "loop": (LOOP, {"bytes": ROW + NUMBER + 64 * (3 * ROW + 3 * NUMBER + (1 + 2 * NUMBER)), "steps": 64, "loops": 1}),
+    "loop": (
+        LOOP,
+        {
+            "bytes": ROW + NUMBER + 64 * (3 * ROW + 3 * NUMBER + (1 + 2 * NUMBER)),
+            "steps": 64,
+            "loops": 1,
+            "elements": 64 * (1024 + 1 + 1),
+        },
+    ),
     "scatter": (
         SCATTER,
         {
@@ -177,6 +191,7 @@ EXPECTED = {
             "scatters": 1,
             "sorts": 1,
             "wide": 1,
+            "elements": 512 * 128 + (1 + 512) * 9,  # added, and compared by the sort
         },
     ),
     "TPU": (
@@ -203,7 +218,7 @@ def read(name):
     text, expected = EXPECTED[name]
     found = reading.costs(text, [(512, 128)])
     numbers = {"wide": found.wide_copies} | {
-        key: getattr(found, key) for key in ("bytes", "steps", "cycles", "gathered")
+        key: getattr(found, key) for key in ("bytes", "steps", "cycles", "gathered", "elements")
     }
     return {key: numbers.get(key, found.counts[key]) for key in expected}, expected
 
@@ -227,6 +242,7 @@ MUTANTS = {
     "no estimate is an estimate": (hlo, "NO_ESTIMATE", 2**64),
     "an offloaded gather is a call of nothing": (reading, "CALLS", ("call", "async-start")),
     "operands are free": (reading, "_read", lambda operands, needs: 0),
+    "nothing is computed": (reading, "_computed", lambda *computation: (0, 0)),
 }
 
 
@@ -239,6 +255,38 @@ def test_a_reader_with_a_mistake_finds_other_numbers(monkeypatch, mutant):
         found, expected = read(own)
         different.append(found != expected)
     assert any(different)
+
+
+FUSED = """HloModule jit_f, is_scheduled=true
+
+%fused_sort (p: f32[64,128], i: s32[64,128]) -> (f32[64,128], s32[64,128]) {
+  %p = f32[64,128]{1,0} parameter(0)
+  %i = s32[64,128]{1,0} parameter(1)
+  ROOT %sort = (f32[64,128]{1,0}, s32[64,128]{1,0}) sort(%p, %i), dimensions={1}, to_apply=%less
+}
+
+%fused_product (p: f32[64,128], q: f32[32,128]) -> f32[64,32] {
+  %p = f32[64,128]{1,0} parameter(0)
+  %q = f32[32,128]{1,0} parameter(1)
+  ROOT %dot = f32[64,32]{1,0} dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}
+
+ENTRY %main (x: f32[64,128], i: s32[64,128], y: f32[32,128]) -> f32[64,32] {
+  %x = f32[64,128]{1,0} parameter(0)
+  %i = s32[64,128]{1,0} parameter(1)
+  %y = f32[32,128]{1,0} parameter(2)
+  %ordered = (f32[64,128]{1,0}, s32[64,128]{1,0}) fusion(%x, %i), kind=kInput, calls=%fused_sort
+  %first = f32[64,32]{1,0} fusion(%x, %y), kind=kCustom, calls=%fused_product
+  ROOT %second = f32[64,32]{1,0} custom-call(%x, %y), custom_call_target="__cublas$gemm", backend_config={"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}
+}
+"""
+
+
+def test_a_fused_sort_writes_all_of_its_arrays_and_products_count_their_terms():
+    found = reading.costs(FUSED)
+    arrays, product = 2 * 64 * 128 * NUMBER, (64 * 128 + 32 * 128 + 64 * 32) * NUMBER
+    assert found.bytes == 2 * arrays + 2 * product
+    assert (found.elements, found.products) == (2 * 64 * 128 * 7, 2 * 2 * 64 * 32 * 128)
 
 
 def test_a_loop_that_stops_by_itself_has_as_many_steps_as_a_number_has_bits():
@@ -394,9 +442,39 @@ def test_every_row_has_programs_of_sizes_that_fit_together(row):
     results = jax.eval_shape(ours.forward, ours.arrays("bfloat16"))
     with jax.numpy_rank_promotion("allow"):  # as one would write it
         for other in found:
-            if other.way in plain.WAYS and other.extra == ours.extra:
+            if other.way in plain.WAYS and (other.extra, other.given, other.large) == ((), (), False):
                 own = jax.eval_shape(other.forward, ours.arrays("bfloat16"))
                 assert [part.shape for part in own] == [part.shape for part in results]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("call", FORMULAS, ids=lambda call: f"{call.name}, {call.layout}")
+def test_a_formula_computes_what_the_function_computes(call):
+    """Where an example or segment has a token: empty ones are NaN in most formulas."""
+    case = call._small
+    arrays = {key: jnp.asarray(case.values[key]) for key in call.axes}
+    arrays = {key: own.astype("float32") if own.dtype.kind == "f" else own for key, own in arrays.items()}
+    for key in [key for key, argument in call.row.arguments.items() if argument.kind == "mask" and key in arrays]:
+        arrays[key] = np.asarray(arrays[key]) | (np.arange(arrays[key].shape[-1]) % 2 == 0)
+    for key in [key for key, argument in call.row.arguments.items() if argument.kind == "segments"]:
+        arrays[key] = np.arange(len(arrays[key])) * 3 // len(arrays[key])
+    if "weights" in call.given:
+        arrays["weights"] = jnp.abs(arrays["weights"])
+    given = arrays | call.numbers | case.options | ({"num_segments": 3} if call.row.packed else {})
+    with jax.numpy_rank_promotion("allow"):
+        found = jax.tree.leaves(plain_formulas.FORMULAS[call.formula](**given))
+    function = getattr(attnpool_flax, call.row.name)
+    args, kwargs = arrange(function, given)
+    for own, other in zip(found, jax.tree.leaves(function(*args, **kwargs)), strict=True):
+        np.testing.assert_allclose(np.asarray(own, np.float64), other, rtol=2e-4, atol=2e-5)
+
+
+def test_all_but_two_rows_have_a_formula():
+    have = {name for way, name in plain_formulas.FORMULAS if way == plain.PLAIN}
+    assert {row.name for row in table.VARIANTS} - have == {
+        "entmax15",
+        "entmax",
+    }  # by sorts, or by bisections of one's own
 
 
 def test_the_floor_is_every_operand_result_and_gradient_once():

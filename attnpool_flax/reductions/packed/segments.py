@@ -1,8 +1,8 @@
 """Segments of packed tokens, and sums over segments that do not drift in float32.
 
-Rounding errors of a long sum in float32 add up. The tokens of a segment are therefore summed in slots of about PART
-tokens each, and the sums of slots in further slots, until one sum of at most PART terms remains. The N tokens of all
-segments have at most N / PART slots, plus one for each segment.
+Rounding errors of a long sum in float32 add up. The tokens of a segment are therefore summed in slots of about LONGEST
+tokens each, and the sums of slots in further slots, until one sum of at most LONGEST terms remains. The N tokens of all
+segments have at most N / LONGEST slots, plus one for each segment. Integers are summed at once.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import LEVELS, PART
+from attnpool_flax.numerics.sums import LEVELS, LONGEST
 
 
 @jax.tree_util.register_dataclass
@@ -25,7 +25,7 @@ class Segments:
       ids: [N], int32, the segment of each token; numbers out of range, which are padding, clipped to 0 or count - 1.
       real: [N], bool: True for tokens whose id is in range and that are not masked.
       chain: index arrays for nested sums. The first, [N], has the slot of each token, the next the slot of each slot,
-        and the last the segment of each slot. For at most PART tokens it has only ``ids``.
+        and the last the segment of each slot. For at most LONGEST tokens it has only ``ids``.
       count: the number of segments, at least 1.
       sizes: the number of sums of each array of the chain; the last is ``count``.
       ordered: whether the caller says that the ids never decrease; this makes segment sums faster and is not checked.
@@ -42,13 +42,25 @@ class Segments:
         """Expands the values of segments [count, ...] to their tokens [N, ...]; arbitrary at padding."""
         return at(values, self.ids)
 
+    def expand_to_slots(self, values):
+        """Expands the values of segments [count, ...] to the first slots [sizes[0], ...]."""
+        for index in reversed(self.chain[1:]):
+            values = at(values, index)
+        return values
+
     def max(self, values):
         """Returns [count, ...]: the largest of values [N, ...], which must be the least at padding, as -inf."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def sum(self, values):
         """Returns [count, ...]: the sum of values [N, ...], which must be 0 at padding."""
-        return self.sum_slots(self._summed(values, 0))
+        if jnp.issubdtype(values.dtype, jnp.integer):
+            return jax.ops.segment_sum(values, self.ids, self.count, indices_are_sorted=self.ordered)
+        return self.sum_slots(self.sums_of_slots(values))
+
+    def sums_of_slots(self, values):
+        """Returns [sizes[0], ...]: the sums of values [N, ...], 0 at padding, over the tokens of the first slots."""
+        return self._summed(values, 0)
 
     def sum_slots(self, sums):
         """Adds up the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""
@@ -78,11 +90,11 @@ def segments_of(segment_ids, mask, count, ordered):
     ids = jnp.clip(segment_ids, 0, count - 1)  # keeps the order
     index, length = ids, ids.shape[0]
     chain, sizes, longest, in_order = [], [], length, ordered
-    while longest > PART if known(longest) else len(sizes) < LEVELS:
+    while longest > LONGEST if known(longest) else len(sizes) < LEVELS:
         slots, segments, number = _slots(index, sizes[-1] if sizes else length, count, in_order)
         chain.append(slots)
         sizes.append(number)
-        index, longest, in_order = segments, longest // PART + 1, True
+        index, longest, in_order = segments, longest // LONGEST + 1, True
     return Segments(ids, real, (*chain, index), count, (*sizes, count), ordered)
 
 
@@ -92,13 +104,13 @@ def _slots(index, length, count, ordered):
     ``index`` [length] has the segment of each term; ``ordered`` says that it never decreases.
     """
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
-    slots = (terms + PART - 1) // PART
+    slots = (terms + LONGEST - 1) // LONGEST
     place = lax.iota(jnp.int32, length)
     if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
-        slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
+        slot = (place - at(jnp.cumsum(terms) - terms, index)) // LONGEST
     else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
-    number = count + length // PART
+    number = count + length // LONGEST
     start, segments = _numbered(slots, number)
     return at(start, index) + slot, segments, number
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import LONGEST, computing
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform
@@ -52,6 +52,68 @@ def zero_padded_tile(x, segments, tiling, step):
 def zeros(shape, dtype, x):
     """Returns an array of 0 with the varying manual axes of the tokens x."""
     return jnp.zeros(shape, dtype) + jnp.zeros_like(x[0, 0], dtype)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sums without weights
+
+
+def plain_total(x, segments, divisor):
+    """Sums the real tokens of each segment, divided by ``divisor``: [count, d], in the computing dtype.
+
+    ``divisor`` is None, or [count] powers of two above the number of tokens; then no sum overflows. Tokens are selected
+    in their own dtype, because XLA writes the selected tokens to memory before it scatters them. JAX differentiates it in
+    forward and reverse mode.
+    """
+    tokens = jnp.where(segments.real[:, None], x * _unit(x.dtype, divisor), 0)
+    return _of_slots(segments.sums_of_slots(tokens.astype(computing(x.dtype))), x.dtype, segments, divisor)
+
+
+def _unit(dtype, divisor):
+    """Returns the power of two by which each token is multiplied before the slots of tokens are summed."""
+    return 1.0 if divisor is None or dtype == jnp.float16 else 0.25 / LONGEST  # float16 has few exponents
+
+
+def _of_slots(sums, dtype, segments, divisor):
+    """Adds up the sums [slots, d] of tokens, multiplied by :func:`_unit`, to [count, d], divided by ``divisor``."""
+    if divisor is not None:
+        sums = sums * segments.expand_to_slots(1 / (_unit(dtype, divisor) * divisor))[:, None]
+    return segments.sum_slots(sums)
+
+
+def _total_by_tiles(x, segments, divisor, *, tiling):
+    unit = _unit(x.dtype, divisor)
+
+    def tile_step(sums, step):
+        keep = tiling.outside_overlap(step) & tiling.slice(segments.real, step)
+        tokens = jnp.where(keep[:, None], tiling.slice(x, step) * unit, 0).astype(sums.dtype)
+        index = tiling.slice(segments.chain[0], step)
+        return sums.at[index].add(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+
+    start = zeros((segments.sizes[0], x.shape[1]), computing(x.dtype), x)
+    sums, _ = lax.scan(tile_step, start, jnp.arange(tiling.steps))
+    return _of_slots(sums, x.dtype, segments, divisor)
+
+
+def _total(x, segments, divisor):
+    return by_platform(_total_by_tiles, plain_total, tiling_of(x), x, segments, divisor)
+
+
+def _total_fwd(x, segments, divisor):
+    return _total(x, segments, divisor), (x, segments, divisor)
+
+
+def _total_bwd(residuals, dtotal):
+    x, segments, divisor = residuals
+    dtotal = dtotal if divisor is None else dtotal / divisor[:, None]
+    dx = jnp.where(segments.real[:, None], segments.expand_to_tokens(dtotal.astype(x.dtype)), 0)
+    return dx, None, None
+
+
+@reverse_rule(_total_fwd, _total_bwd)
+def tiled_total(x, segments, divisor):
+    """Computes :func:`plain_total`, on CPUs by tiles; the gradient of the tokens does not read them."""
+    return _total(x, segments, divisor)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -99,23 +161,19 @@ def _sums(x, segments, weights):
     return by_platform(sums_by_tiles, plain_sums, tiling_of(x, weights.shape[1]), x, segments, weights)
 
 
-def _sums_fwd(x, segments, weights, learned):
-    del learned
+def _sums_fwd(x, segments, weights):
     return _sums(x, segments, weights), (x, segments, weights)
 
 
-def _sums_bwd(learned, residuals, dsums):
+def _sums_bwd(residuals, dsums):
     x, segments, weights = residuals
     dx = outer(x, segments, ((jnp.where(segments.real[:, None], weights, 0), dsums),))
-    if not learned:
-        return dx, None, jnp.zeros_like(weights)
     return dx, None, by_platform(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
 
 
-@reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
-def tiled_sums(x, segments, weights, learned):
-    """Computes :func:`plain_sums`, on CPUs by tiles; the gradient of the weights [N, h] is 0 unless ``learned``."""
-    del learned
+@reverse_rule(_sums_fwd, _sums_bwd)
+def tiled_sums(x, segments, weights):
+    """Computes :func:`plain_sums`, on CPUs by tiles."""
     return _sums(x, segments, weights)
 
 
