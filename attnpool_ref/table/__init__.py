@@ -53,7 +53,7 @@ VARIANTS: tuple[Variant, ...] = sum(
 )
 """Rows of all functions but those in ``STATES`` and ``HEADS``, in the order of the documentation."""
 
-STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
+STATES: tuple[Variant, ...] = streaming.ROWS
 """Rows of the functions that return the state of one chunk, for :func:`merge_states` and :func:`finalize_state`."""
 
 HEADS: tuple[Variant, ...] = heads.ROWS
