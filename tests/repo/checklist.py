@@ -96,7 +96,7 @@ def hurwicz_pooling(x, mask=None, optimism=0.5, *, lengths=None, axis_name=None,
 GOLDEN = """    ("hurwicz_pooling", {"optimism": 0.25}, (1.125, 0.25)),
 """
 PINNED = """    ("tiles", "float32", "hurwicz_pooling", "smallest"): ((0.07, 0.41, 2), (0.02, 2.62, 2)),
-    ("einsum", "float32", "hurwicz_pooling", "smallest"): ((2.00, 6.03, 0), (1.04, 11.12, 0)),
+    ("einsum", "float32", "hurwicz_pooling", "smallest"): ((2.51, 9.05, 0), (1.51, 17.22, 0)),
     ("tiles", "bfloat16", "hurwicz_pooling", "smallest"): ((0.13, 0.57, 2), (0.07, 2.95, 2)),
 """
 MUTANTS = """
