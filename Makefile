@@ -8,10 +8,12 @@ BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test thorough peers examples lint docs site site-test verdicts bench accelerator aot dist
+.PHONY: help env demo check test thorough peers examples lint docs site site-test verdicts bench accelerator aot dist
 
 help: ## show this list
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+
+env: $(VENV)/dev.stamp ## make .venv with attnpool and the tools of the extra dev
 
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
 	$(BIN)/python examples/demo.py

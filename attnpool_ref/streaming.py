@@ -344,6 +344,8 @@ Paragraphs replace the remarks after the equation and its symbols, sections and 
 
 def _docstring(row, signature):
     """Returns the docstring of a function that returns states; empty if Python strips docstrings."""
+    if row.name not in TEXTS:
+        raise ValueError(f"{row.name}: TEXTS in attnpool_ref/streaming.py has no example of it; add one")
     dense, own = docstrings.of(definition_of(row)), docstrings.parse(inspect.cleandoc(TEXTS[row.name]))
     if not dense.paragraphs:
         return ""

@@ -59,7 +59,7 @@ class SumState(State):
 @kind
 @pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MinState(State):
+class MinState(MaxState):
     """State of :func:`~attnpool_flax.streaming.min_state`.
 
     Attributes:
@@ -69,25 +69,11 @@ class MinState(State):
       decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
-    extreme: Any
-    count: Any
-    real: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.extreme.shape
-
     def merged(self, other):
         """Merges the states of both chunks."""
         one, two = (MaxState(-state.extreme, state.count, state.real) for state in (self, other))
         both = one.merged(two)
         return MinState(-both.extreme, both.count, both.real)
-
-    def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
-        return jnp.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
@@ -331,8 +317,7 @@ def min_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([1.], dtype=float32)
     """
-    extreme, count, real = Dense(x, mask, implementation, recompute=True).max_state(least=True)
-    return MinState(-extreme, count, real)
+    return MinState(*Dense(x, mask, implementation, recompute=True).extreme_state(least=True))
 
 
 @compiled(as_they_come=("x",))

@@ -47,7 +47,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([-1.], dtype=float32)
     """
-    return MaxState(*Dense(x, mask, implementation, recompute=True).max_state())
+    return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
 
 
 @compiled(as_they_come=("x",))
@@ -61,7 +61,7 @@ def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
     """
     tokens = Dense(x, mask, implementation, recompute=True)
     total, count = tokens.sum_and_count()
-    extreme, ties, _ = tokens.max_state()
+    extreme, ties, _ = tokens.extreme_state()
     return MeanMaxState(total, jnp.zeros_like(total), count, extreme, ties)
 
 

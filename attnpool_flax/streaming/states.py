@@ -181,7 +181,7 @@ class FirstState(State):
 @kind
 @pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class LastState(State):
+class LastState(FirstState):
     """State of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
@@ -190,23 +190,10 @@ class LastState(State):
       decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
-    position: Any
-    token: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.token.shape
-
     def merged(self, other):
         """Merges the states of both chunks."""
         wanted = (self.position >= other.position)[..., None]
         return LastState(jnp.maximum(self.position, other.position), jnp.where(wanted, self.token, other.token))
-
-    def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
-        return self.token
 
 
 @kind

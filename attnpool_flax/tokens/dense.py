@@ -295,10 +295,10 @@ class Dense(Tokens):
         state, batch = self._extreme(True)
         return self._unflatten(0 - state.finalize().astype(self.dtype), batch)
 
-    def max_state(self, least=False):
-        """Computes the :class:`~max.ExtremeState` of a chunk, in the computing dtype; with ``least`` that of -x."""
+    def extreme_state(self, least=False):
+        """Computes the :class:`~max.ExtremeState` of a chunk, of minima with ``least``, in the computing dtype."""
         state, batch = self._extreme(least)
-        state = state._replace(extreme=state.extreme.astype(self.dtype))
+        state = state._replace(extreme=max.signed(state.extreme.astype(self.dtype), least))
         return max.ExtremeState(*(self._unflatten(array, batch) for array in state))
 
     def _extreme(self, least):

@@ -147,7 +147,7 @@ def check(
     if layouts and not scope["only"]:
         raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
     if layouts:
-        scope["only"] = tuple(other for name in scope["only"] for other in table.in_all_layouts(name))
+        scope["only"] = table.in_all_layouts(*scope["only"])
     scope["contract"] = scope["contract"] or candidate == "attnpool_flax"
     found = (then or checking.run)(  # the pytest plugin passes another function
         candidate,

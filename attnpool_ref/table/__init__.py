@@ -53,7 +53,7 @@ VARIANTS: tuple[Variant, ...] = sum(
 )
 """Rows of all functions but those in ``STATES`` and ``HEADS``, in the order of the documentation."""
 
-STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
+STATES: tuple[Variant, ...] = streaming.ROWS
 """Rows of the functions that return the state of one chunk, for :func:`merge_states` and :func:`finalize_state`."""
 
 HEADS: tuple[Variant, ...] = heads.ROWS
@@ -74,7 +74,7 @@ def get(name):
     raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME)}")
 
 
-def in_all_layouts(name):
-    """Returns the name of a dense function, and those of its packed form and of its chunk states, if it has them."""
-    states = [row.name for row in STATES if row.state == name]
-    return [name, *([f"segment_{name}"] if f"segment_{name}" in BY_NAME else []), *states]
+def in_all_layouts(*names):
+    """Returns the names of dense functions, and those of their packed forms and of their chunk states, if any."""
+    packed = [f"segment_{name}" for name in names if f"segment_{name}" in BY_NAME]
+    return *names, *packed, *(row.name for row in STATES if row.state in names)

@@ -13,6 +13,9 @@ ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 LAYOUTS = ("segments", "states", "mesh")
 """All layouts besides the dense one: packed tokens, chunks, sequences sharded over a mesh."""
 
+TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
+"""The first arguments of the functions that pool one sequence, in the syntax of ``shapes``."""
+
 NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
 """Names of normalizers; the caller may give a function (scores, mask) -> weights instead."""
 
@@ -104,8 +107,8 @@ class Variant:
     def __post_init__(self):
         if self.source not in SOURCES:
             raise ValueError(
-                f"{self.name}: the source {self.source!r} has no entry in docs/references.bib, from which `make docs` "
-                f"writes attnpool_ref/table/sources.py{did_you_mean(self.source, SOURCES)}"
+                f"{self.name}: the source {self.source!r} is not in attnpool_ref/table/sources.py; if it is in "
+                f"docs/references.bib, run `make docs`{did_you_mean(self.source, SOURCES)}"
             )
         arguments, results = language.parse_shapes(self.shapes)
         relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))

@@ -5,12 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.table.rows import streaming
 
 WITH_MASKS = [row.name for row in table.VARIANTS if any(a.kind == "mask" for a in row.arguments.values())]
 
@@ -93,7 +95,13 @@ def test_a_row_is_refused_whose_number_has_no_value_for_the_judge_or_whose_sourc
         ValueError, match="quantile_pooling: the judge has no value for the number `part`; add one to NUM"
     ):
         dataclasses.replace(row, shapes=row.shapes.replace("q[]", "part[]"))
-    with pytest.raises(
-        ValueError, match=r"'nobody1900' has no entry in docs/references.bib, from which `make docs` writes"
-    ):
+    with pytest.raises(ValueError, match=r"sources.py; if it is in docs/references.bib, run `make docs`"):
         dataclasses.replace(row, source="nobody1900")
+
+
+def test_a_state_without_an_equation_or_an_example_is_refused_with_the_file_that_lacks_it():
+    row = table.get("quantile_pooling")
+    with pytest.raises(ValueError, match=r"EQUATIONS in attnpool_ref/table/rows/streaming.py does not say"):
+        streaming.chunked(row)
+    with pytest.raises(ValueError, match=r"quantile_state: TEXTS in attnpool_ref/streaming.py has no example"):
+        attnpool_ref.streaming._function(dataclasses.replace(row, name="quantile_state", state=row.name))

@@ -133,7 +133,7 @@ def test_padding_that_would_change_the_order_of_the_oracles_sums_is_left_out():
 
 @every_package
 def test_extremes_and_tokens_are_the_same_bits_in_any_order(package):
-    for name in ("max_state", "first_state", "last_state"):
+    for name in ("max_state", "min_state", "first_state", "last_state"):
         parts = [
             state_of(package, name, X[:, a:b], MASK[:, a:b], **({"start": a} if "start" in MORE.get(name, {}) else {}))
             for a, b in ((0, 3), (3, 3), (3, 4), (4, 7))

@@ -40,8 +40,8 @@ def rows_of():
     return {"WHOLE": 2 * 7 * 9 * 4, "ROW": 2**20}
 
 
-ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling", "cross_attention_pooling")
-"""Of rows with the same reduction one shows that several examples share a tile."""
+REDUCTIONS = ("mean_pooling", "max_pooling", "attention_pooling")
+"""A walker for each reduction; the others take the same."""
 
 KINDS = [("tokens", "float32"), ("rows", "bfloat16")]
 
@@ -56,7 +56,12 @@ def small(request):
 
 @pytest.mark.parametrize(
     ("small", "row"),
-    [(kind, row) for kind in KINDS for row in WALKERS if kind[0] == "tokens" or row.name in ONE_OF_EACH],
+    [
+        (kind, row)
+        for kind in KINDS
+        for row in WALKERS
+        if kind[0] == "tokens" or row.name in (*REDUCTIONS, "cross_attention_pooling")
+    ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value.name,
     indirect=["small"],
 )
@@ -150,10 +155,7 @@ HIDDEN = {
 REFUSED = FORWARD | HIDDEN
 NAMED = 'tiles and kernels have no forward mode .*; pass implementation="einsum"'
 
-ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling")
-"""A walker for each reduction; the others take the same."""
-
-each_reduction = pytest.mark.parametrize("row", [table.get(name) for name in ONE_OF_EACH], ids=ONE_OF_EACH)
+each_reduction = pytest.mark.parametrize("row", [table.get(name) for name in REDUCTIONS], ids=REDUCTIONS)
 
 
 @pytest.fixture

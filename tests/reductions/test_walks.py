@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import re
 import subprocess
@@ -32,7 +33,7 @@ PINNED = {
     ("tiles", "float32", "sum_pooling", "smallest"): ((0.07, 0.21, 1), (0.01, 1.21, 1)),
     ("tiles", "float32", "max_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.40, 1)),
     ("tiles", "float32", "min_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.40, 1)),
-    ("tiles", "float32", "mean_max_pooling", "smallest"): ((0.07, 0.41, 2), (0.01, 2.62, 2)),
+    ("tiles", "float32", "mean_max_pooling", "smallest"): ((0.07, 0.41, 2), (0.02, 2.62, 2)),
     ("tiles", "float32", "weighted_pooling", "smallest"): ((0.07, 0.21, 1), (0.01, 1.21, 1)),
     ("tiles", "float32", "weighted_pooling", "fullest"): ((0.07, 0.23, 1), (0.08, 1.46, 2)),
     ("tiles", "float32", "attention_pooling", "smallest"): ((0.07, 0.47, 2), (0.02, 1.78, 3)),
@@ -84,29 +85,41 @@ def forward_program(name, title, implementation, dtype="float32", batch=BATCH):
     return compiled(call.forward, call.arrays)
 
 
-@pytest.mark.parametrize(("implementation", "dtype", "name", "title"), PINNED)
-def test_bytes_and_walks_are_what_they_were(implementation, dtype, name, title):
+def measured(implementation, dtype, name, title):
+    """What ``PINNED`` has of a function, for the forward program and for the step."""
     row = next(row for row in WALKERS if row.name == name)
     call = Call(row, title, implementation, dtype)
     tokens = sum(map(size, call.tokens.values()))
     programs = forward_program(name, title, implementation, dtype), compiled(call.step, call.arrays)
-    for function, program, (temporary, accessed, walks) in zip(
-        (call.forward, call.step), programs, PINNED[implementation, dtype, name, title], strict=True
-    ):
-        where = function.__name__
-        assert program.memory_analysis().temp_size_in_bytes / tokens <= HEADROOM * temporary, where
-        counted = COUNTED * walks if dtype == "bfloat16" else 0
-        assert program.cost_analysis()["bytes accessed"] / tokens <= HEADROOM * accessed + counted, where
-        assert walked(function, call) == walks, where
+    for function, program in zip((call.forward, call.step), programs, strict=True):
+        walks = walked(function, call)
+        accessed = program.cost_analysis()["bytes accessed"] / tokens
+        widened = COUNTED * walks if dtype == "bfloat16" else 0
+        yield program.memory_analysis().temp_size_in_bytes / tokens, accessed - widened, walks
 
 
-def test_every_function_that_walks_is_pinned():
-    wanted = {
-        (kind, dtype, row.name)
-        for row in WALKERS
-        for kind, dtype in [("tiles", "float32"), ("einsum", "float32"), ("tiles", "bfloat16")]
-    }
-    assert {key[:3] for key in PINNED} == wanted
+def line_of(key, found):
+    """The line of ``PINNED`` for numbers that were measured, rounded up."""
+    rounded = ", ".join(f"({math.ceil(100 * a) / 100}, {math.ceil(100 * b) / 100}, {walks:g})" for a, b, walks in found)
+    return f"    ({', '.join(map(json.dumps, key))}): ({rounded}),"
+
+
+@pytest.mark.parametrize("key", PINNED, ids="-".join)
+def test_bytes_and_walks_are_what_they_were(key):
+    found = list(measured(*key))
+    where = f"more than PINNED in tests/reductions/test_walks.py has; measured here:\n{line_of(key, found)}"
+    for (temporary, accessed, walks), (most, reads, passes) in zip(found, PINNED[key], strict=True):
+        assert temporary <= HEADROOM * most, where
+        assert accessed <= HEADROOM * reads, where
+        assert walks == passes, where
+
+
+@pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
+def test_every_function_that_walks_is_pinned(row):
+    kinds = [("tiles", "float32"), ("einsum", "float32"), ("tiles", "bfloat16")]
+    missing = {(*kind, row.name, "smallest") for kind in kinds} - PINNED.keys()
+    lines = "\n".join(line_of(key, measured(*key)) for key in sorted(missing))
+    assert not missing, f"PINNED in tests/reductions/test_walks.py lacks {row.name}; measured here:\n{lines}"
 
 
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
@@ -118,8 +131,11 @@ def test_temporaries_grow_by_the_weights_and_never_by_the_tokens(row):
     grown = many.memory_analysis().temp_size_in_bytes - few.memory_analysis().temp_size_in_bytes
     if row.name == "set2set_pooling":
         results += size_of_all(small.arrays["bias"]) * BATCH  # the gates of each example
-    assert grown <= 2 * results
-    assert 2 * results < sum(map(size, small.tokens.values())) / 8  # what a copy of the tokens would take
+    tokens = sum(map(size, small.tokens.values()))
+    assert grown <= min(3 * results, tokens / 8), (  # accumulators of a maximum, a minimum and a sum for each result
+        f"{row.name}: {BATCH} more examples take {grown} bytes more, needs at most 3 times the {results} of their results and "
+        f"weights, and an eighth of the {tokens} of their tokens: does its body copy tokens?"
+    )
 
 
 def size_of_all(tree):

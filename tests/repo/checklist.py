@@ -13,14 +13,15 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME, FAMILY = "hurwicz_pooling", "means"
+NAME, STEM, FAMILY = "hurwicz_pooling", "hurwicz", "means"
 
 ROW = """    Variant(
         "hurwicz_pooling",
         family="means",
-        shapes=f"{_TOKENS} optimism[] -> [..., d]",
+        shapes=f"{TOKENS} optimism[] -> [..., d]",
         source="hurwicz1951",
         equation="o_c = optimism (max over real l of x_lc) + (1 - optimism) (min over real l of x_lc)",
+        layouts=("segments", "mesh"),
     ),
 """
 ENTRY = """    Entry(
@@ -66,21 +67,37 @@ def hurwicz_pooling(x, mask=None, optimism=0.5, *, lengths=None):
 
     >>> hurwicz_pooling([[1.0], [3.0], [99.0]], [True, True, False], 0.25)
     array([1.5])
+
+    Packed:
+
+    >>> segment_hurwicz_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, optimism=0.25)
+    array([[1.5],
+           [5. ]])
     """
     return optimism * max_pooling.body(x, mask) + (1 - optimism) * min_pooling.body(x, mask)
 '''
 TWIN = '''
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def hurwicz_pooling(x, mask=None, optimism=0.5, *, lengths=None):
+def hurwicz_pooling(x, mask=None, optimism=0.5, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.hurwicz_pooling`.
 
     >>> hurwicz_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.25)
     Array([1.5], dtype=float32)
+
+    Packed:
+
+    >>> segment_hurwicz_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, optimism=0.25)
+    Array([[1.5],
+           [5. ]], dtype=float32)
     """
     return optimism * x.max() + (1 - optimism) * x.min()
 '''
 GOLDEN = """    ("hurwicz_pooling", {"optimism": 0.25}, (1.125, 0.25)),
+"""
+PINNED = """    ("tiles", "float32", "hurwicz_pooling", "smallest"): ((0.07, 0.41, 2), (0.02, 2.62, 2)),
+    ("einsum", "float32", "hurwicz_pooling", "smallest"): ((2.51, 9.05, 0), (1.51, 17.22, 0)),
+    ("tiles", "bfloat16", "hurwicz_pooling", "smallest"): ((0.13, 0.57, 2), (0.07, 2.95, 2)),
 """
 MUTANTS = """
 
@@ -102,8 +119,9 @@ EDITS = {
     "oracle": (f"attnpool_ref/{FAMILY}.py", "", ORACLE),
     "twin": (f"attnpool_flax/{FAMILY}.py", "", TWIN),
     "golden": (f"tests/functions/golden/test_golden_{FAMILY}.py", '    ("top_k_pooling", {"k": 1}', GOLDEN),
+    "pinned": ("tests/reductions/test_walks.py", "}\n\nHEADROOM", PINNED),
     "mutants": (f"tests/conformance/mutants/{FAMILY}.py", "", MUTANTS),
-    "changelog": ("CHANGELOG.md", "## ", f"* **Added**: `{NAME}`.\n\n"),
+    "changelog": ("CHANGELOG.md", "### Changed", f"* `{NAME}`.\n\n"),
 }
 """The edits by hand: (file, the text before which it is inserted, the text); "" is the end of the file."""
 
@@ -115,7 +133,7 @@ def section():
     """Returns the text of the section, and its commands."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## A new function\n")[1].split("\n## ")[0]
     commands = text.split("```sh\n")[1].split("```")[0].replace("\\\n ", "").splitlines()
-    return text, [command.replace("NAME", NAME).replace("FAMILY", FAMILY) for command in commands]
+    return text, [command.replace("STEM", STEM).replace("FAMILY", FAMILY) for command in commands]
 
 
 def contents(folder):

@@ -11,6 +11,7 @@ import numpy as np
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of, scaled
 from attnpool_ref.conformance.cases.ways import legal
+from attnpool_ref.table import in_all_layouts
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
 """Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
@@ -67,15 +68,12 @@ HUGE = 2.0**34
 LARGEST = 2.0**106
 """Size of numbers beyond all but the largest finite ones; their squares overflow in float32."""
 
-COPYING = {f"{kind}_{form}" for kind in ("max", "min", "mean_max") for form in ("pooling", "state")}
-COPYING |= {f"segment_{kind}_pooling" for kind in ("max", "min", "mean_max")} | {"top_k_pooling", "quantile_pooling"}
+COPYING = in_all_layouts("max_pooling", "min_pooling", "mean_max_pooling", "top_k_pooling", "quantile_pooling")
 """Functions that only average or copy tokens, so that nothing overflows at :data:`LARGEST`."""
 
-BOUNDED = {
-    name: "out_kernel"
-    for kind in ("additive_attention", "attentive_statistics")
-    for name in (f"{kind}_pooling", f"segment_{kind}_pooling", f"{kind}_state", kind)
-}
+BOUNDED = dict.fromkeys(
+    in_all_layouts("additive_attention", "additive_attention_pooling", "attentive_statistics_pooling"), "out_kernel"
+)
 """Functions whose scores are sums of bounded terms, each with the parameter that determines the size of the scores."""
 
 OF_DISTANCES = frozenset({"kernel_regression", "attention_triplet_loss"})
@@ -172,12 +170,14 @@ AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores
 Functions that only sum or select tokens are included, because they round no more often than an average.
 """
 AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
-AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
-AVERAGES |= {
-    name: ""
-    for kind in ("mean", "sum", "max", "min", "first", "last", "weighted")
-    for name in (f"{kind}_pooling", f"segment_{kind}_pooling", f"{kind}_state")
-}
+AVERAGES |= dict.fromkeys(in_all_layouts("softmax_pooling"), "scale")
+AVERAGES |= dict.fromkeys(
+    in_all_layouts(
+        *("mean_pooling", "sum_pooling", "max_pooling", "min_pooling", "mean_max_pooling"),
+        *("first_pooling", "last_pooling", "weighted_pooling"),
+    ),
+    "",
+)
 
 
 def averaging(main):
@@ -309,18 +309,10 @@ def cancelling(main):
     return main.with_values("sums that cancel", **values)
 
 
-TIED = frozenset(
-    {
-        "max_pooling",
-        "min_pooling",
-        "top_k_pooling",
-        "cross_attention_pooling",
-        "cross_attention_pooling_all_pairs",
-        "code_wise_attention",
-        "bidaf_attention",
-        "maxsim_score",
-        "maxsim_score_all_pairs",
-    }
+TIED = in_all_layouts(
+    *("max_pooling", "min_pooling", "mean_max_pooling", "top_k_pooling"),
+    *("cross_attention_pooling", "cross_attention_pooling_all_pairs"),
+    *("code_wise_attention", "bidaf_attention", "maxsim_score", "maxsim_score_all_pairs"),
 )
 """Functions of a maximum, whose gradient is shared by tied tokens."""
 

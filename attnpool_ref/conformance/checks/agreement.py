@@ -46,7 +46,7 @@ class Finding:
     hint: str = ""
 
 
-BOUNDED_TERMS = frozenset({"tanh_sum_score", "masked_log_softmax", *table.in_all_layouts("gated_sum_pooling")})
+BOUNDED_TERMS = table.in_all_layouts("tanh_sum_score", "masked_log_softmax", "gated_sum_pooling")
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
 

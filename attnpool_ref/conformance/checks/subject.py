@@ -156,10 +156,6 @@ class Subject:
             return None
         return adapted_cases.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
 
-    def call_arguments(self, case, return_weights=False):
-        """Returns (args, kwargs) of the call as NumPy arrays and plain values."""
-        return self.calling.arrange(self.passed(case, return_weights))
-
     def converted(self, case, return_weights=False):
         """Returns (args, kwargs) of the call, with arrays of the implementation's library."""
         passed = self.passed(case, return_weights)

@@ -1,12 +1,12 @@
 """Table rows of additive pooling, whose scores an MLP computes from each token."""
 
-from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
+from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, TOKENS, Variant
 
 ROWS = (
     Variant(
         "additive_attention_pooling",
         family="additive",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
+        shapes=f"{TOKENS} kernel[d, h] out_kernel[h, n?] bias?[h] "
         "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] "
         "dropout_multiplier?~[..., n?, L] -> [..., n?, v]",
         weights="[..., n?, L]",

@@ -1,8 +1,7 @@
 """Table rows of heads: modules that compose several functions, and have no public function of their own."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import TOKENS, Variant
 
-_TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
 _MAPS = "key_kernel[d, H, c] value_kernel[d, H, c'] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c']"
 _NORMS = "norm_scale?[d] norm_bias?[d] mlp_norm_scale?[d] mlp_norm_bias?[d]"
 
@@ -10,7 +9,7 @@ ROWS = (
     Variant(
         "map_head",
         family="heads",
-        shapes=f"{_TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', d] out_bias?[d] norm_scale[d] "
+        shapes=f"{TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', d] out_bias?[d] norm_scale[d] "
         "norm_bias[d] mlp_kernel[d, f] mlp_bias[f] mlp_out_kernel[f, d] mlp_out_bias[d] epsilon[] -> [..., n, d]",
         weights="[..., H, n, L]",
         source="zhai2022",
@@ -21,7 +20,7 @@ ROWS = (
     Variant(
         "attentional_pooler",
         family="heads",
-        shapes=f"{_TOKENS} query[n, q] query_kernel[q, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] norm_scale[d] "
+        shapes=f"{TOKENS} query[n, q] query_kernel[q, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] norm_scale[d] "
         "norm_bias[d] query_norm_scale[q] query_norm_bias[q] epsilon[] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="yu2022",
@@ -31,7 +30,7 @@ ROWS = (
     Variant(
         "attention_pool_2d",
         family="heads",
-        shapes=f"{_TOKENS} position[p, d] class_token?[d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] "
+        shapes=f"{TOKENS} position[p, d] class_token?[d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] "
         "-> [..., o]",
         weights="[..., H, p]",
         source="radford2021",
@@ -42,7 +41,7 @@ ROWS = (
     Variant(
         "pma",
         family="heads",
-        shapes=f"{_TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel?[H, c', d] out_bias?[d] input_kernel?[d, d] "
+        shapes=f"{TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel?[H, c', d] out_bias?[d] input_kernel?[d, d] "
         f"input_bias?[d] mlp_kernel[d, d] mlp_bias[d] {_NORMS} -> [..., n, d]",
         weights="[..., H, n, L]",
         source="lee2019",
@@ -54,7 +53,7 @@ ROWS = (
     Variant(
         "attentive_probe",
         family="heads",
-        shapes=f"{_TOKENS} query[n, d]|[n, H, c] query_kernel?[d, H, c] {_MAPS} mlp_kernel?[d, f] mlp_bias?[f] "
+        shapes=f"{TOKENS} query[n, d]|[n, H, c] query_kernel?[d, H, c] {_MAPS} mlp_kernel?[d, f] mlp_bias?[f] "
         f"mlp_out_kernel?[f, d] mlp_out_bias?[d] {_NORMS} mean?[d] variance?[d] epsilon[] -> [..., n, d]",
         weights="[..., H, n, L]",
         source="bardes2024",

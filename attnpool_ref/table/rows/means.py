@@ -1,14 +1,12 @@
 """Table rows of sums, order statistics and generalized means, feature by feature."""
 
-from attnpool_ref.table.row import LAYOUTS, Variant
-
-_TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
+from attnpool_ref.table.row import LAYOUTS, TOKENS, Variant
 
 ROWS = (
     Variant(
         "sum_pooling",
         family="means",
-        shapes=f"{_TOKENS} -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="zaheer2017",
         equation="o = sum over real l of x_l",
         layouts=LAYOUTS,
@@ -16,7 +14,7 @@ ROWS = (
     Variant(
         "min_pooling",
         family="means",
-        shapes=f"{_TOKENS} -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="corso2020",
         equation="o_c = min over real l of x_lc",
         layouts=LAYOUTS,
@@ -24,14 +22,14 @@ ROWS = (
     Variant(
         "quantile_pooling",
         family="means",
-        shapes=f"{_TOKENS} q[] -> [..., d]",
+        shapes=f"{TOKENS} q[] -> [..., d]",
         source="hyndman1996",
         equation="o_c = x_(j)c + (i - j) (x_(j+1)c - x_(j)c), i = (N - 1) q, j = floor(i), x_(0) <= x_(1) <= ... the real tokens",
     ),
     Variant(
         "top_k_pooling",
         family="means",
-        shapes=f"{_TOKENS} -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="durand2016",
         equation="o_c = (1/m) sum of the m largest real x_lc, m = min(k, N)",
         options={"k": "positive"},
@@ -39,7 +37,7 @@ ROWS = (
     Variant(
         "noisy_or_pooling",
         family="means",
-        shapes=f"{_TOKENS} -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="maron1997",
         equation="o_c = 1 - product over real l of (1 - x_lc)",
         layouts=LAYOUTS,
@@ -48,7 +46,7 @@ ROWS = (
     Variant(
         "power_mean_pooling",
         family="means",
-        shapes=f"{_TOKENS} p[]|[d] epsilon[] -> [..., d]",
+        shapes=f"{TOKENS} p[]|[d] epsilon[] -> [..., d]",
         source="radenovic2019",
         equation="o_c = ((1/N) sum over real l of max(x_lc, epsilon)^p)^(1/p)",
         layouts=LAYOUTS,
@@ -57,7 +55,7 @@ ROWS = (
     Variant(
         "logsumexp_pooling",
         family="means",
-        shapes=f"{_TOKENS} scale[]|[d] -> [..., d]",
+        shapes=f"{TOKENS} scale[]|[d] -> [..., d]",
         source="pinheiro2015",
         equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
         "without mean the factor 1/N is left out",
@@ -69,7 +67,7 @@ ROWS = (
     Variant(
         "softmax_pooling",
         family="means",
-        shapes=f"{_TOKENS} scale[]|[d] -> [..., d]",
+        shapes=f"{TOKENS} scale[]|[d] -> [..., d]",
         weights="[..., L, d]",
         source="mcfee2018",
         equation="o_c = sum_l w_lc x_lc, w_c = softmax over real l of scale x_lc",

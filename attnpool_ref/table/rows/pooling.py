@@ -1,12 +1,12 @@
 """Table rows of pooling of one sequence."""
 
-from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
+from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, TOKENS, Variant
 
 ROWS = (
     Variant(
         "mean_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = (1/N) sum over real l of x_l, N the number of real tokens",
         layouts=LAYOUTS,
@@ -14,7 +14,7 @@ ROWS = (
     Variant(
         "max_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o_c = max over real l of x_lc",
         layouts=LAYOUTS,
@@ -22,7 +22,7 @@ ROWS = (
     Variant(
         "first_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the first real position",
         layouts=LAYOUTS,
@@ -31,7 +31,7 @@ ROWS = (
     Variant(
         "last_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the last real position",
         layouts=LAYOUTS,
@@ -49,7 +49,7 @@ ROWS = (
     Variant(
         "mean_max_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., 2d]",
+        shapes=f"{TOKENS} -> [..., 2d]",
         source="howard2018",
         equation="o = [mean over real l of x_l; max over real l of x_l]",
         layouts=LAYOUTS,
@@ -57,7 +57,7 @@ ROWS = (
     Variant(
         "attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "
+        shapes=f"{TOKENS} query?[..., q] query_kernel?[d, c] "
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
         "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
@@ -80,7 +80,7 @@ ROWS = (
     Variant(
         "multi_head_attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        shapes=f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
         "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
         "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",

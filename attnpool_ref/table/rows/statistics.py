@@ -1,9 +1,8 @@
 """Table rows of standard deviations and attentive statistics."""
 
-from attnpool_ref.table.row import ACTIVATIONS, LAYOUTS, Variant
+from attnpool_ref.table.row import ACTIVATIONS, LAYOUTS, TOKENS, Variant
 
-_TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
-_WEIGHTED = f"{_TOKENS} weights?[..., L]|[..., L, d] ddof[] epsilon[]"
+_WEIGHTED = f"{TOKENS} weights?[..., L]|[..., L, d] ddof[] epsilon[]"
 _STD = "sigma^2 = sum_l w_l (x_l - mu)^2 / (W - ddof W2 / W), W = sum w, W2 = sum w^2"
 
 ROWS = (
@@ -26,7 +25,7 @@ ROWS = (
     Variant(
         "attentive_statistics_pooling",
         family="statistics",
-        shapes=f"{_TOKENS} kernel[d, h]|[3d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] "
+        shapes=f"{TOKENS} kernel[d, h]|[3d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] "
         "norm_bias?[h] context_ddof[] epsilon[] -> [..., 2d]",
         weights="[..., L]|[..., L, d]",
         source="okabe2018",
@@ -39,38 +38,5 @@ ROWS = (
         options={"activation": ACTIVATIONS, "global_context": "flag"},
         layouts=LAYOUTS,
         module="AttentiveStatisticsPool",
-    ),
-)
-
-_MOMENTS = "W = sum w, sum w^2, mu = sum_l w_l x_l / W, and sum_l w_l (x_l - mu)^2"
-
-STATES = (
-    Variant(
-        "std_state",
-        family="streaming",
-        shapes=f"{_WEIGHTED} -> [..., d]",
-        source="snyder2018",
-        equation=_MOMENTS,
-        state="std_pooling",
-    ),
-    Variant(
-        "statistics_state",
-        family="streaming",
-        shapes=f"{_WEIGHTED} -> [..., 2d]",
-        source="snyder2018",
-        equation=_MOMENTS,
-        state="statistics_pooling",
-    ),
-    Variant(
-        "attentive_statistics_state",
-        family="streaming",
-        shapes=f"{_TOKENS} kernel[d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] norm_bias?[h] "
-        "epsilon[] -> [..., 2d]",
-        source="okabe2018",
-        equation=f"top = max s, {_MOMENTS.replace('W', 'T')}, w = exp(s - top), s = act(x W + b) V",
-        rules=("norm_scale needs activation=tanh", "norm_bias needs norm_scale"),
-        options={"activation": ACTIVATIONS, "global_context": "flag"},
-        refused=(("global_context", True, "the statistics of the whole sequence are known only after its last chunk"),),
-        state="attentive_statistics_pooling",
     ),
 )

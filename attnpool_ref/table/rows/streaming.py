@@ -1,34 +1,35 @@
-"""Table rows of functions that return the state of one chunk; those of statistics are in ``statistics.py``.
+"""Table rows of functions that return the state of one chunk, derived from those of the dense functions.
 
 An equation says what a state of ``attnpool_flax`` holds; a state of ``attnpool_ref`` holds its chunks.
 """
 
-from attnpool_ref.table.row import ACTIVATIONS, Variant
-from attnpool_ref.table.rows import means
-from attnpool_ref.table.rows.readouts import LATENT
+import re
+
+from attnpool_ref.table.row import TOKENS, Variant
+from attnpool_ref.table.rows import additive, means, pooling, readouts, statistics
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
-
-
-def _chunked(row, equation):
-    """Returns the row of ``…_state`` with the arguments and options of a dense row."""
-    return Variant(
-        f"{row.name.removesuffix('_pooling')}_state",
-        family="streaming",
-        shapes=row.shapes,
-        source=row.source,
-        equation=equation,
-        rules=row.rules,
-        options=row.options,
-        state=row.name,
-        unit=row.unit,
-    )
-
-
 _EXPONENTIALS = (
     "top = max scale x_l, sum over real l of exp(scale x_l - top) and of (exp(scale x_l - top) - 1) / (2 N |scale|), N"
 )
-_OF_MEANS = {
+_MOMENTS = "W = sum w, sum w^2, mu = sum_l w_l x_l / W, and sum_l w_l (x_l - mu)^2"
+
+EQUATIONS = {
+    "mean_pooling": "(1/N) sum over real l of x_l, and N, the number of real tokens",
+    "max_pooling": "max over real l of x_lc, whether any l is real, and how many tokens reach the max",
+    "first_pooling": "start + l and x_l, l the first real position",
+    "last_pooling": "start + l and x_l, l the last real position",
+    "weighted_pooling": "sum over real l of w_l x_l, and sum over real l of w_l",
+    "mean_max_pooling": "the states of mean_pooling and of max_pooling together",
+    "attention_pooling": f"{_ATTENTION}, s = scale (x W_k) . (q W_q) + bias; with normalize_query LN(q) for q",
+    "multi_head_attention_pooling": f"{_ATTENTION}, for each head h and query i: "
+    "s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
+    "additive_attention_pooling": f"{_ATTENTION.replace('x_l', 'v_l')}, for each hop: "
+    "s = (act(x W + b) * sigmoid(x U + g)) . k + c",
+    "latent_attention_pooling": "the mean of h_l + MLP(LN(h_l)) over real l, and their number; "
+    "h_l as in latent_attention_pooling",
+    "vlad_pooling": "sum = sum over real l of exp(log a_lj - top_j) (x_l - c_j), top_j = max log a_lj",
+    "gated_sum_pooling": "sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",
     "sum_pooling": "sum over real l of x_l",
     "min_pooling": "min over real l of x_lc, whether any l is real, and how many tokens reach the min",
     "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
@@ -36,122 +37,69 @@ _OF_MEANS = {
     "logsumexp_pooling": _EXPONENTIALS,
     "softmax_pooling": "top = max scale x_l, T = sum over real l of exp(scale x_l - top), "
     "sum over real l of exp(scale x_l - top) x_l / T",
+    "std_pooling": _MOMENTS,
+    "statistics_pooling": _MOMENTS,
+    "attentive_statistics_pooling": f"top = max s, {_MOMENTS.replace('W', 'T')}, w = exp(s - top), s = act(x W + b) V",
 }
+"""What a state holds, by the dense function to whose result it finalizes."""
 
-ROWS = (
-    Variant(
-        "mean_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
-        source="reimers2019",
-        equation="(1/N) sum over real l of x_l, and N, the number of real tokens",
-        state="mean_pooling",
-    ),
-    Variant(
-        "max_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
-        source="reimers2019",
-        equation="max over real l of x_lc, whether any l is real, and how many tokens reach the max",
-        state="max_pooling",
-    ),
-    Variant(
-        "first_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
-        source="reimers2019",
-        equation="start + l and x_l, l the first real position",
-        state="first_pooling",
-        ordered="always",
-    ),
-    Variant(
-        "last_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
-        source="reimers2019",
-        equation="start + l and x_l, l the last real position",
-        state="last_pooling",
-        ordered="always",
-    ),
-    Variant(
-        "weighted_state",
-        family="streaming",
-        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
-        source="muennighoff2022",
-        equation="sum over real l of w_l x_l, and sum over real l of w_l",
-        state="weighted_pooling",
-    ),
-    Variant(
-        "mean_max_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., 2d]",
-        source="howard2018",
-        equation="the states of mean_pooling and of max_pooling together",
-        state="mean_max_pooling",
-    ),
-    Variant(
-        "attention_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
-        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
-        source="vaswani2017",
-        equation=f"{_ATTENTION}, s = scale (x W_k) . (q W_q) + bias; with normalize_query LN(q) for q",
-        rules=(
+_STARTS = {"shapes": f"{TOKENS} start:position[] -> [..., d]"}
+CHANGED = {
+    "first_pooling": _STARTS,
+    "last_pooling": _STARTS,
+    "attention_pooling": {
+        "shapes": f"{TOKENS} query[..., q] query_kernel?[d, c] key_kernel?[d, c] query_norm_scale?[q] "
+        "query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
+        "rules": (
             "q=d if query_kernel",
             "q=c unless query_kernel",
             "c=d unless key_kernel",
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
         ),
-        options={"normalize_query": "flag"},
-        state="attention_pooling",
-    ),
-    Variant(
-        "multi_head_attention_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
-        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
-        source="vaswani2017",
-        equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
-        rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
-        state="multi_head_attention_pooling",
-    ),
-    Variant(
-        "additive_attention_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
-        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
-        source="ilse2018",
-        equation=f"{_ATTENTION.replace('x_l', 'v_l')}, for each hop: s = (act(x W + b) * sigmoid(x U + g)) . k + c",
-        rules=("v=d unless value", "gate_bias needs gate_kernel"),
-        options={"activation": ACTIVATIONS},
-        state="additive_attention_pooling",
-    ),
-    Variant(
-        "latent_attention_state",
-        family="streaming",
-        equation="the mean of h_l + MLP(LN(h_l)) over real l, and their number; h_l as in latent_attention_pooling",
-        state="latent_attention_pooling",
-        **LATENT,
-    ),
-    Variant(
-        "vlad_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
-        "-> [..., K, d]",
-        source="arandjelovic2016",
-        equation="sum = sum over real l of exp(log a_lj - top_j) (x_l - c_j), top_j = max log a_lj",
-        options={"normalize": "flag"},
-        state="vlad_pooling",
-    ),
-    Variant(
-        "gated_sum_state",
-        family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] gate_kernel[d, o] value_kernel[d, o] gate_bias?[o] "
-        "value_bias?[o] -> [..., o]",
-        source="li2016",
-        equation="sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",
-        state="gated_sum_pooling",
-    ),
-    *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
+    },
+    "multi_head_attention_pooling": {
+        "shapes": f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] key_kernel[d, H, c] query_bias?[H, c] "
+        "key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
+        "rules": ("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
+    },
+    "vlad_pooling": {"rules": ()},
+    "attentive_statistics_pooling": {
+        "shapes": f"{TOKENS} kernel[d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] norm_bias?[h] "
+        "epsilon[] -> [..., 2d]",
+        "rules": ("norm_scale needs activation=tanh", "norm_bias needs norm_scale"),
+        "refused": (
+            ("global_context", True, "the statistics of the whole sequence are known only after its last chunk"),
+        ),
+    },
+}
+"""What differs from the row of the dense function, besides dropout and normalizers, which no state has."""
+
+
+def chunked(row):
+    """Returns the row of ``…_state``, derived from that of the dense function."""
+    if row.name not in EQUATIONS:
+        raise ValueError(
+            f'{row.name}: its layouts have "states", but EQUATIONS in attnpool_ref/table/rows/streaming.py does not '
+            "say what its state holds; add a line"
+        )
+    derived = {
+        "shapes": re.sub(r" dropout_multiplier\?~\[[^\]]*\]", "", row.shapes),
+        "source": row.source,
+        "equation": EQUATIONS[row.name],
+        "rules": row.rules,
+        "options": {key: values for key, values in row.options.items() if key != "normalizer"},
+        "state": row.name,
+        "ordered": row.ordered,
+        "unit": row.unit,
+    }
+    name = f"{row.name.removesuffix('_pooling')}_state"
+    return Variant(name, family="streaming", **(derived | CHANGED.get(row.name, {})))
+
+
+ROWS = tuple(
+    chunked(row)
+    for family in (pooling, additive, readouts, means, statistics)
+    for row in family.ROWS
+    if "states" in row.layouts
 )
