@@ -67,10 +67,17 @@ def bind(row, signature, args, kwargs):
     missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
     if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
         try:  # only here, because signature.bind takes five times as long as the lines above
+            for key in [key for key in kwargs if key not in parameters]:  # before a missing one that it may stand for
+                raise TypeError(f"got an unexpected keyword argument '{key}'")
             signature.bind(*args, **kwargs)
         except TypeError as error:
             shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have
             message = with_suggestion(str(error), kwargs, list(parameters), shown)
+            if message.startswith("too many positional"):
+                needed = [
+                    f"`{p.name}=`" for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty
+                ]
+                message += did_you_mean(needed) or f"; after `{placed[-1]}` all are keywords"
             raise TypeError(f"{row.name}: {message}") from None
     for key, allowed in row.options.items():
         values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
@@ -109,6 +116,9 @@ def _resolve(row, values):
         value = values[key]
         if value is None and argument.optional:
             continue
+        if value is None:
+            reasons = [f": {reason}" for option, unlike, reason in row.refused if (option, unlike) == (key, None)]
+            raise TypeError(f"{name}: `{key}` is None, needs an array{''.join(reasons)}")
         refuse_non_numeric(name, key, value)
         if argument.kind in ("mask", "bool") and key not in MEANING and kind_of(value.dtype) == "f":
             _refuse_floats(row, key, values)

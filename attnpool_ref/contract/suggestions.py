@@ -87,7 +87,8 @@ def as_boolean(key, mask):
     """
     additive = f"`{key} == 0` for an additive mask"
     floats = kind_of(mask.dtype) == "f"
-    low, high = (np.min(mask), np.max(mask)) if isinstance(mask, (np.ndarray, np.generic)) and mask.size else (0, 0)
+    on_host = isinstance(mask, (np.ndarray, np.generic)) and mask.size
+    low, high = (float(np.min(mask)), float(np.max(mask))) if on_host else (0, 0)
     if low < 0 and high == 0:
         return [additive]
     if floats and low == high == 0:

@@ -111,8 +111,8 @@ def _repairs(row, argument, mask, values, call):
     """Returns what may have been meant by an integer mask with other values than 0 and 1."""
     key, lengths, shape = argument.name, argument.lengths, mask.shape
     axis, whole = values.get("axis", -1), list(call.targets.get(key, shape))
-    limit = whole.pop(axis)
-    fit = lengths in row.arguments and 0 <= np.min(mask) and not exceeds(np.max(mask), limit)
+    limit, low = whole.pop(axis), np.min(mask)
+    fit = lengths in row.arguments and low >= 0 and not exceeds(np.max(mask), limit)
     counts = [(), call.batch, tuple(whole)] if fit else []
     if shape[-1:] == (1,) and shape[:-1] in counts:
         return [f"`{lengths}={column(key, shape)}`"]
@@ -120,8 +120,8 @@ def _repairs(row, argument, mask, values, call):
     if shape in counts:
         repairs.append(f"`{lengths}=` for lengths")
     given = {name: (a, values[name]) for name, a in row.arguments.items() if hasattr(values[name], "shape")}
-    if np.min(mask) >= 0 and len(shape) == 1 and is_packed(row, given):
+    if low >= 0 and len(shape) == 1 and is_packed(row, given):
         repairs.append(f"`segment_{row.name}` for segment numbers")
-    if np.min(mask) >= 0 and lengths not in row.arguments and not row.packed:
+    if low >= 0 and lengths not in row.arguments and not row.packed:
         repairs.append("`lengths_to_mask` for lengths")
     return repairs

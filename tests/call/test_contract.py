@@ -27,13 +27,20 @@ BAD = [
     Call("mean_pooling", "text").raises(TypeError, "`x` is a str, needs an array of numbers"),
     Call("mean_pooling", np.array([["a"]])).raises(TypeError, "`x` has dtype <U1, needs an array of numbers"),
     Call("max_pooling", np.array([[None]])).raises(TypeError, "`x` has dtype object, needs an array of numbers"),
-    Call("attention_pooling", X, "text").raises(TypeError, "`mask` is a str, needs an array of numbers"),
+    Call("attention_pooling", X, "text").raises(TypeError, "`mask` is a str, needs a boolean array"),
     Call("cross_attention_pooling", X, X, scale=None).raises(TypeError, "`scale` is None, needs an array"),
     # no such argument, or too few
     Call("mean_pooling", X, masks=MASK).raises(
         TypeError, "got an unexpected keyword argument 'masks'; did you mean `mask`?"
     ),
-    Call("mean_pooling", X, MASK, MASK).raises(TypeError, "too many positional arguments"),
+    Call("mean_pooling", embeddings=X).raises(
+        TypeError, "got an unexpected keyword argument 'embeddings'; did you mean `x`?"
+    ),
+    Call("mean_pooling", X, MASK, MASK).raises(
+        TypeError, "too many positional arguments; after `mask` all are keywords"
+    ),
+    Call("top_k_pooling", X, MASK, 2).raises(TypeError, "too many positional arguments; did you mean `k=`?"),
+    Call("mean_pooling", X, np.array([["1", ""]])).raises(TypeError, "`mask` has dtype <U1, needs a boolean array"),
     Call("mean_pooling", X, MASK, mask=MASK).raises(TypeError, "multiple values for argument 'mask'"),
     Call("dot_score", X).raises(TypeError, "missing a required argument: 'key'"),
     # dtypes

@@ -104,6 +104,7 @@ ROWS = (
             "query_norm_bias needs normalize_query",
         ),
         options={"normalize_query": "flag"},
+        refused=(("query", None, "the mean of all tokens is not known before the last chunk"),),
         state="attention_pooling",
     ),
     Variant(
