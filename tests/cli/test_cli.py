@@ -146,6 +146,20 @@ def test_one_variant_shows_its_whole_row():
         assert text in output
 
 
+@pytest.mark.parametrize("name", sorted(set(attnpool_ref.__all__) - table.BY_NAME.keys() - {"formats"}))
+def test_a_function_without_a_row_is_shown_with_both_texts(name):
+    output = run("show", name, columns=1000).output
+    assert "definition, NumPy: attnpool_ref/" in output and "implementation, JAX: attnpool_flax/" in output
+    assert f"signature  {name}(" in output
+
+
+def test_a_module_shows_its_function_and_a_name_of_another_library_what_is_found():
+    output = run("show", "AttentionPool").output
+    assert output.startswith("AttentionPool is a module of attnpool_flax. Its function:\n\nattention_pooling  ")
+    for name in ("GeM", "MAPHead", "map_head"):
+        assert run("show", name).output == run("find", name).output != ""
+
+
 def test_the_definition_stands_above_the_implementation_and_no_line_is_wider_than_the_terminal():
     lines = run("show", "mean_pooling", columns=70).output.splitlines()
     assert max(map(len, lines)) <= 70
