@@ -90,7 +90,7 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(monkeypa
         with pytest.raises(SystemExit) as end:
             __main__.main()
         assert end.value.code == 2
-        assert capsys.readouterr().err == f"attnpool: {said} not installed; pip install 'attnpool[cli]'\n"
+        assert capsys.readouterr().err == f"attnpool: {said} not installed; in a clone: pip install -e '.[cli]'\n"
 
 
 def test_a_command_that_left_names_what_to_do_instead():
@@ -372,7 +372,7 @@ def test_a_candidate_that_lacks_jax_says_which_extra():
     code = "import sys; sys.modules['jax'] = None; from attnpool_ref.__main__ import main; sys.argv[1:] = ['check', '--jobs', '0']; main()"
     result = python("-c", code)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "Error: jax is not installed; pip install 'attnpool[flax]'\n"
+    assert result.stderr == "Error: jax is not installed; in a clone: pip install -e '.[flax]'\n"
 
 
 @pytest.mark.parametrize(
