@@ -164,7 +164,7 @@ ATTENTION = (
     Entry(
         ("attention dropout", "dropout", "attn_drop"),
         "attend(scores, value, mask, dropout_multiplier=kept / (1 - rate))",
-        "Srivastava et al. 2014; torch's `dropout_p`",
+        "a recipe; torch's `dropout_p`",
         "You draw `kept`, such as `rng.random(scores.shape) >= rate`. Modules of attention have a `dropout_rate`.",
     ),
     Entry(
