@@ -9,7 +9,7 @@ except ModuleNotFoundError as error:
     if name not in ("jax", "flax"):
         raise
     raise ModuleNotFoundError(
-        f"attnpool_flax: {name} is not installed; pip install 'attnpool[flax]'", name=name
+        f"attnpool_flax: {name} is not installed; in a clone: pip install -e '.[flax]'", name=name
     ) from None
 from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.masks import pad

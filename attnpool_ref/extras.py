@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",)}
-"""The packages that :func:`missing` looks for, by the extra's name in ``pip install 'attnpool[NAME]'``."""
+"""The packages that :func:`missing` looks for, by the extra's name in ``pip install -e '.[NAME]'``."""
 
 
 def missing(*extras):
@@ -19,4 +19,4 @@ def missing(*extras):
     names = [name for group in absent.values() for name in group]
     listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     verb = "is" if len(names) == 1 else "are"
-    return f"attnpool: {listed} {verb} not installed; pip install 'attnpool[{','.join(absent)}]'"
+    return f"attnpool: {listed} {verb} not installed; in a clone: pip install -e '.[{','.join(absent)}]'"

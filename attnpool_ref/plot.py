@@ -1,4 +1,4 @@
-"""Pictures of attention weights. Needs matplotlib: ``pip install 'attnpool[plot]'``.
+"""Pictures of attention weights. Needs matplotlib: in a clone ``pip install -e '.[plot]'``.
 
 Figures are made without pyplot, so that no global state changes, no window opens, and no display is needed. Save a
 figure with ``figure.savefig("weights.png")``.
@@ -139,5 +139,5 @@ def new_figure(figsize):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("pictures need matplotlib: pip install 'attnpool[plot]'") from None
+        raise ModuleNotFoundError("pictures need matplotlib; in a clone: pip install -e '.[plot]'") from None
     return Figure(figsize=figsize, layout=ConstrainedLayoutEngine(rect=(0.01, 0.01, 0.98, 0.98)))  # no label at an edge

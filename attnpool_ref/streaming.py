@@ -342,6 +342,12 @@ Paragraphs replace the remarks after the equation and its symbols, sections and 
 """
 
 
+MEMORY = (
+    "In ``attnpool_ref`` a state keeps a copy of its chunk, so the memory grows with the sequence; in ``attnpool_flax`` "
+    "the size of a state is constant."
+)
+
+
 def _docstring(row, signature):
     """Returns the docstring of a function that returns states; empty if Python strips docstrings."""
     if row.name not in TEXTS:
@@ -352,7 +358,7 @@ def _docstring(row, signature):
     math = max(i for i, text in enumerate(dense.paragraphs) if text.startswith(".. math::"))
     paragraphs = [f"Returns the state of one chunk of a sequence for :func:`{row.state}`."]
     paragraphs += dense.paragraphs[1 : math + 2] + (own.paragraphs or dense.paragraphs[math + 2 :])
-    paragraphs += ["The formula is for the tokens of all chunks; :func:`finalize_state` computes it."]
+    paragraphs += ["The formula is for the tokens of all chunks; :func:`finalize_state` computes it. " + MEMORY]
     if row.name in OPTIONS:
         options = " or ".join(f"``{key}``" for key in OPTIONS[row.name])
         paragraphs[-1] += f" :func:`merge_states` raises an error for states with different {options}."
@@ -404,7 +410,8 @@ def merge_states(a, b):
 
     :math:`\circ` merges, and 1 is the state of a chunk without real tokens. In any order of merging, maxima, minima,
     first and last tokens are equal bit for bit, and sums are equal up to rounding. Of two first (or last) tokens with
-    equal positions, either may be returned.
+    equal positions, either may be returned. In ``attnpool_ref`` the result keeps the chunks of both states, so the memory
+    grows with the sequence; in ``attnpool_flax`` the size of a state is constant.
 
     Args:
       a: a state, as functions such as :func:`attention_state` return it.

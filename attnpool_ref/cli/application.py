@@ -97,9 +97,12 @@ def inspect(context, file):
 
 
 @application.command()
-@click.argument("name", type=FunctionName())
+@click.argument("name", shell_complete=FunctionName().shell_complete)
 def show(name):
-    """Show one function: equation, source, signature, definition and implementation."""
+    """Show one function: equation, source, signature, definition and implementation.
+
+    For a module show its function, for another name what `attnpool find` finds.
+    """
     from attnpool_ref.cli import show as showing
 
     showing.run(name)

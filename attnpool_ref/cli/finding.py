@@ -24,11 +24,10 @@ LEGEND = (
 
 def run(words):
     """Prints the entries that have all of the words; returns the exit status, 0 or, if there are none, 1."""
-    entries = [entry for group in names.GROUPS for entry in group.shown]
     words = " ".join(words).split()  # an argument of the command may have several words
-    found = search(words, entries)
+    found = search(words, entries())
     if not found:
-        known = [name for entry in entries for name in (*entry.names, *entry.functions)]
+        known = [name for entry in entries() for name in (*entry.names, *entry.functions)]
         near = matching.nearest(words, known)
         hint = f" Near it: {', '.join(near)}." if near else ""
         print(f"Nothing is called {' '.join(words)!r} here.{hint}", file=sys.stderr)
@@ -38,6 +37,11 @@ def run(words):
         _print(out, entry)
     out.print(Text(LEGEND, "dim"))
     return 0
+
+
+def entries():
+    """Returns the entries of the index that this version can show."""
+    return [entry for group in names.GROUPS for entry in group.shown]
 
 
 def search(words, entries):

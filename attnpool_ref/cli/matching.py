@@ -8,6 +8,8 @@ import unicodedata
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
 """Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
+_BRITISH = re.compile(r"(?<=al|ar)is(?=(?:e[ds]?|ing|ation)$)")
+
 ENOUGH = 3
 """Smallest number of letters that match only the beginning of a part, if those before them match the parts before it.
 
@@ -17,7 +19,7 @@ So "hopfield pool" matches HopfieldPooling, but "berts" does not match the text 
 
 @functools.cache
 def pieces(text):
-    """Splits a name into words and numbers, in lower case and without accents.
+    """Splits a name into words and numbers, in lower case, without accents, with z in words such as generalised.
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
@@ -26,7 +28,7 @@ def pieces(text):
     """
     plain = unicodedata.normalize("NFKD", text)  # Radenovic finds Radenović
     plain = "".join(character for character in plain if not unicodedata.combining(character))
-    return tuple(piece.lower() for piece in _PIECE.findall(plain))
+    return tuple(_BRITISH.sub("iz", piece.lower()) for piece in _PIECE.findall(plain))
 
 
 def has(text, word):

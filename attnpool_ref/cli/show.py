@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 from rich.console import Group
 from rich.panel import Panel
@@ -18,6 +19,8 @@ from rich.text import Text
 
 import attnpool_ref
 from attnpool_ref import table
+from attnpool_ref.cli import finding
+from attnpool_ref.cli.exits import Refused
 from attnpool_ref.cli.listing import console
 
 MARKS = {
@@ -76,14 +79,42 @@ class Source:
 
 
 def run(name):
-    """Prints the equation, the shapes, the arguments and the code of the function called ``name``."""
-    row = table.get(name)
+    """Prints the equation, the shapes, the arguments and the code of the function called ``name``.
+
+    For a module it prints its function, for another name what ``attnpool find`` finds.
+
+    Raises:
+      Refused: nothing has this name.
+    """
+    row = _row(name)
+    if row is None:
+        _find_elsewhere(name)
+        return
+    if row.name != name:
+        print(f"{name} is a module of attnpool_flax. Its function:\n")
     oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
     out = console()
     out.print(_heading(row, oracle))
     out.print(_pane("definition, NumPy", oracle))
     if twin is not None:
         out.print(_pane("implementation, JAX", twin))
+
+
+def _row(name):
+    """Returns the row of a function, or of a module's function; for ``pad`` and others without a row, a stand-in."""
+    function = getattr(attnpool_ref, name, None)
+    if name in attnpool_ref.__all__ and name not in table.BY_NAME and inspect.isfunction(function):
+        family = function.__module__.split(".")[1]
+        unknown = dict.fromkeys(("equation", "source", "shapes", "weights", "module", "state"), "")
+        return SimpleNamespace(name=name, family=family, packed=False, **unknown)
+    return table.BY_NAME.get(name) or next((row for row in table.VARIANTS if row.module == name), None)
+
+
+def _find_elsewhere(name):
+    """Prints what ``attnpool find`` finds; raises :class:`Refused` if it finds nothing."""
+    if not finding.search([name], finding.entries()):
+        raise Refused(f"no function is called {name!r}{table.did_you_mean(name, table.BY_NAME)}")
+    finding.run([name])
 
 
 def read_source(package, row):
@@ -180,7 +211,7 @@ def _heading(row, oracle):
     grid.add_column()
     entries = {
         "equation": row.equation,
-        "source": f"{table.SOURCES[row.source]} ({row.source})",
+        "source": f"{table.SOURCES[row.source]} ({row.source})" if row.source else "",
         "shapes": row.shapes,
         "weights": f"return_weights=True adds {row.weights}" if row.weights else "",
         "module": f"attnpool_flax.{row.module}" if row.module else "",
@@ -192,8 +223,10 @@ def _heading(row, oracle):
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
     arguments = _grid(oracle.arguments, "bold")
     marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
-    headings = Text("arguments", "cyan"), Text("how to read the shapes", "cyan")
-    return Group(title, Text(), grid, Text(), headings[0], arguments, Text(), headings[1], marks, Text())
+    parts = [title, Text(), grid, Text(), Text("arguments", "cyan"), arguments, Text()]
+    if row.shapes:
+        parts += [Text("how to read the shapes", "cyan"), marks, Text()]
+    return Group(*parts)
 
 
 def _grid(entries, style):

@@ -28,7 +28,13 @@ def refuse(name, key, value, error=None):
     given = f"a ragged {type(value).__name__}" if ragged else type_of(value)
     found = repair(name, key, value, error is None)
     reason = "" if ragged or found or error is None else ": " + str(error).partition("\n")[0]
-    raise TypeError(f"{name}: `{key}` is {given}, needs an array of numbers{found}{reason}")
+    raise TypeError(f"{name}: `{key}` is {given}, needs {needed(name, key)}{found}{reason}")
+
+
+def needed(name, key):
+    """Returns what an argument has to be, in words."""
+    argument = _arguments(name).get(key)
+    return "a boolean array" if argument and argument.kind in ("mask", "bool") else "an array of numbers"
 
 
 def repair(name, key, value, untried=True):

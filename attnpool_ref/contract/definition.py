@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,16 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
                 batched[key] = values.pop(key), kind
             else:
                 values[key] = np.array(values[key], kind, order="C")
-        if divided:
-            return blocks.call_in_blocks(function, call.batch, batched, values, dtype)
-        return blocks.cast(function(**values), dtype)
+        overflows = []  # NumPy's own warning would name a line of this package
+        warns = {"over": "call", "call": lambda *_: overflows.append(True)} if np.geterr()["over"] == "warn" else {}
+        with np.errstate(**warns):
+            if divided:
+                result = blocks.call_in_blocks(function, call.batch, batched, values, dtype)
+            else:
+                result = blocks.cast(function(**values), dtype)
+        if overflows:
+            warnings.warn(f"{row.name}: overflow on the way to a {dtype} result", RuntimeWarning, stacklevel=2)
+        return result
 
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)

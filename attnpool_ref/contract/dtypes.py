@@ -57,7 +57,7 @@ def refuse_non_numeric(name, argument, value):
     if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), int):
         raise ValueError(f"{name}: `{argument}` has the value {value.item()}, needs a number of at most 64 bits")
     repair = conversion_errors.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers{repair}")
+    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs {conversion_errors.needed(name, argument)}{repair}")
 
 
 def check_dtype(name, key, value, role="data"):

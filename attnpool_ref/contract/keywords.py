@@ -19,6 +19,9 @@ ELSEWHERE = {
     "inputs": ("x", ""),
     "tokens": ("x", ""),
     "hidden_states": ("x", ""),  # transformers
+    "embeddings": ("x", ""),
+    "token_embeddings": ("x", ""),  # sentence-transformers
+    "features": ("x", ""),
     "valid_lens": ("lengths", ""),  # d2l
     "seq_lens": ("lengths", ""),
     "segments": ("segment_ids", ""),
@@ -27,9 +30,15 @@ ELSEWHERE = {
 }
 """For a keyword of another library: the argument here, and a template of code if its values may mean the opposite."""
 
+MISSING = {
+    "'rngs'": ", such as `rngs=nnx.Rngs(0)`",
+    "argument: 'b'": "; did you mean `functools.reduce(merge_states, states)` for a list of states?",
+}
+"""For the end of Python's message about a missing argument, what to write."""
+
 
 def with_suggestion(message, given, known, shown=None):
-    """Returns Python's message about an unknown keyword, or about missing ``rngs``, with a suggestion.
+    """Returns Python's message about an unknown keyword, or about an argument in ``MISSING``, with a suggestion.
 
     Args:
       message: the message, such as "got an unexpected keyword argument 'maks'"; any other is returned unchanged.
@@ -40,8 +49,9 @@ def with_suggestion(message, given, known, shown=None):
     >>> with_suggestion("got an unexpected keyword argument 'maks'", ["maks"], ["x", "mask"])
     "got an unexpected keyword argument 'maks'; did you mean `mask`?"
     """
-    if " missing " in message and message.endswith("'rngs'"):
-        return f"{message}, such as `rngs=nnx.Rngs(0)`"
+    for ending, repair in MISSING.items():
+        if " missing " in message and message.endswith(ending):
+            return message + repair
     refusal = message.partition(". Did you mean")[0]  # Python 3.13 adds a suggestion
     unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
     return refusal + suggestion(unknown[0], known, shown) if unknown else message

@@ -2,12 +2,11 @@
 
 import functools
 import inspect
-import types
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnpool_ref.contract.dtypes import POLARITY, check_dtype, common_dtype, kind_of, refuse_non_numeric
+from attnpool_ref.contract.dtypes import MEANING, POLARITY, check_dtype, common_dtype, kind_of, refuse_non_numeric
 from attnpool_ref.contract.keywords import with_suggestion
 from attnpool_ref.contract.options import checked_static
 from attnpool_ref.contract.shapes import (
@@ -22,6 +21,7 @@ from attnpool_ref.contract.shapes import (
     own_axes,
     sizes_of,
 )
+from attnpool_ref.contract.suggestions import as_boolean, did_you_mean, substitutions, with_shape
 from attnpool_ref.table.language import Argument, Excludes, Needs, arguments_of
 
 
@@ -67,10 +67,17 @@ def bind(row, signature, args, kwargs):
     missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
     if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
         try:  # only here, because signature.bind takes five times as long as the lines above
+            for key in [key for key in kwargs if key not in parameters]:  # before a missing one that it may stand for
+                raise TypeError(f"got an unexpected keyword argument '{key}'")
             signature.bind(*args, **kwargs)
         except TypeError as error:
             shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have
             message = with_suggestion(str(error), kwargs, list(parameters), shown)
+            if message.startswith("too many positional"):
+                needed = [
+                    f"`{p.name}=`" for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty
+                ]
+                message += did_you_mean(needed) or f"; after `{placed[-1]}` all are keywords"
             raise TypeError(f"{row.name}: {message}") from None
     for key, allowed in row.options.items():
         values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
@@ -94,7 +101,7 @@ def resolve(row, values):
     try:
         return _resolve(row, values)
     except ValueError as error:
-        for substituted, suggestion, argument in _substitutions(row, values):
+        for substituted, suggestion, argument in substitutions(row, values, str(error)):
             if _agree(row, values | substituted):
                 reason = str(error).partition("; did you mean")[0]
                 if argument:
@@ -103,37 +110,17 @@ def resolve(row, values):
         raise
 
 
-def _substitutions(row, values):
-    """Yields (other arguments, the suggestion, an argument to blame or None) for each likely substitution."""
-    given = {key: (argument, values[key]) for key, argument in row.arguments.items() if hasattr(values[key], "shape")}
-    for key, (argument, value) in given.items():
-        shape = tuple(value.shape)
-        if argument.kind in ("int", "lengths") and len(shape) > 1 and shape[-1] == 1:
-            yield {key: _with_shape(value, shape[:-1])}, f"`{key}[{':, ' * (len(shape) - 1)}0]`", None
-        if argument.kind != "mask":
-            continue
-        if kind_of(value.dtype) in ("u", "i") and values.get(argument.lengths, value) is None:
-            yield {key: None, argument.lengths: value}, f"`{argument.lengths}=`", None
-        for other, (their, theirs) in given.items():
-            if other != key and their.kind in ("data", "mask"):
-                first, second = sorted((key, other), key=list(given).index)
-                yield {key: theirs, other: value}, f"to exchange `{first}` and `{second}`", None
-            if their.kind == "data" and len(their.own) > 1 and tuple(theirs.shape) == shape:
-                yield {other: _with_shape(theirs, (*shape, 1))}, f"`{other}[..., None]`", their
-
-
-def _with_shape(value, shape, dtype=None):
-    return types.SimpleNamespace(shape=shape, ndim=len(shape), dtype=dtype or value.dtype)
-
-
 def _resolve(row, values):
     name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
         value = values[key]
         if value is None and argument.optional:
             continue
+        if value is None:
+            reasons = [f": {reason}" for option, unlike, reason in row.refused if (option, unlike) == (key, None)]
+            raise TypeError(f"{name}: `{key}` is None, needs an array{''.join(reasons)}")
         refuse_non_numeric(name, key, value)
-        if argument.kind == "mask" and kind_of(value.dtype) == "f":
+        if argument.kind in ("mask", "bool") and key not in MEANING and kind_of(value.dtype) == "f":
             _refuse_floats(row, key, values)
         check_dtype(name, key, value, argument.kind)
         given[key] = value
@@ -177,16 +164,10 @@ def _refuse_floats(row, key, values):
         if argument.kind == "data" and values[other] is None
         if _agree(row, values | {key: None, other: floats})
     ]
-    repairs = [
-        f"`{key}.astype(bool)`",
-        "`additive == 0` for an additive mask",
-        "or `dtype=bool` in Flax's mask helpers",
-    ]
-    if others and not _agree(row, values | {key: _with_shape(floats, floats.shape, np.dtype(bool))}):
+    repairs = as_boolean(key, floats)
+    if others and not _agree(row, values | {key: with_shape(floats, floats.shape, np.dtype(bool))}):
         repairs = []
-    raise ValueError(
-        f"{row.name}: `{key}` has dtype {floats.dtype}, but {POLARITY}; did you mean {', '.join(others + repairs)}?"
-    )
+    raise ValueError(f"{row.name}: `{key}` has dtype {floats.dtype}, but {POLARITY}{did_you_mean(others + repairs)}")
 
 
 def _agree(row, values):

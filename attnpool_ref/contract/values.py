@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.contract.dtypes import MEANING, POLARITY
 from attnpool_ref.contract.shapes import exceeds
+from attnpool_ref.contract.suggestions import as_boolean, column, did_you_mean, is_packed
 from attnpool_ref.table.language import NotZero
 
 LARGEST = np.iinfo(np.int64).max
@@ -28,7 +29,7 @@ def check_values(row, values, call, largest=LARGEST):
     for key, argument in row.arguments.items():
         value = values[key]
         if argument.kind in ("mask", "bool"):
-            _check_mask_values(row, argument, value)
+            _check_mask_values(row, argument, value, values, call)
         elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
             low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
             if low < 0 or exceeds(high, limit):
@@ -41,8 +42,10 @@ def check_values(row, values, call, largest=LARGEST):
             low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
             if low < 0 or high >= count:
                 wrong = low if low < 0 else high
+                filled = f"to drop the tokens that `pack` appended, by `real = {key} < {count}`"
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
+                    f"{did_you_mean([filled] if low >= 0 and high == count else [])}"
                 )
     check_not_zero(row.name, row, values)
 
@@ -92,14 +95,33 @@ def _on_host(value):
     return isinstance(value, (np.ndarray, np.generic))
 
 
-def _check_mask_values(row, argument, value):
+def _check_mask_values(row, argument, value, values, call):
     if _on_host(value) and value.dtype.kind in "ui" and np.size(value):
         low, high = int(np.min(value)), int(np.max(value))
         if low < 0 or high > 1:
             worst, key = low if low < 0 else high, argument.name
-            lengths = f"{argument.lengths}=" if argument.lengths in row.arguments else "lengths_to_mask"
-            repair = "" if key in MEANING else f", or `{lengths}` for lengths"
+            repairs = [f"`{key} != 0`"] if key in MEANING else _repairs(row, argument, value, values, call)
             raise ValueError(
-                f"{row.name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers; "
-                f"did you mean `{key} != 0`{repair}?"
+                f"{row.name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers"
+                f"{did_you_mean(repairs)}"
             )
+
+
+def _repairs(row, argument, mask, values, call):
+    """Returns what may have been meant by an integer mask with other values than 0 and 1."""
+    key, lengths, shape = argument.name, argument.lengths, mask.shape
+    axis, whole = values.get("axis", -1), list(call.targets.get(key, shape))
+    limit, low = whole.pop(axis), np.min(mask)
+    fit = lengths in row.arguments and low >= 0 and not exceeds(np.max(mask), limit)
+    counts = [(), call.batch, tuple(whole)] if fit else []
+    if shape[-1:] == (1,) and shape[:-1] in counts:
+        return [f"`{lengths}={column(key, shape)}`"]
+    repairs = as_boolean(key, mask)
+    if shape in counts:
+        repairs.append(f"`{lengths}=` for lengths")
+    given = {name: (a, values[name]) for name, a in row.arguments.items() if hasattr(values[name], "shape")}
+    if low >= 0 and len(shape) == 1 and is_packed(row, given):
+        repairs.append(f"`segment_{row.name}` for segment numbers")
+    if low >= 0 and lengths not in row.arguments and not row.packed:
+        repairs.append("`lengths_to_mask` for lengths")
+    return repairs

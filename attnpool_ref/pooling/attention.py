@@ -44,7 +44,7 @@ def attention_pooling(
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.
       query: [d], shared by all sequences, or [..., d] for each; without ``query_kernel`` its width is c. None is the
-        mean.
+        mean. A matrix has one query for each sequence, never several for all.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`, or None.
       key_kernel: [d, c], :math:`W_k`, or None.

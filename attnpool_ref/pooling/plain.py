@@ -49,8 +49,8 @@ def mean_of_tokens(x, mask):
     the division by the rest overflows for the largest numbers.
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)
-    return vecmat(mask / part, x) / (count / part)
+    part = 2 * power_of_two(count)  # the power of two in (count, 2 count], by which division is exact
+    return vecmat(mask / part, x) / (count / part)  # vecmat(w, x) is the sum over l of w_l x_l
 
 
 @definition

@@ -54,7 +54,7 @@ class Variant:
         :class:`~attnpool_ref.table.language.OrFunction`), or "flag", "axis", "size", "count" (both from 0) or
         "positive" (from 1).
       refused: (option, value, reason) of values that a related function takes and this one does not; the value is True
-        for a flag, "a function" for a function.
+        for a flag, "a function" for a function, None for an argument that is required here.
       module: the class of attnpool_flax with its parameters, if any.
       state: for a function that returns a state: the dense row to whose result the state finalizes.
       layouts: layouts of tokens besides the dense one: "segments", "states", "mesh".
@@ -87,7 +87,7 @@ class Variant:
     weights: str = ""
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    refused: tuple[tuple[str, str | bool, str], ...] = ()
+    refused: tuple[tuple[str, str | bool | None, str], ...] = ()
     module: str = ""
     state: str = ""
     layouts: tuple[str, ...] = ()

@@ -20,7 +20,13 @@ IDS = np.zeros(5, int)
 FLOATS = (
     "`mask` has dtype float32, but a mask is boolean, True = real (`~mask` where True means padding); did you mean "
 )
-MASKS = "`mask.astype(bool)`, `additive == 0` for an additive mask, or `dtype=bool` in Flax's mask helpers?"
+UNKNOWN = (
+    "`mask.astype(bool)` for 0.0 and 1.0, `mask == 0` for an additive mask, or `dtype=bool` in Flax's mask helpers?"
+)
+INTEGERS = "but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; did you mean "
+REAL = np.arange(5) < np.array([[5], [2], [3]])
+PACKED, OFFSETS = np.arange(36, dtype=np.float32).reshape(9, 4), np.array([0, 3, 4, 6, 9])
+OF_PACKED = np.repeat(np.arange(4), np.diff(OFFSETS))
 LOST = "is a masked array, whose mask would be lost, needs a plain one; did you mean"
 RAGGED = (
     "needs an array of numbers; did you mean `pad`, which makes an array and its mask from a list of [L, d], or `pack`?"
@@ -99,12 +105,35 @@ RAGGED_MASKS = [[True], [False, True]]
 BAD = [
     # a query where the mask stands
     Call("attention_pooling", X, QUERY).raises(ValueError, FLOATS + "`query=`?"),
-    Call("attention_pooling", X[:, :4], QUERY).raises(ValueError, FLOATS + "`query=`, " + MASKS),
-    Call("attention_pooling", X, QUERY, QUERY).raises(ValueError, FLOATS + MASKS),
-    Call("attention_pooling", X, X[:, :, 0]).raises(ValueError, FLOATS + MASKS),
+    Call("attention_pooling", X[:, :4], QUERY).raises(ValueError, FLOATS + "`query=`, or `mask.astype(bool)`?"),
+    Call("attention_pooling", X, QUERY, QUERY).raises(ValueError, FLOATS + "`mask.astype(bool)`?"),
+    Call("attention_pooling", X, X[:, :, 0]).raises(ValueError, FLOATS + "`mask.astype(bool)`?"),
     Call("attention_state", X, X[:, 0]).raises(ValueError, FLOATS + "`query=`?"),
     Call("segment_attention_pooling", X[0], IDS, 2, X[:2, 0]).raises(ValueError, FLOATS + "`query=`?"),
-    Call("weighted_pooling", X, mask=X[0, :, 0]).raises(ValueError, FLOATS + "`weights=`, " + MASKS),
+    Call("weighted_pooling", X, mask=X[0, :, 0]).raises(ValueError, FLOATS + "`weights=`, or `mask.astype(bool)`?"),
+    # masks of numbers, whose values say what they mean
+    Call("mean_pooling", X, np.where(REAL, 0, -np.inf)).raises(
+        ValueError, FLOATS.replace("32", "64") + "`mask == 0` for an additive mask?"
+    ),
+    Call("token_positions", np.where(REAL, 0, -np.inf)).raises(
+        ValueError, FLOATS.replace("32", "64") + "`mask == 0` for an additive mask?"
+    ),
+    Call("mean_pooling", X, np.zeros((3, 5), np.float32)).raises(ValueError, FLOATS + UNKNOWN),
+    Call("mean_pooling", X, jnp.where(REAL, 0, -np.inf)).raises(ValueError, FLOATS + UNKNOWN, (attnpool_flax,)),
+    Call("mean_pooling", X, np.float32(0.5) * X[0, :, 0]).raises(ValueError, FLOATS.removesuffix("; did you mean ")),
+    Call("mean_pooling", X, np.where(REAL, 0, -10000)).raises(
+        ValueError, f"`mask` has the value -10000, {INTEGERS}`mask == 0` for an additive mask?"
+    ),
+    Call("mean_pooling", X, np.array([[5], [2], [0]])).raises(
+        ValueError, f"`mask` has the value 5, {INTEGERS}`lengths=mask[:, 0]`?"
+    ),
+    Call("mean_pooling", PACKED, OF_PACKED).raises(
+        ValueError,
+        f"`mask` has the value 3, {INTEGERS}`mask != 0`, or `segment_mean_pooling` for segment numbers?",
+    ),
+    Call("token_positions", np.array([[0, 7]])).raises(
+        ValueError, f"`mask` has the value 7, {INTEGERS}`mask != 0`, or `lengths_to_mask` for lengths?"
+    ),
     # masked arrays
     Call("mean_pooling", MASKED).raises(
         ValueError, f"`x` {LOST} `x.filled(0)`, and `mask=~np.ma.getmaskarray(x).any(-1)`?"
@@ -126,20 +155,20 @@ BAD = [
     Call("mean_pooling", RAGGED_OBJECTS).raises(TypeError, f"`x` has dtype object, {RAGGED}"),
     Call("mean_pooling", X, ([1], [1, 1])).raises(
         TypeError,
-        f"`mask` is a ragged tuple, {NO_ARRAY}; did you mean `lengths=np.array([len(row) for row in mask])`?",
+        "`mask` is a ragged tuple, needs a boolean array; did you mean `lengths=np.array([len(row) for row in mask])`?",
     ),
     Call("pad", [[[1.0], [2.0, 3.0]]]).raises(TypeError, f"`sequences[0]` is a ragged list, {NO_ARRAY}"),
     Call("mean_pooling", X, RAGGED_MASKS).raises(
         TypeError,
-        f"`mask` is a ragged list, {NO_ARRAY}; did you mean to pad each row with False to the length of the tokens?",
+        "`mask` is a ragged list, needs a boolean array; did you mean to pad each row with False to the length of the tokens?",
     ),
     Call("sparsemax", X[0], [[1], [1, 1]]).raises(
         TypeError,
-        f"`mask` is a ragged list, {NO_ARRAY}; did you mean to pad each row with False to the length of the tokens?",
+        "`mask` is a ragged list, needs a boolean array; did you mean to pad each row with False to the length of the tokens?",
     ),
     Call("cross_attention_pooling", X, X, y_mask=[np.ones(3), np.ones(2)]).raises(
         TypeError,
-        f"`y_mask` is a ragged list, {NO_ARRAY}; did you mean `y_lengths=np.array([len(row) for row in y_mask])`?",
+        "`y_mask` is a ragged list, needs a boolean array; did you mean `y_lengths=np.array([len(row) for row in y_mask])`?",
     ),
     # columns and tables whose NumPy array holds objects
     Call("mean_pooling", Column([1.0, 2.0], [3.0, 4.0])).raises(
@@ -148,7 +177,7 @@ BAD = [
     Call("mean_pooling", Column([1.0], [3.0, 4.0])).raises(TypeError, f"`x` is a Column, {RAGGED}"),
     Call("mean_pooling", Column([1.0], [None])).raises(TypeError, f"`x` is a Column, {NO_ARRAY}"),
     Call("mean_pooling", X, Column(1, 1, 0, 0, 0)).raises(
-        TypeError, f"`mask` is a Column, {NO_ARRAY}; did you mean `mask.astype(bool)`?"
+        TypeError, "`mask` is a Column, needs a boolean array; did you mean `mask.astype(bool)`?"
     ),
     Call("mean_pooling", X, lengths=Column(1, 1, 0)).raises(
         TypeError, f"`lengths` is a Column, {NO_ARRAY}; did you mean `lengths.astype(int)`?"
@@ -157,7 +186,9 @@ BAD = [
         TypeError, f"`x` has dtype object, {NO_ARRAY}; did you mean `x.astype(float)`?"
     ),
     Call("mean_pooling", np.array([[None, 1.0]])).raises(TypeError, f"`x` has dtype object, {NO_ARRAY}"),
-    Call("mean_pooling", X, np.array(["1"] * 5, object)).raises(TypeError, f"`mask` has dtype object, {NO_ARRAY}"),
+    Call("mean_pooling", X, np.array(["1"] * 5, object)).raises(
+        TypeError, "`mask` has dtype object, needs a boolean array"
+    ),
     Call("mean_pooling", ListArray([1.0, 2.0], [3.0, 4.0])).raises(
         TypeError, f"`x` is a ListArray, {NO_ARRAY}; did you mean `np.stack(x.to_pylist())`?"
     ),
@@ -204,6 +235,49 @@ BAD = [
         "`lengths` has shape (3, 5, 1), needs () or the first axes of (3, 5), the axes of `scores` without axis -1; "
         "did you mean `lengths[:, :, 0]`?",
     ),
+    Call("mean_pooling", X, lengths=REAL.astype(int)).raises(
+        ValueError, "`lengths` has shape (3, 5), needs () or (3,); did you mean `mask=`?"
+    ),
+    Call("mean_pooling", X.swapaxes(1, 2), REAL).raises(
+        ValueError,
+        "`mask` has shape (3, 5), needs a shape that broadcasts to [..., L] = (3, 4); "
+        "did you mean `x.swapaxes(-1, -2)`?",
+    ),
+    Call("attention_pooling", X, REAL[..., None] & (X > 0), QUERY).raises(
+        ValueError,
+        "`mask` has shape (3, 5, 4), needs a shape that broadcasts to [..., L] = (3, 5); "
+        "did you mean `mask[..., 0]`, or a mask for each feature (docs/masks.md)?",
+    ),
+    Call("weighted_pooling", X, X[..., :1]).raises(
+        ValueError,
+        "`weights` has shape (3, 5, 1) but `x` has (3, 5, 4): `weights` needs [..., L] or [..., L, d] with d = 4; "
+        "did you mean `weights[:, :, 0]`?",
+    ),
+    Call("attention_pooling", X, None, QUERY[:, None]).raises(
+        ValueError,
+        "`query` has batch axes (4,) but `x` has (3,); batch axes are equal or absent, none is stretched; "
+        "did you mean `query[:, 0]`?",
+    ),
+    Call("segment_mean_pooling", PACKED, np.diff(OFFSETS), 4).raises(
+        ValueError,
+        "`segment_ids` has shape (4,) but `x` has (9, 4): `segment_ids` needs [N] with N = 9; "
+        "did you mean `np.repeat(np.arange(4), segment_ids)` for lengths?",
+    ),
+    Call("segment_cross_attention_pooling", PACKED, OF_PACKED, PACKED[:7], np.minimum(OFFSETS, 7), 4).raises(
+        ValueError,
+        "`y_segment_ids` has shape (5,) but `y` has (7, 4): `y_segment_ids` needs [M] with M = 7; "
+        "did you mean `np.repeat(np.arange(4), np.diff(y_segment_ids))` for offsets?",
+    ),
+    Call("mean_pooling", PACKED, lengths=np.diff(OFFSETS)).raises(
+        ValueError,
+        "`lengths` has shape (4,), needs (); "
+        "did you mean `segment_mean_pooling(x, np.repeat(np.arange(4), lengths), 4)` for packed tokens?",
+    ),
+    Call("segment_mean_pooling", PACKED, np.minimum(OF_PACKED, 2), 2).raises(
+        ValueError,
+        "`segment_ids` has the value 2, needs 0 to `num_segments` - 1 = 1; "
+        "did you mean to drop the tokens that `pack` appended, by `real = segment_ids < 2`?",
+    ),
     # other libraries
     Call("mean_pooling", Tensor()).raises(
         TypeError, f"`x` is a Tensor, {NO_ARRAY}; did you mean `x.detach().cpu().float().numpy()`?"
@@ -214,6 +288,24 @@ BAD = [
 @every_refusal(BAD)
 def test_the_message_says_what_should_have_been_written(package, refusal):
     refusal.check(package)
+
+
+@every_package
+def test_following_a_suggestion_gives_what_was_meant(package):
+    x = np.random.default_rng(0).standard_normal((3, 5, 4)).astype(np.float32)
+    meant = package.mean_pooling(x, REAL)
+    for mask, boolean in (
+        (np.where(REAL, 0, -10000), lambda mask: mask == 0),
+        (np.where(REAL, 0, -np.inf), lambda mask: mask == 0),
+        (REAL.astype(float), lambda mask: mask.astype(bool)),
+        (2 * REAL, lambda mask: mask != 0),
+        (np.broadcast_to(REAL[..., None], x.shape), lambda mask: mask[..., 0]),
+    ):
+        assert np.array_equal(package.mean_pooling(x, boolean(mask)), meant)
+    counts = REAL.sum(1, keepdims=True)
+    assert np.array_equal(package.mean_pooling(x, lengths=counts[:, 0]), meant)
+    ids = np.repeat(np.arange(3), counts[:, 0])
+    assert np.allclose(package.segment_mean_pooling(x[REAL], ids, 3), meant, atol=1e-6)
 
 
 @every_package

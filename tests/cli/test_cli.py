@@ -90,7 +90,7 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(monkeypa
         with pytest.raises(SystemExit) as end:
             __main__.main()
         assert end.value.code == 2
-        assert capsys.readouterr().err == f"attnpool: {said} not installed; pip install 'attnpool[cli]'\n"
+        assert capsys.readouterr().err == f"attnpool: {said} not installed; in a clone: pip install -e '.[cli]'\n"
 
 
 def test_a_command_that_left_names_what_to_do_instead():
@@ -144,6 +144,20 @@ def test_one_variant_shows_its_whole_row():
     output = run("show", row.name, columns=1000).output
     for text in (row.equation, row.shapes, row.weights, row.module, table.SOURCES[row.source], "x_mask=None"):
         assert text in output
+
+
+@pytest.mark.parametrize("name", sorted(set(attnpool_ref.__all__) - table.BY_NAME.keys() - {"formats"}))
+def test_a_function_without_a_row_is_shown_with_both_texts(name):
+    output = run("show", name, columns=1000).output
+    assert "definition, NumPy: attnpool_ref/" in output and "implementation, JAX: attnpool_flax/" in output
+    assert f"signature  {name}(" in output
+
+
+def test_a_module_shows_its_function_and_a_name_of_another_library_what_is_found():
+    output = run("show", "AttentionPool").output
+    assert output.startswith("AttentionPool is a module of attnpool_flax. Its function:\n\nattention_pooling  ")
+    for name in ("GeM", "MAPHead", "map_head"):
+        assert run("show", name).output == run("find", name).output != ""
 
 
 def test_the_definition_stands_above_the_implementation_and_no_line_is_wider_than_the_terminal():
@@ -358,7 +372,7 @@ def test_a_candidate_that_lacks_jax_says_which_extra():
     code = "import sys; sys.modules['jax'] = None; from attnpool_ref.__main__ import main; sys.argv[1:] = ['check', '--jobs', '0']; main()"
     result = python("-c", code)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "Error: jax is not installed; pip install 'attnpool[flax]'\n"
+    assert result.stderr == "Error: jax is not installed; in a clone: pip install -e '.[flax]'\n"
 
 
 @pytest.mark.parametrize(

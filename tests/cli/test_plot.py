@@ -109,5 +109,5 @@ def test_weights_without_padding_have_a_bar_for_each_token():
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'attnpool\[plot\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install -e '.\[plot\]'"):
         plot.show_weights(["a"], [1.0])

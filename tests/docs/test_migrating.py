@@ -128,7 +128,7 @@ def test_what_the_old_masks_were_is_refused_with_the_repair():
     names = names_in(attnpool_flax)
     with pytest.raises(ValueError, match=r"`dtype=bool` in Flax's mask helpers"):
         attended(eval(cell("Flax, mask helpers", 1), names))
-    with pytest.raises(ValueError, match="`additive == 0`"):
+    with pytest.raises(ValueError, match="`mask == 0` for an additive mask"):
         attnpool_flax.masked_softmax(SCORES, names["additive"])
     with pytest.raises(ValueError, match=r"has the value 5, needs 0 to 4"):
         eval(cell("d2l, `sequence_mask`", 2), names | {"lengths": np.array([5])})

@@ -258,9 +258,17 @@ def test_under_x64_states_are_as_wide_as_what_they_are_merged_from():
 
 
 REFUSED = [
-    Call("attention_state", X, MASK).raises(TypeError, "`query` is None, needs an array"),
+    Call("attention_state", X, MASK).raises(
+        TypeError, "`query` is None, needs an array: the mean of all tokens is not known before the last chunk"
+    ),
     Call("first_state", X, start=-1).raises(ValueError, "`start` has the value -1, needs at least 0"),
     Call("last_state", X, start=np.arange(2)).raises(ValueError, "`start` has shape (2,), needs an integer"),
+    Refusal(
+        lambda p: p.merge_states([p.mean_state(X)]),
+        TypeError,
+        "merge_states() missing 1 required positional argument: 'b'; "
+        "did you mean `functools.reduce(merge_states, states)` for a list of states?",
+    ),
     Refusal(
         lambda p: p.merge_states(p.mean_state(X), X),
         TypeError,

@@ -43,7 +43,7 @@ UNLISTED = (
     ),
     (
         "Pictures",
-        "Heat maps of attention weights. `import attnpool_ref.plot` needs matplotlib: `pip install 'attnpool[plot]'`.",
+        "Heat maps of attention weights. `import attnpool_ref.plot` needs matplotlib: in a clone `pip install -e '.[plot]'`.",
         (plot.show_weights, plot.show_heatmaps),
     ),
 )

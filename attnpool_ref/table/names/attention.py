@@ -162,6 +162,12 @@ ATTENTION = (
         "AttentionPool",
     ),
     Entry(
+        ("attention dropout", "dropout", "attn_drop"),
+        "attend(scores, value, mask, dropout_multiplier=kept / (1 - rate))",
+        "a recipe; torch's `dropout_p`",
+        "You draw `kept`, such as `rng.random(scores.shape) >= rate`. Modules of attention have a `dropout_rate`.",
+    ),
+    Entry(
         ("mean query", "attention pooling without parameters", "self-weighted mean"),
         "attention_pooling(x, mask)",
         "attnpool",
@@ -258,7 +264,7 @@ NORMALIZERS = (
         takes=("attend normalizer=sigmoid",),
     ),
     Entry(
-        ("l2 normalise", "F.normalize", "unit vectors"),
+        ("l2 normalize", "F.normalize", "unit vectors"),
         "l2_normalize(x)",
         "Wang et al. 2022 (wang2022)",
         "A zero vector stays 0, with gradient 0. Norms of 1e-30 and 1e30 neither underflow nor overflow.",

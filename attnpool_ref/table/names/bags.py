@@ -45,7 +45,7 @@ INSTANCES = (
         "`p` [..., L, d] are probabilities. attnpool multiplies without logarithms, so the gradient is finite at p = 1.",
     ),
     Entry(
-        ("top-k MIL", "top-k pooling", "top-k mean"),
+        ("top-k MIL", "top-k pooling", "top-k mean", "mean of the k largest"),
         "top_k_pooling(x, mask, k=8)",
         "Durand, Thome, Cord 2016, the part of the highest scores; torch.topk, then a mean",
         "With fewer than k real tokens, the result is their mean; torch.topk fails or takes padding. Ties share the gradient.",
@@ -63,7 +63,7 @@ INSTANCES = (
         "`x` [..., L, 1] are the scores of the tiles. CHOWDER takes the R highest and R lowest; the call is for R = 1.",
     ),
     Entry(
-        ("LSE pooling", "log-sum-exp pooling", "LsePlus"),
+        ("LSE pooling", "log-sum-exp pooling", "logmeanexp", "LsePlus"),
         "logsumexp_pooling(x, mask, r)",
         "Pinheiro, Collobert 2015; timm's LsePlus",
         "`r` is the sharpness. The sum of exponentials is divided by the number of real tokens, unless `mean=False`.",

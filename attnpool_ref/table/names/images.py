@@ -4,7 +4,7 @@ from attnpool_ref.table.names.entry import Entry
 
 MEANS = (
     Entry(
-        ("GeM", "generalised mean pooling", "power mean"),
+        ("GeM", "generalized mean pooling", "power mean"),
         "power_mean_pooling(x, mask, p)",
         "Radenović, Tolias, Chum 2019; cnnimageretrieval-pytorch",
         "x is [..., height * width, d]. attnpool uses logarithms: in float16 50 with p = 3 gives 50, not inf.",

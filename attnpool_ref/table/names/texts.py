@@ -10,13 +10,19 @@ SENTENCES = (
         "`x[:, 0]` is padding if the padding is on the left. attnpool takes the first real token.",
     ),
     Entry(
-        ("mean pooling", "average pooling", "global average pooling (GAP)", "temporal average pooling (TAP)"),
+        (
+            "mean pooling",
+            "masked mean",
+            "average pooling",
+            "global average pooling (GAP)",
+            "temporal average pooling (TAP)",
+        ),
         "mean_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode mean",
         "NaN in padding has no effect. A fully masked row gives 0, with gradient 0.",
     ),
     Entry(
-        ("max pooling", "max over time", "global max pooling", "max MIL"),
+        ("max pooling", "masked max", "max over time", "global max pooling", "max MIL"),
         "max_pooling(x, mask)",
         "Reimers, Gurevych 2019; sentence-transformers' mode max",
         "A fully masked row gives 0. Tied tokens share the gradient evenly.",
@@ -82,7 +88,7 @@ SENTENCES = (
         "`W` [d, d] is the transpose of the torch layer's weight. BertPooler takes position 0, attnpool the first real token.",
     ),
     Entry(
-        ("SimKGC", "_pool_output", "normalised sentence embedding"),
+        ("SimKGC", "_pool_output", "normalized sentence embedding"),
         "l2_normalize(mean_pooling(x, mask))",
         "Wang et al. 2022 (wang2022)",
         "In SimKGC, NaN in padding reaches the mean. The maximum of a fully masked row is -1e4 before its "
@@ -133,7 +139,14 @@ SENTENCES = (
         "LatentAttentionPool",
     ),
     Entry(
-        ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
+        (
+            "IDF-weighted mean",
+            "TF-IDF",
+            "inverse document frequency",
+            "SIF",
+            "weighted average",
+            "weights for each token",
+        ),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
         "attnpool divides by the sum of `weights` [..., L]; SIF by the number of tokens, then it subtracts a principal component.",

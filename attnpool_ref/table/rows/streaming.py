@@ -57,6 +57,7 @@ CHANGED = {
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
         ),
+        "refused": (("query", None, "the mean of all tokens is not known before the last chunk"),),
     },
     "multi_head_attention_pooling": {
         "shapes": f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] key_kernel[d, H, c] query_bias?[H, c] "
