@@ -7,11 +7,24 @@ from typing import Any
 from attnpool_ref import contract
 
 
+class _OfClass:
+    """Attribute that a class has and its instances have not: the signature of an instance is that of its call."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __get__(self, instance, owner):
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return self.value
+
+
 def show_signature(kind: type):
     """Sets the signature that ``help`` shows for a module's class, without annotations and Linen's ``parent``."""
     parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
     parameters = [each for each in parameters if each.name not in ("self", "parent")]
-    kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+    shown = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+    setattr(kind, "__signature__", _OfClass(shown))  # noqa: B010  a type has no such attribute to a checker
 
 
 def refuse_in_own_name(kind: type, *methods: str):

@@ -162,7 +162,7 @@ def test_a_stream_from_outside_of_a_transformation_is_refused_with_what_to_do():
     x = np.ones((2, 3, 4), np.float32)
     for transformed in (jax.jit(pool), jax.vmap(pool), jax.grad(lambda x: pool(x).sum())):
         with pytest.raises(
-            errors.TraceContextError, match="^AdditiveAttentionPool: dropout cannot draw here .* `rngs=key`"
+            errors.TraceContextError, match=r"^AdditiveAttentionPool: dropout cannot draw here .* `rngs=key`"
         ):
             transformed(x)
     jax.jit(pool)(x, rngs=jax.random.key(0))
@@ -177,7 +177,7 @@ def test_keys_of_another_kind_are_refused_by_name():
         ValueError, match=r'^AttentionPool: `rngs` needs a stream "dropout", such as `nnx.Rngs\(dropout=1\)`'
     ):
         pool(x, rngs=nnx.Rngs(params=0))
-    with pytest.raises(TypeError, match="^AttentionPool: `rngs` is an int, needs an nnx.Rngs, a stream of it or a key"):
+    with pytest.raises(TypeError, match=r"^AttentionPool: `rngs` is an int, needs an nnx.Rngs, a stream of it or a key"):
         pool(x, rngs=3)
 
 
