@@ -42,12 +42,13 @@ class PoolingModule(nn.Module):
 
     _nnx: ClassVar[Any] = None
     _reads: ClassVar[Any] = ()
+    _omitted: ClassVar[Any] = {}
 
     def __init_subclass__(cls, **kwargs):
         refuse_in_own_name(cls, "__post_init__", "__call__")
         super().__init_subclass__(**kwargs)
         if cls.__module__ == "attnpool_flax.linen":
-            keyword_only(cls)
+            keyword_only(cls, cls._omitted)
             refuse_in_own_name(cls, "__init__")
         show_signature(cls)
 
@@ -143,6 +144,11 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
         "__call__": nn.compact(_call(kind)),
         "_nnx": kind,
         "_pooling": kind.__name__,
+        "_omitted": {
+            **{name: f"takes `{name}` from the first input in Linen: leave it out" for name in omitted - {"rngs"}},
+            "rngs": "takes keys in `init` and `apply` in Linen: leave `rngs` out",
+            **kind._omitted,
+        },
         "_reads": staticmethod(reads) if callable(reads) else reads,
         **defaults,
     }

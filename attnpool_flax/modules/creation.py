@@ -3,8 +3,9 @@
 import contextlib
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import InitVar
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
@@ -79,6 +80,9 @@ class PoolingModule(nnx.Module):
 
     _initial: tuple[str, ...]
     """Arguments of the constructor that are not stored."""
+
+    _omitted: ClassVar[Mapping[str, str]] = {}
+    """Messages for arguments that the constructors of similar modules take and this one does not."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -171,7 +175,7 @@ def constructor_from_fields(kind: Kind) -> Kind:
         made.__init__.__annotations__[name] = annotations[name].type
         if name in vars(made):
             delattr(made, name)
-    keyword_only(made)
+    keyword_only(made, made._omitted)
     refuse_in_own_name(made, "__init__")
     show_signature(made)
     return made

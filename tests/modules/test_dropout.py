@@ -177,7 +177,9 @@ def test_keys_of_another_kind_are_refused_by_name():
         ValueError, match=r'^AttentionPool: `rngs` needs a stream "dropout", such as `nnx.Rngs\(dropout=1\)`'
     ):
         pool(x, rngs=nnx.Rngs(params=0))
-    with pytest.raises(TypeError, match=r"^AttentionPool: `rngs` is an int, needs an nnx.Rngs, a stream of it or a key"):
+    with pytest.raises(
+        TypeError, match=r"^AttentionPool: `rngs` is an int, needs an nnx.Rngs, a stream of it or a key"
+    ):
         pool(x, rngs=3)
 
 

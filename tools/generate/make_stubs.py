@@ -92,7 +92,7 @@ def stub(package):
     parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append(
-            'def chosen_implementation(name: str, *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
+            'def chosen_implementation(name: str | Callable[..., Any], *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
         )
         parts.append(_load())
     return _formatted("\n\n".join(parts) + "\n")
