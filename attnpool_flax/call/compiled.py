@@ -99,6 +99,8 @@ def _public(own, body=None):
             if own.has_tiles and is_forward_refusal(error):
                 raise TypeError(f"{own.row.name}: {REFUSAL}") from error
             raise
+        except KernelRefusal as refusal:  # on lowering for a platform
+            raise KernelRefusal(str(refusal).replace("attnpool_flax", own.row.name, 1)) from None
         if not own.row.weights:
             return with_host_options(result, values) if own.row.state else result
         if own.weights_apart:

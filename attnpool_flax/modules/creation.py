@@ -46,7 +46,8 @@ OPTIONS = {
     "param_dtype": "the dtype of the parameters.",
     "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless\n"
     "    ``jax_default_matmul_precision`` is set.",
-    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically.',
+    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically;\n'
+    '    or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under queries.',
     "kernel_init": "initializer of the kernels.",
     "bias_init": "initializer of the biases.",
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',

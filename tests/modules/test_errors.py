@@ -210,6 +210,11 @@ REFUSED = [
         "AttentionPool.__call__() got an unexpected keyword argument 'train'; did you mean `deterministic=not train`?",
     ),
     (
+        lambda: attnpool_flax.AttentionPool(4, implementation="pallas", rngs=nnx.Rngs(0))(TOKENS),
+        ValueError,
+        "attention_pooling: `implementation` is 'pallas', which needs an accelerator",
+    ),
+    (
         linen_of("AttentionPool", TOKENS, None, True),
         TypeError,
         "takes from 2 to 3 positional arguments but 4 were given; passed by keyword: `lengths=`, `segment_ids=`",
