@@ -146,10 +146,9 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
     name = getattr(name, "_pooling", getattr(name, "__name__", name))
     if not isinstance(name, str):
         raise TypeError(f"chosen_implementation: `name` is {type_of(name)}, needs a function or its name")
-    from attnpool_flax.modules.specs import SPECS  # which imports this file
-
-    if name in SPECS:
-        raise ValueError(f"chosen_implementation: {name} is a module, needs its function, {SPECS[name].function!r}")
+    for row in table.BY_NAME.values():
+        if row.module == name:
+            raise ValueError(f"chosen_implementation: {name} is a module, needs its function, {row.name!r}")
     function = FUNCTIONS[table.get(name).name]
     if "implementation" not in function.static:
         known = ", ".join(key for key in table.BY_NAME if "implementation" in FUNCTIONS[key].static)

@@ -130,7 +130,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   only the head remains. To a dictionary `save` adds the tensors of the head. If the process dies during `save`, each
   file is either the old one or the new one, and complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
-  (`param_dtype=` converts it; float64 parameters need `jax_enable_x64`). Tensors of the head for which the module has
+  (`param_dtype=` converts it; float64 parameters need `jax_enable_x64`). With `dtype=jnp.bfloat16` the module computes in
+  bfloat16 and keeps its parameters. Tensors of the head for which the module has
   no parameter, such as the counter of a batch normalization, are kept in the module's attribute `extras` (in Linen in
   the collection "extras"), and `save` writes them again.
 * **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooled
