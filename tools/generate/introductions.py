@@ -25,7 +25,7 @@ optional, and `|` separates possible shapes. [conventions.md](conventions.md) ex
 MODULES_INTRODUCTION = """
 Each class is in `attnpool_flax` (NNX) and in `attnpool_flax.linen`. `dropout_rate` drops attention weights after the
 normalizer; `return_weights=True` returns them before. Packed tokens are passed with `segment_ids=` and `num_segments=`.
-Chunks have functions only, so states have no dropout.
+With `axis_name` sequences are split over devices. Chunks have functions only, so states have no dropout.
 """.strip()
 
 BUGS_INTRODUCTION = """
