@@ -2476,7 +2476,7 @@ def pack(
 ) -> tuple[Array, Array, int]: ...
 def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Array]: ...
 def chosen_implementation(
-    name: str, *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any
+    name: str | Callable[..., Any], *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any
 ) -> str: ...
 @overload
 def load(
@@ -2487,6 +2487,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MAPHead: ...
 @overload
@@ -2498,6 +2499,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionPool2d: ...
 @overload
@@ -2509,6 +2511,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentionalPooler: ...
 @overload
@@ -2520,6 +2523,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveProbe: ...
 @overload
@@ -2531,6 +2535,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> MultiHeadAttention: ...
 @overload
@@ -2542,6 +2547,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> SentencePool: ...
 @overload
@@ -2553,6 +2559,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AdditiveAttentionPool: ...
 @overload
@@ -2564,6 +2571,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> AttentiveStatisticsPool: ...
 @overload
@@ -2575,5 +2583,6 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> Any: ...

@@ -34,6 +34,7 @@ from attnpool_flax.reductions.dispatch import (
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
+from attnpool_ref.contract.type_names import type_of
 
 CACHE_SIZE = 4096
 """The largest number of specializations of a function; at this number, both of its caches are cleared."""
@@ -98,6 +99,8 @@ def _public(own, body=None):
             if own.has_tiles and is_forward_refusal(error):
                 raise TypeError(f"{own.row.name}: {REFUSAL}") from error
             raise
+        except KernelRefusal as refusal:  # on lowering for a platform
+            raise KernelRefusal(str(refusal).replace("attnpool_flax", own.row.name, 1)) from None
         if not own.row.weights:
             return with_host_options(result, values) if own.row.state else result
         if own.weights_apart:
@@ -124,7 +127,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
     """Returns the implementation that a call outside of forward mode would use, without computing anything.
 
     Args:
-      name: the function's name, such as "attention_pooling".
+      name: the function, or its name, such as "attention_pooling".
       *args: the call's arguments; arrays, or a :class:`jax.ShapeDtypeStruct` with shape and dtype in place of each.
       platform: "cpu", "cuda" or "tpu"; None is the default backend.
       **kwargs: the call's keywords.
@@ -134,12 +137,18 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 
     Raises:
       ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
-      TypeError: an argument is missing or unknown, or not an array of numbers.
+      TypeError: an argument is missing or unknown, or not an array of numbers; or ``name`` is not a function or a name.
 
     >>> import jax.numpy as jnp
     >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")
     'einsum'
     """
+    name = getattr(name, "_pooling", getattr(name, "__name__", name))
+    if not isinstance(name, str):
+        raise TypeError(f"chosen_implementation: `name` is {type_of(name)}, needs a function or its name")
+    for row in table.BY_NAME.values():
+        if row.module == name:
+            raise ValueError(f"chosen_implementation: {name} is a module, needs its function, {row.name!r}")
     function = FUNCTIONS[table.get(name).name]
     if "implementation" not in function.static:
         known = ", ".join(key for key in table.BY_NAME if "implementation" in FUNCTIONS[key].static)
@@ -153,7 +162,10 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
     if "axis_name" in values:
         check_split(function.row, values)
     if platform not in (None, *PLATFORMS):
-        raise ValueError(f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'")
+        repair = "; did you mean 'cuda'?" if platform == "gpu" else ""
+        raise ValueError(
+            f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'{repair}"
+        )
     if values["implementation"] == KERNEL:
         function.check_kernel(values, call)
         return KERNEL

@@ -28,6 +28,28 @@ def check_axis_name(name, axis_name):
     )
 
 
+def device_key(name, key, axis_name):
+    """Returns a key that differs on each device along the mesh axes ``axis_name``; ``key`` itself if that is None.
+
+    Raises a ValueError that begins with ``name`` if an axis is not bound.
+    """
+    if axis_name is None:
+        return key
+    _check_bound(name, axis_name)
+    return jax.random.fold_in(key, lax.axis_index(axis_name))
+
+
+def _check_bound(name, axis_name):
+    for own in axis_names(axis_name):
+        try:
+            lax.axis_size(own)
+        except NameError:
+            raise ValueError(
+                f"{name}: `axis_name` has {own!r}, which is not bound here, needs a mesh axis of the `jax.shard_map` "
+                "that is around the call"
+            ) from None
+
+
 def check_split(row, values):
     """Raises an error if a call cannot be split over the mesh axes that ``axis_name`` names.
 
@@ -39,14 +61,7 @@ def check_split(row, values):
     if axis_name is None:
         return
     check_axis_name(row.name, axis_name)
-    for own in axis_names(axis_name):
-        try:
-            lax.axis_size(own)
-        except NameError:
-            raise ValueError(
-                f"{row.name}: `axis_name` has {own!r}, which is not bound here, needs a mesh axis of the `jax.shard_map` "
-                "that is around the call"
-            ) from None
+    _check_bound(row.name, axis_name)
     for argument in row.arguments.values():
         if argument.kind == "mask" and values.get(argument.lengths) is not None:
             raise ValueError(

@@ -103,7 +103,9 @@ class AdditiveScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -153,7 +155,9 @@ class ConcatScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -203,7 +207,9 @@ class TanhSumScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -340,7 +346,9 @@ class AdditiveAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -429,7 +437,9 @@ class TanhSumAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -592,7 +602,9 @@ class MultiHeadAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
 
@@ -682,7 +694,9 @@ class WeightedPool(nn.Module):
       param_dtype: the dtype of the weights.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
 
     >>> import jax
     >>> pool = WeightedPool()
@@ -729,8 +743,9 @@ class AttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
-        the conditions of :func:`attnpool_flax.attention_pooling`.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -838,8 +853,9 @@ class MultiHeadAttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
-        the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -950,7 +966,9 @@ class MAPHead(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the query, called with the shape [d, 1].
@@ -1037,7 +1055,9 @@ class AttentionalPooler(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [q, n].
@@ -1127,7 +1147,9 @@ class AttentionPool2d(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.
@@ -1217,7 +1239,9 @@ class PMA(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n].
@@ -1310,7 +1334,9 @@ class AttentiveProbe(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
       query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim".
@@ -1670,7 +1696,9 @@ class AdditiveAttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -1845,7 +1873,9 @@ class Set2SetPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -2082,7 +2112,9 @@ class CrossAttentionPool(nn.Module):
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
       kernel_init: initializer of the kernels.
@@ -2185,7 +2217,9 @@ class CodeWiseAttention(nn.Module):
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
 
     >>> import jax
     >>> attention = CodeWiseAttention()
@@ -2255,7 +2289,9 @@ class MaskAttention(nn.Module):
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
 
     >>> import jax
     >>> attention = MaskAttention()
@@ -2328,7 +2364,9 @@ class BiDAFAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
 
     >>> import jax
@@ -2521,7 +2559,9 @@ class LabelAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
+        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
+        queries.
       kernel_init: initializer of the kernels.
 
     >>> import jax

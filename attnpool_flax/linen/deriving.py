@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import flax.linen as nn
 import jax.numpy as jnp
 
+from attnpool_flax.call.sharding import device_key
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shapes, read_sizes
 
@@ -41,12 +42,13 @@ class PoolingModule(nn.Module):
 
     _nnx: ClassVar[Any] = None
     _reads: ClassVar[Any] = ()
+    _omitted: ClassVar[Any] = {}
 
     def __init_subclass__(cls, **kwargs):
         refuse_in_own_name(cls, "__post_init__", "__call__")
         super().__init_subclass__(**kwargs)
         if cls.__module__ == "attnpool_flax.linen":
-            keyword_only(cls)
+            keyword_only(cls, cls._omitted)
             refuse_in_own_name(cls, "__init__")
         show_signature(cls)
 
@@ -87,16 +89,22 @@ class PoolingModule(nn.Module):
             deterministic = nn.merge_param("deterministic", self.deterministic, deterministic)
         if not self.dropout_rate or deterministic or (deterministic is None and self.is_initializing()):
             return {}
-        shapes = multiplier_shapes(self._nnx._pooling, data, _fields(self))
-        return {
-            key: nn.Dropout(self.dropout_rate)(jnp.ones(shape), deterministic=deterministic)
-            for key, shape in shapes.items()
-        }
+        name, axis_name = self._nnx._pooling, self._mesh_axes()
+        if deterministic is None:
+            raise ValueError(
+                f"{name}: `deterministic` is needed, as the module has dropout: True drops nothing, False needs "
+                '`rngs={"dropout": key}` in `apply`'
+            )
+        multipliers = {}
+        for argument, shape in multiplier_shapes(name, data, _fields(self)).items():
+            key = None if axis_name is None else device_key(name, self.make_rng("dropout"), axis_name)
+            multipliers[argument] = nn.Dropout(self.dropout_rate, deterministic=False)(jnp.ones(shape), rng=key)
+        return multipliers
 
     @nn.nowrap
     def _mesh_axes(self: Any):
         """Returns the mesh axes that split sequences; None in ``init``, which runs outside of ``jax.shard_map``."""
-        return None if self.is_initializing() else self.axis_name
+        return None if self.is_initializing() else getattr(self, "axis_name", None)
 
 
 def _fields(module):
@@ -136,6 +144,11 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
         "__call__": nn.compact(_call(kind)),
         "_nnx": kind,
         "_pooling": kind.__name__,
+        "_omitted": {
+            **{name: f"takes `{name}` from the first input in Linen: leave it out" for name in omitted - {"rngs"}},
+            "rngs": "takes keys in `init` and `apply` in Linen: leave `rngs` out",
+            **kind._omitted,
+        },
         "_reads": staticmethod(reads) if callable(reads) else reads,
         **defaults,
     }

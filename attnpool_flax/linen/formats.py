@@ -24,6 +24,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> tuple[nn.Module, dict[str, Any]]:
     """Loads a trained head into a Linen module and its variables.
@@ -37,6 +38,8 @@ def load(
       epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
         takes it from the configuration, else the format's default, and is an error if there is neither.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
+      dtype: the dtype to which the module casts data and parameters first, such as ``jnp.bfloat16``; None uses their
+        promoted dtype. The parameters stay in theirs.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
@@ -66,7 +69,7 @@ def load(
         "batch_stats": {name: array for name, array in arrays.items() if name in frozen},
         "extras": dict(head.extras),
     }
-    module = kind(**options, param_dtype=dtype_of(arrays))
+    module = kind(**options, dtype=dtype, param_dtype=dtype_of(arrays))
     return module, {name: collection for name, collection in variables.items() if collection}
 
 

@@ -3,15 +3,16 @@
 import contextlib
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import InitVar
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
+from flax import errors, nnx
 from jax.core import Tracer
 
-from attnpool_flax.call.sharding import check_axis_name
+from attnpool_flax.call.sharding import check_axis_name, device_key
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
     Shaped,
@@ -45,7 +46,8 @@ OPTIONS = {
     "param_dtype": "the dtype of the parameters.",
     "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless\n"
     "    ``jax_default_matmul_precision`` is set.",
-    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically.',
+    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically;\n'
+    '    or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under queries.',
     "kernel_init": "initializer of the kernels.",
     "bias_init": "initializer of the biases.",
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
@@ -79,6 +81,9 @@ class PoolingModule(nnx.Module):
 
     _initial: tuple[str, ...]
     """Arguments of the constructor that are not stored."""
+
+    _omitted: ClassVar[Mapping[str, str]] = {}
+    """Messages for arguments that the constructors of similar modules take and this one does not."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -144,11 +149,15 @@ class PoolingModule(nnx.Module):
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
             return {}
         shapes = multiplier_shapes(self._pooling, data, vars(self))
-        return {key: dropout(jnp.ones(shape), deterministic=deterministic, rngs=rngs) for key, shape in shapes.items()}
+        rngs = dropout.rngs if rngs is None else rngs
+        return {
+            key: dropout(jnp.ones(shape), deterministic=False, rngs=_dropout_key(self, rngs))
+            for key, shape in shapes.items()
+        }
 
-    def _mesh_axes(self: Any):
+    def _mesh_axes(self):
         """Returns ``axis_name``, the mesh axes over which sequences are split; None if they are whole."""
-        return self.axis_name
+        return getattr(self, "axis_name", None)
 
 
 @dataclass_transform(eq_default=False)
@@ -167,7 +176,7 @@ def constructor_from_fields(kind: Kind) -> Kind:
         made.__init__.__annotations__[name] = annotations[name].type
         if name in vars(made):
             delattr(made, name)
-    keyword_only(made)
+    keyword_only(made, made._omitted)
     refuse_in_own_name(made, "__init__")
     show_signature(made)
     return made
@@ -232,6 +241,30 @@ def _create_dropout(name, rate, rngs):
         if rngs is not None:
             return nnx.Dropout(rate, rngs=rngs)
     raise ValueError(f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`')
+
+
+def _dropout_key(module, rngs):
+    """Returns the key of one dropout multiplier, from an ``nnx.Rngs``, a stream or a key; one for each device.
+
+    Raises:
+      TypeError: ``rngs`` is of another kind.
+      ValueError: ``rngs`` has neither a stream "dropout" nor a default stream, or a mesh axis is not bound.
+      flax.errors.TraceContextError: the stream is from outside of a transformation of JAX.
+    """
+    name = module._pooling
+    if not isinstance(rngs, (nnx.Rngs, nnx.RngStream, jax.Array)):
+        raise TypeError(f"{name}: `rngs` is {type_of(rngs)}, needs an nnx.Rngs, a stream of it or a key")
+    try:
+        stream = rngs["dropout"] if isinstance(rngs, nnx.Rngs) else rngs
+        key = stream() if isinstance(stream, nnx.RngStream) else stream
+    except (AttributeError, KeyError):
+        raise ValueError(f'{name}: `rngs` needs a stream "dropout", such as `nnx.Rngs(dropout=1)`') from None
+    except errors.TraceContextError as error:
+        raise errors.TraceContextError(
+            f"{name}: dropout cannot draw here from a stream of keys made outside of this jax.jit, grad, vmap or "
+            "export; pass `rngs=key` in the call, or the module as an argument of nnx.jit, or call its `eval()` first"
+        ) from error
+    return device_key(name, key, module._mesh_axes())
 
 
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):

@@ -67,6 +67,7 @@ def load(
     num_heads: int | None = None,
     epsilon: float | None = None,
     activation: str | None = None,
+    dtype: Dtype | None = None,
     param_dtype: Dtype | None = None,
 ) -> Any:
     """Loads a trained head into an NNX module.
@@ -83,6 +84,8 @@ def load(
       epsilon: the epsilon of the layer normalizations, or the minimum of the variance of attentive statistics; None
         takes it from the configuration, else the format's default, and is an error if there is neither.
       activation: the activation of the MLP, "gelu_tanh", "gelu" or "relu"; None as for ``epsilon``.
+      dtype: the dtype to which the module casts data and parameters first, such as ``jnp.bfloat16``; None uses their
+        promoted dtype. The parameters stay in theirs.
       param_dtype: the dtype of the parameters; None leaves each as it is stored.
 
     Returns:
@@ -92,8 +95,8 @@ def load(
     Raises:
       ValueError: the format is unknown, the file is corrupt or has several heads or none, tensors are missing,
         unexpected or of another shape, an option such as ``num_heads`` is missing or the format does not have it
-        ("sentence_transformers" has none, and no ``prefix``), ``param_dtype`` is not float16, bfloat16, float32 or
-        float64, or parameters would be float64 and ``jax_enable_x64`` is off.
+        ("sentence_transformers" has none, and no ``prefix``), ``dtype`` or ``param_dtype`` is not float16, bfloat16,
+        float32 or float64, or parameters would be float64 and ``jax_enable_x64`` is off.
       FileNotFoundError: there is no such file or folder.
       TypeError: ``source`` is of another kind (for "sentence_transformers" a ValueError), ``format`` is not text, or
         ``param_dtype`` is not a dtype.
@@ -109,8 +112,8 @@ def load(
     )
     arrays = on_device(head.parameters, param_dtype, format)
     kind = SentencePool if head.module == "SentencePool" else getattr(modules, head.module)
-    dtype = dtype_of(arrays)
-    module = nnx.eval_shape(lambda: kind(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
+    stored = dtype_of(arrays)
+    module = nnx.eval_shape(lambda: kind(**head.options, dtype=dtype, param_dtype=stored, rngs=nnx.Rngs(0)))
     for name, array in arrays.items():
         if array is not None:
             setattr(module, name, type(getattr(module, name))(array))

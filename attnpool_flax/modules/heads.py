@@ -36,6 +36,8 @@ class MAPHead(PoolingModule):
     (2, 1, 4)
     """
 
+    _omitted = {"num_queries": "always has one query; `MultiHeadAttentionPool` and other heads take `num_queries`"}  # noqa: RUF012  annotated, it would be a field
+
     _: KW_ONLY
     in_features: int
     num_heads: int

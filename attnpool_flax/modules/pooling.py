@@ -81,8 +81,6 @@ class AttentionPool(PoolingModule):
         "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
-        the conditions of :func:`attnpool_flax.attention_pooling`.
       query_init: initializer of the query, called with the shape [d, 1].
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.
@@ -183,8 +181,6 @@ class MultiHeadAttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically; also "pallas", with
-        the conditions of :func:`attnpool_flax.multi_head_attention_pooling`.
       query_init: initializer of the queries, called with the shape [d, n].
       rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
         there is dropout.

@@ -27,6 +27,8 @@ ELSEWHERE = {
     "segments": ("segment_ids", ""),
     "eps": ("epsilon", ""),
     "sm_scale": ("scale", ""),
+    "train": ("deterministic", "{}=not {}"),
+    "training": ("deterministic", "{}=not {}"),
 }
 """For a keyword of another library: the argument here, and a template of code if its values may mean the opposite."""
 
@@ -62,6 +64,8 @@ def suggestion(keyword, known, shown=None):
 
     >>> suggestion("key_padding_mask", ["x", "mask"])
     '; did you mean `mask=~key_padding_mask`? True is a real token here'
+    >>> suggestion("mask", ["x", "y", "x_mask", "y_mask"])
+    '; did you mean `x_mask` or `y_mask`?'
     >>> suggestion("dim", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
@@ -69,8 +73,9 @@ def suggestion(keyword, known, shown=None):
 
     name, written = ELSEWHERE.get(keyword, (None, ""))
     if name in known and written:
-        return f"; did you mean `{written.format(name, keyword)}`? True is a real token here"
-    near = [name] if name in known else get_close_matches(keyword, known, n=1, cutoff=0.6)
+        return f"; did you mean `{written.format(name, keyword)}`?{' True is a real token here' * (name == 'mask')}"
+    near = [name] if name in known else [each for each in known if each.endswith(f"_{keyword}")]
+    near = near or get_close_matches(keyword, known, n=1, cutoff=0.6)
     if near:
-        return f"; did you mean `{near[0]}`?"
+        return f"; did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return f"; it takes {', '.join(f'`{name}`' for name in known if shown is None or name in shown)}"

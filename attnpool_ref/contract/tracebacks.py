@@ -37,8 +37,12 @@ def with_short_traceback(function):
             if _raising_package(error) not in packages:
                 raise
             if str(error).startswith(f"{function.__qualname__}() "):  # Python refused the arguments
-                known = [name for name in inspect.signature(function).parameters if name != "self"]
-                error.args = (with_suggestion(str(error), kwargs, known),)
+                parameters = inspect.signature(function).parameters
+                message = with_suggestion(str(error), kwargs, [name for name in parameters if name != "self"])
+                options = [f"`{name}=`" for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+                if message.endswith(" were given") and options:
+                    message += f"; passed by keyword: {', '.join(options)}"
+                error.args = (message,)
             raise without_frames(error) from None
 
     return with_frame_name(checked_function, function)

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
+from flax import nnx
 
 import attnpool_flax
+from attnpool_flax import linen
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, logged_dispatches
 from attnpool_ref import table
@@ -93,8 +95,22 @@ def test_another_platform_has_its_own_default():
     ] * 3  # 2^28 scores: more than a block of a CPU, one of a GPU
     asked = functools.partial(attnpool_flax.chosen_implementation, "dot_product_attention", *pairs)
     assert [asked(platform=platform) for platform in ("cpu", "cuda", "tpu")] == ["tiles", "einsum", "einsum"]
-    with pytest.raises(ValueError, match="`platform` is 'gpu', needs None, 'cpu', 'cuda' or 'tpu'"):
+    with pytest.raises(
+        ValueError, match="`platform` is 'gpu', needs None, 'cpu', 'cuda' or 'tpu'; did you mean 'cuda'"
+    ):
         asked(platform="gpu")
+
+
+def test_a_function_stands_for_its_name_and_a_module_is_refused_with_its_functions_name():
+    x, asked = jnp.ones((2, 3, 4)), attnpool_flax.chosen_implementation
+    assert asked(attnpool_flax.attention_pooling, x) == asked("attention_pooling", x)
+    pool = attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0))
+    message = "^chosen_implementation: AttentionPool is a module, needs its function, 'attention_pooling'$"
+    for module in (pool, type(pool), "AttentionPool", linen.AttentionPool()):
+        with pytest.raises(ValueError, match=message):
+            asked(module, x)
+    with pytest.raises(TypeError, match=r"^chosen_implementation: `name` is an int, needs a function or its name$"):
+        asked(3, x)
 
 
 def test_a_function_without_implementations_is_refused_with_the_names_of_those_that_have_them():

@@ -284,6 +284,16 @@ def test_statistics_of_integers_are_refused():
     refused("`tdnn.norm.norm.weight` has dtype int64, needs float16", "speechbrain_asp", tensors)
 
 
+def test_a_loaded_module_computes_in_another_dtype_than_that_of_its_parameters():
+    tensors, narrow = heads.tensors_of("speechbrain_asp"), {"dtype": jnp.bfloat16}
+    assert attnpool_flax.load(tensors, "speechbrain_asp", **narrow).dtype == jnp.bfloat16
+    module, variables = linen.load(tensors, "speechbrain_asp", **narrow)
+    assert (module.dtype, variables["params"]["kernel"].dtype) == (jnp.bfloat16, jnp.float32)
+    for load in (attnpool_flax.load, linen.load):
+        with pytest.raises(ValueError, match=r"^AttentiveStatisticsPool: `dtype` is int8, needs one of float16"):
+            load(tensors, "speechbrain_asp", dtype="int8")
+
+
 @pytest.mark.parametrize("dtype", [jnp.int32, bool, jnp.complex64])
 def test_parameters_are_converted_to_floats_alone(dtype):
     for load in (attnpool_flax.load, linen.load):

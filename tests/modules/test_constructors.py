@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from modules.cases import CASES, NNX, Linen, constructor, every_case, same_bits
+from modules.cases import CASES, NNX, Linen, both_kinds, constructor, every_case, same_bits
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -125,6 +125,20 @@ def test_a_callers_kind_of_variable_is_read_as_flax_reads_it():
     x = np.ones((2, 3, 4), np.float32) * np.arange(3, dtype=np.float32)[:, None]
     module.query = Halved(jnp.ones(4))
     same_bits(module(x), attnpool_flax.attention_pooling(x, query=jnp.full(4, 0.5)))
+
+
+@one_of_each
+@both_kinds
+def test_the_signature_of_a_module_is_that_of_its_call_and_its_class_shows_the_constructor(case, kind):
+    module = kind.build(case)
+    assert inspect.signature(module) == inspect.signature(module.__call__)
+    shown = [key for key in inspect.signature(type(module)).parameters if key != "name"]  # which Linen adds
+    assert shown == [*constructor(type(module))]
+
+
+def test_options_of_a_modules_call_are_static_arguments_of_jit():
+    pool = jax.jit(attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0)), static_argnames="return_weights")
+    assert pool(jnp.ones((3, 4)), return_weights=True)[1].shape == (3,)
 
 
 @one_of_each

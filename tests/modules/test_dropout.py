@@ -8,8 +8,10 @@ import jax
 import numpy as np
 import pytest
 from flax import errors, nnx
+from jax.sharding import AxisType, PartitionSpec
 from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
 
+import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.modules.parameters import multiplier_shapes
 
@@ -101,7 +103,7 @@ def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case)
     module = Linen.build(case, dropout_rate=0.5)
     variables = module.init(jax.random.key(0), *data.values())
     assert set(variables.get("params", {})) == set(case.shapes)
-    with pytest.raises(ValueError, match='"deterministic" must be passed'):
+    with pytest.raises(ValueError, match=f"^{case.module}: `deterministic` is needed, as the module has dropout"):
         module.apply(variables, *data.values())
 
 
@@ -128,6 +130,57 @@ def test_linen_drops_where_a_call_passes_only_the_tokens():
         chex.assert_shape(module.init_with_output(keys, x)[0], shape)
         with pytest.raises(errors.InvalidRngError, match="dropout"):
             module.apply(module.init(keys, x), x)
+
+
+@both_kinds
+@pytest.mark.parametrize("axes", ["tokens", ("batch", "tokens")], ids=["one axis", "two axes"])
+@pytest.mark.parametrize("name", ["AttentionPool", "CrossAttentionPool"])
+def test_each_device_draws_for_its_own_tokens(name, axes, kind):
+    """One-hot tokens under equal weights show the multipliers: 32 for each device."""
+    slots, devices = 32 * (8 if isinstance(axes, tuple) else 4), 8 if isinstance(axes, tuple) else 4
+    x = np.eye(slots, dtype=np.float32)
+    shapes = {"query": (slots,)} if name == "AttentionPool" else {}
+    data = {"x": x} if shapes else {"x": x, "y": x}
+    case = Case("one-hot", name, {"in_features": slots} if shapes else {}, {key: x.shape for key in data}, shapes)
+    parameters = {key: np.zeros(shape, np.float32) for key, shape in shapes.items()}
+
+    def pooled(data):
+        key = jax.random.key(0)
+        options = {"dropout_rate": 0.5, "axis_name": axes}
+        rngs = {"rngs": nnx.Rngs(dropout=key) if kind is NNX else {"dropout": key}}
+        return kind.call(case, parameters, data, {}, options, deterministic=False, **rngs)
+
+    mesh = jax.make_mesh((2, 4), ("batch", "tokens"), axis_types=(AxisType.Auto,) * 2)
+    split = jax.shard_map(pooled, mesh=mesh, in_specs=PartitionSpec(axes), out_specs=PartitionSpec())
+    for output in jax.tree.leaves(jax.jit(split)(data)):
+        parts = np.asarray(output).reshape(devices, 32) > 0
+        assert len(np.unique(parts, axis=0)) == devices
+
+
+def test_a_stream_from_outside_of_a_transformation_is_refused_with_what_to_do():
+    pool = attnpool_flax.AdditiveAttentionPool(4, 8, dropout_rate=0.5, rngs=nnx.Rngs(0))
+    x = np.ones((2, 3, 4), np.float32)
+    for transformed in (jax.jit(pool), jax.vmap(pool), jax.grad(lambda x: pool(x).sum())):
+        with pytest.raises(
+            errors.TraceContextError, match=r"^AdditiveAttentionPool: dropout cannot draw here .* `rngs=key`"
+        ):
+            transformed(x)
+    jax.jit(pool)(x, rngs=jax.random.key(0))
+    pool.eval()
+    jax.jit(pool)(x)
+
+
+def test_keys_of_another_kind_are_refused_by_name():
+    pool = attnpool_flax.AttentionPool(4, dropout_rate=0.5, rngs=nnx.Rngs(0))
+    x = np.ones((3, 4), np.float32)
+    with pytest.raises(
+        ValueError, match=r'^AttentionPool: `rngs` needs a stream "dropout", such as `nnx.Rngs\(dropout=1\)`'
+    ):
+        pool(x, rngs=nnx.Rngs(params=0))
+    with pytest.raises(
+        TypeError, match=r"^AttentionPool: `rngs` is an int, needs an nnx.Rngs, a stream of it or a key"
+    ):
+        pool(x, rngs=3)
 
 
 @dropping

@@ -178,6 +178,47 @@ REFUSED = [
         ValueError,
         "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas'",
     ),
+    (
+        lambda: linen.AttentionPool(in_features=8),
+        TypeError,
+        "AttentionPool: takes `in_features` from the first input in Linen: leave it out",
+    ),
+    (
+        lambda: linen.MAPHead(num_heads=2, hidden_features=8, rngs=nnx.Rngs(0)),
+        TypeError,
+        "MAPHead: takes keys in `init` and `apply` in Linen: leave `rngs` out",
+    ),
+    (
+        lambda: linen.AdditiveAttentionPool(8, 4),
+        TypeError,
+        "AdditiveAttentionPool: sizes are passed by keyword: `AdditiveAttentionPool(hidden_features=hidden_features)`; takes "
+        "`in_features` from the first input in Linen: leave it out",
+    ),
+    (
+        nnx_of("MAPHead", num_queries=None),
+        TypeError,
+        "MAPHead: always has one query; `MultiHeadAttentionPool` and other heads take `num_queries`",
+    ),
+    (
+        lambda: attnpool_flax.CrossAttentionPool()(TOKENS, TOKENS, mask=None),
+        TypeError,
+        "unexpected keyword argument 'mask'; did you mean `x_mask` or `y_mask`?",
+    ),
+    (
+        lambda: attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0))(TOKENS, train=True),
+        TypeError,
+        "AttentionPool.__call__() got an unexpected keyword argument 'train'; did you mean `deterministic=not train`?",
+    ),
+    (
+        lambda: attnpool_flax.AttentionPool(4, implementation="pallas", rngs=nnx.Rngs(0))(TOKENS),
+        ValueError,
+        "attention_pooling: `implementation` is 'pallas', which needs an accelerator",
+    ),
+    (
+        linen_of("AttentionPool", TOKENS, None, True),
+        TypeError,
+        "takes from 2 to 3 positional arguments but 4 were given; passed by keyword: `lengths=`, `segment_ids=`",
+    ),
 ]
 
 

@@ -25,7 +25,7 @@ optional, and `|` separates possible shapes. [conventions.md](conventions.md) ex
 MODULES_INTRODUCTION = """
 Each class is in `attnpool_flax` (NNX) and in `attnpool_flax.linen`. `dropout_rate` drops attention weights after the
 normalizer; `return_weights=True` returns them before. Packed tokens are passed with `segment_ids=` and `num_segments=`.
-Chunks have functions only, so states have no dropout.
+With `axis_name` sequences are split over devices. Chunks have functions only, so states have no dropout.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -130,7 +130,8 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   only the head remains. To a dictionary `save` adds the tensors of the head. If the process dies during `save`, each
   file is either the old one or the new one, and complete.
 * **Result**: `load` returns the module that the format names below, with each parameter in the dtype of the file
-  (`param_dtype=` converts it; float64 parameters need `jax_enable_x64`). Tensors of the head for which the module has
+  (`param_dtype=` converts it; float64 parameters need `jax_enable_x64`). With `dtype=jnp.bfloat16` the module computes in
+  bfloat16 and keeps its parameters. Tensors of the head for which the module has
   no parameter, such as the counter of a batch normalization, are kept in the module's attribute `extras` (in Linen in
   the collection "extras"), and `save` writes them again.
 * **Padding and fully masked rows**: NaN at padding changes no bit of a result. For a fully masked row the pooled

@@ -49,7 +49,7 @@ UNLISTED = (
 )
 """Sections of other functions without a row: title, introduction, functions."""
 
-MODULE_ARGUMENTS = {"dropout_rate": "`dropout_rate`", "segment_ids": "packed tokens"}
+MODULE_ARGUMENTS = {"dropout_rate": "`dropout_rate`", "segment_ids": "packed tokens", "axis_name": "`axis_name`"}
 """Columns of the table of modules, by the end of an argument of the constructor or of the call."""
 
 SECTIONS = ("Args", "Returns", "Raises", "Source")

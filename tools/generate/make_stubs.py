@@ -92,7 +92,7 @@ def stub(package):
     parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append(
-            'def chosen_implementation(name: str, *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
+            'def chosen_implementation(name: str | Callable[..., Any], *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
         )
         parts.append(_load())
     return _formatted("\n\n".join(parts) + "\n")
@@ -119,7 +119,7 @@ def _load():
     for row in FORMATS.values():
         by_module.setdefault(row.module, []).append(row.name)
     keywords = "prefix: str | None = None, num_heads: int | None = None, epsilon: float | None = None, "
-    keywords += "activation: str | None = None, param_dtype: Dtype | None = None"
+    keywords += "activation: str | None = None, dtype: Dtype | None = None, param_dtype: Dtype | None = None"
     assert re.findall(r"(\w+): ", keywords) == list(inspect.signature(formats.load).parameters)[2:]
     results = {f"Literal[{', '.join(map(repr, names))}]": module for module, names in by_module.items()}
     return "\n".join(
