@@ -95,6 +95,23 @@ def test_a_result_of_a_wrong_shape_proposes_the_option_too():
     assert "--shared query" in failure.message
 
 
+class Weighted:
+    """A module with a weight for each token, so that it takes sequences of one length only."""
+
+    def __init__(self):
+        self.weights = np.linspace(0.25, 1, 5).astype(np.float32)
+
+    def __call__(self, x, mask):
+        return ref.weighted_pooling(x, self.weights, mask)
+
+
+def test_a_module_that_fixes_the_number_of_tokens_is_judged_with_this_number():
+    options = {"parameters": {"weights": "weights"}, "shapes": conformance.Scope().shapes, "long": True}
+    row = row_of(Weighted(), "weighted_pooling", **options)
+    assert row.status == "pass", row.failures
+    assert {row.promises[name].status for name in ("padding amount", "permuting", "long sums")} == {"n/a"}
+
+
 def test_a_function_that_always_fails_proposes_nothing():
     def fails(x, mask, query):
         raise RuntimeError("no")
