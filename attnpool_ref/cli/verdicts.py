@@ -28,7 +28,7 @@ def render(report, out, everything=False):
         )
         out.file.write(f"{words.printable(smallest.snippet)}\n\n")  # not wrapped, so that it can be pasted
     out.print(
-        f"[bold]{_plain(report.candidate)}[/] against the oracle: worst error / allowed, in units of the dtype's eps"
+        f"[bold]{_plain(report.candidate)}[/] against the oracle (3/9: the worst error is 3 eps of the dtype, 9 are allowed)"
     )
     out.print()
     _print_rows(report, out)
@@ -103,11 +103,15 @@ def _broken(report):
 
 
 def _remarks(report, everything):
-    """Yields the remarks on each function; with ``everything``, and if nothing was judged, also all others."""
+    """Yields remarks and notes on each function; with ``everything``, and if nothing was judged, also all others."""
     for row in report.rows:
         yield from (f"{row.name}: {remark}" for remark in words.remarks(row))
         if everything or row.status == NOT_APPLICABLE:
             yield from (f"{row.name}: {line}" for line in words.others(row))
+    of_row = {row.name: words.notes(row) + (words.more_notes(row) if everything else []) for row in report.rows}
+    if any(of_row.values()):
+        yield f"{words.NOTES}:"
+    yield from (f"  {name}: {note}" for name, notes in of_row.items() for note in notes)
 
 
 def _waived(report):
@@ -128,6 +132,7 @@ def _measure(measure):
     if measure is None:
         return Text("n/a", "dim")
     text = f"{_number(measure.error)}/{_number(measure.allowed)}"
+    text = "wrong" if not math.isfinite(measure.error) else text if measure.allowed else "exact"
     return Text(text, "green" if measure.passed else "bold red")
 
 

@@ -243,7 +243,7 @@ def test_broken_promises_are_named_and_missing_rows_reported(judged):
     output = run("check").output
     lines = output.splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling "))
-    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "inf/18  n/a", "n/a", "1/3", "fail"]
+    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "wrong  n/a", "n/a", "1/3", "fail"]
     assert "NaN in padding" in lines[place + 1]
     assert (
         "\nmax_pooling\n  broken: NaN in padding\n      float16: got [..., 1]\n      what follows from it: inf in padding\n\n"
@@ -273,6 +273,10 @@ def test_what_is_beyond_its_limit_is_red():
     assert verdicts._measure(Measure(2.0, 1.0, "")).style == "bold red"
     assert verdicts._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
     assert verdicts._measure(Measure(1.0, 2.0, "")).style == "green"
+
+
+def test_an_error_that_is_no_number_and_integers_without_one_are_shown_in_words():
+    assert [verdicts._measure(Measure(error, 0.0, "")).plain for error in (0.0, float("inf"))] == ["exact", "wrong"]
 
 
 def test_colour_never_enters_the_pasted_code(judged):
@@ -424,13 +428,14 @@ def test_a_report_has_the_causes_then_what_is_broken_and_counts_the_rest_in_one_
         "\nVariant ",
         "\n1 row: 1 failed.",
         "\nattention_pooling: took `tokens` as `x`",
+        "\nNotes (they do not change the verdict):\n  attention_pooling: prints: a long line of ",
         "\nHeld: ",
     ]
     places = [output.index(part) for part in parts]
     assert places == sorted(places)
     code = output[places[2] : places[4]].splitlines()
     assert max(len(line) for line in output.splitlines() if line not in code) <= 80
-    assert "no such argument" not in output and "\n  words " in output
+    assert "no such argument" not in output and "\n    words " in output
     assert re.fullmatch(
         r"Held: \d+; not judged: \d+; skipped: \d+(; more notes: \d+)?. --all lists them.", output.splitlines()[-1]
     )

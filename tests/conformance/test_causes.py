@@ -17,6 +17,7 @@ from attnpool_ref.conformance.causes import diagnosis, mistakes
 from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.printing import words
 from attnpool_ref.conformance.report import promises
 from attnpool_ref.conformance.running import shrinking
 
@@ -151,6 +152,59 @@ def test_a_function_that_computes_in_float32_is_told_so():
         return ref.mean_pooling(x, mask).astype(np.float32).astype(x.dtype)
 
     assert judged(narrow, "mean_pooling", ("float32", "float64")).sentences == [f"{diagnosis.FLOAT32} (float64)"]
+
+
+def averaged(x, mask, divisor):
+    real = np.broadcast_to(mask, x.shape[:-1])
+    return np.where(real[..., None], x, 0).sum(-2) / np.maximum(divisor(real), 1)[..., None]
+
+
+def test_a_wider_result_is_one_cause_and_one_broken_guarantee():
+    row = judged(lambda x, mask: averaged(x, mask, lambda real: real.sum(-1)), "mean_pooling")
+    cause = "the result is float64: np.sqrt(d) or an integer mask widens it; write `.astype(x.dtype)`"
+    assert row.sentences == [f"{cause} (float32)"]
+    assert [kept.promise for kept in row.accused] == ["dtype"]
+    (failure,) = row.promises["dtype"].failures
+    assert failure.snippet.count(".dtype)\n") == 2
+
+
+def test_wrong_values_of_a_wider_result_are_named_and_shown():
+    report = conformance.judge(
+        lambda x, mask: averaged(x, mask, lambda real: np.full(real.shape[:-1], real.shape[-1])),
+        only=("mean_pooling",), dtypes=("float32",), long=False,
+    )  # fmt: skip
+    (row,) = report.rows
+    assert row.causes[0].startswith("takes the mean over the padded length") and "float64" in row.causes[1]
+    assert [kept.promise for kept in row.accused] == ["dtype", "values under masks"]
+    assert report.smallest_failure.check == "values under masks"
+
+
+def test_a_cause_in_values_and_in_fully_masked_rows_is_named_once():
+    def filled(x, mask):
+        return np.where(mask[..., None], x, np.float32(-1e4)).max(-2)
+
+    row = conformance.judge(
+        filled, only=("max_pooling",), dtypes=("float32", "float64"), batched=True, laws=False, long=False
+    ).rows[0]
+    assert row.sentences[0] == f"{mistakes.FILLED} (-1e4; float64, float32)"
+    assert len(set(row.causes)) == len(row.causes)
+
+
+def test_nan_in_fully_masked_rows_is_not_named_if_most_of_them_are_right():
+    def pool(x, mask=None):
+        empty = ~np.broadcast_to(True if mask is None else mask, x.shape[:-1]).any(-1) & (np.abs(x).max() > 100)
+        return np.where(empty[..., None], np.nan, ref.mean_pooling(x, mask)).astype(x.dtype)
+
+    row = conformance.judge(pool, only=("mean_pooling",), dtypes=("float32",), long=False).rows[0]
+    assert row.status == "fail" and row.causes == []
+
+
+def test_wrong_values_far_from_0_alone_without_a_known_cause_say_so():
+    def rounded(scores, mask=None):
+        return ref.masked_softmax(np.where(np.abs(scores) > 100, scores * scores.dtype.type(0.99), scores), mask)
+
+    row = conformance.judge(rounded, only=("masked_softmax",), dtypes=("float32",), leave=("axis",), long=False).rows[0]
+    assert "far from 0" in [kept.promise for kept in row.accused] and words.causes(row) == ["no cause found."]
 
 
 def overflowing(scores, mask=None, *, axis=-1):

@@ -259,12 +259,12 @@ def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_wa
     row.unasked = [Unasked("`scale` (default 1.0)", "no such argument"), Unasked("`lengths`", "no such argument")]
     row.promises["shape"].notes = ["first", "second"]
     row.notes = ["prints: x", "shape: first", "shape: second"]
-    assert list(words.remarks(row)) == ["prints: x", "shape: first"]
+    assert words.notes(row) == ["prints: x", "shape: first"] and not list(words.remarks(row))
     with_parameters = RowReport("mean_pooling", unasked=[Unasked(words.PARAMETERS, "it holds `q`: say which")])
     assert list(words.remarks(with_parameters)) == ["its parameters: it holds `q`: say which"]
     listed = list(words.others(row))
     assert listed[0] == "skipped, no such argument: `scale` (default 1.0), `lengths`"
-    assert "n/a, as its note says: shape" in listed and listed[-1] == "shape: second"
+    assert "n/a, as its note says: shape" in listed and words.more_notes(row) == ["shape: second"]
     assert words.counted([row]) == f"Held: 0; not judged: {len(row.promises)}; skipped: 2; more notes: 1"
 
 

@@ -51,26 +51,35 @@ def bag_of_probabilities(x, mask, kernel, out_kernel):
 
 
 RIGHT = {
-    "one query": (pool, "attention_pooling", {"shared": ("query",)}, "shared=('query',), --shared query"),
-    "latents": (latents, "dot_product_attention", {"shared": ("query",)}, "shared=('query',), --shared query"),
+    "one query": (
+        pool, "attention_pooling", {"shared": ("query",)},
+        "takes one `query` [q] for all examples: run again with `--shared query` (shared=('query',))",
+    ),
+    "latents": (
+        latents, "dot_product_attention", {"shared": ("query",)},
+        "takes one `query` [n, d] for all examples: run again with `--shared query` (shared=('query',))",
+    ),
     "a memory": (
         memory, "dot_product_attention", {"shared": ("key", "value")},
-        "shared=('key', 'value'), --shared key --shared value",
+        "takes one `key` [m, d] and one `value` [m, v] for all examples: run again with `--shared key --shared value` "
+        "(shared=('key', 'value'))",
     ),
-    "one head": (bag, "additive_attention_pooling", {"without": ("n",)}, "without=('n',), --without n"),
+    "one head": (
+        bag, "additive_attention_pooling", {"without": ("n",)},
+        "lacks the optional axis n: run again with `--without n` (without=('n',))",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("way", RIGHT)
 @pytest.mark.parametrize("batch", [{}, {"same_batch": True}, {"batched": True}], ids=["any", "same", "batched"])
-def test_a_right_function_passes_with_the_option_and_the_failure_without_it_proposes_it(way, batch):
+def test_a_right_function_passes_with_the_option_and_the_report_without_it_only_proposes_it(way, batch):
     function, name, option, proposal = RIGHT[way]
     row = row_of(function, name, **option, **batch)
     assert row.status == "pass" and row.cases, (row.partial, row.failures)
     failed = row_of(function, name, **batch)
-    assert failed.status == "fail"
-    (answer,) = failed.promises["an answer"].failures
-    assert answer.message.endswith(f"say so ({proposal})")
+    assert failed.causes == [f"your function {proposal}"]
+    assert [kept.promise for kept in failed.broken] == ["an answer"] and not failed.notes
 
 
 @pytest.mark.parametrize(
@@ -91,8 +100,25 @@ def test_a_result_of_a_wrong_shape_proposes_the_option_too():
         pooled = ref.attention_pooling(x, mask, query)
         return pooled if query.ndim == 1 else pooled[None]
 
-    (failure,) = row_of(outer, "attention_pooling").promises["shapes"].failures
-    assert "--shared query" in failure.message
+    row = row_of(outer, "attention_pooling")
+    assert [kept.promise for kept in row.broken] == ["shape"] and "--shared query" in row.causes[0]
+
+
+class Weighted:
+    """A module with a weight for each token, so that it takes sequences of one length only."""
+
+    def __init__(self):
+        self.weights = np.linspace(0.25, 1, 5).astype(np.float32)
+
+    def __call__(self, x, mask):
+        return ref.weighted_pooling(x, self.weights, mask)
+
+
+def test_a_module_that_fixes_the_number_of_tokens_is_judged_with_this_number():
+    options = {"parameters": {"weights": "weights"}, "shapes": conformance.Scope().shapes, "long": True}
+    row = row_of(Weighted(), "weighted_pooling", **options)
+    assert row.status == "pass", row.failures
+    assert {row.promises[name].status for name in ("padding amount", "permuting", "long sums")} == {"n/a"}
 
 
 def test_a_function_that_always_fails_proposes_nothing():

@@ -19,6 +19,7 @@ from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, WrongAnswer
 from attnpool_ref.conformance.checks import hazards
 from attnpool_ref.conformance.report import BROKEN, HELD
+from attnpool_ref.conformance.report.promises import DTYPE
 
 TRIED = 12
 """Largest number of wrong cases, and of right cases, of a dtype that are compared with the mistakes."""
@@ -27,11 +28,12 @@ FINITE = 1e10
 """A number in padding that is large compared with -1e9, and whose square every dtype except float16 can hold."""
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
-IN_SCORES = "NaN in padding reaches the softmax: adding to the scores does not remove it; use where(mask, scores, -inf)"
+IN_SCORES = "NaN in padding reaches the softmax: no sum or product removes it; use where(mask, scores, -inf)"
 READS = "reads padding: use where(mask, x, 0) before any product or sum"
 OWN_DTYPE = "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
 FLOAT32 = "computes in float32: float64 inputs get only float32 accuracy"
+SQUEEZED = "removes all axes of size 1, as squeeze() does: name the axis to remove, as in squeeze(-2)"
 
 
 @dataclass
@@ -75,6 +77,16 @@ def diagnose(evidence, promises):
     Returns:
       A list of :class:`Cause`.
     """
+    merged = {}
+    for cause in (*_of_results(evidence, promises), *_of_dtypes(evidence, promises)):
+        same = merged.setdefault(cause.words, cause)
+        same.numbers = [n for n in same.numbers if n in cause.numbers] or same.numbers or cause.numbers
+        same.counts = cause.counts | same.counts
+    return list(merged.values())
+
+
+def _of_results(evidence, promises):
+    """Returns the causes of :func:`diagnose` but those of dtypes; two of them may have the same words."""
     if not any(each.cases or each.poisoned for each in evidence):
         return _of_padding(promises, ("inf", "-inf", "1e30"))
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
@@ -162,6 +174,8 @@ class _InOneDtype:
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
         self.mistakes = self._best(named) or (self._best(known) if only is None else [])
         if self.mistakes:
+            best = [m for m in self.mistakes if all(answer.is_where_empty(m) for answer in self.of_empty)]
+            self.mistakes = best or self.mistakes  # fully masked rows show the number
             explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
             self._add(found, self.mistakes, len(explained), len(self.of_real))
         self.is_unknown = bool(self.of_real) and not self.mistakes
@@ -208,7 +222,9 @@ class _InOneDtype:
             if others:
                 same = known if mistake.words in [m.words for m in self.mistakes] else []
                 self._add(found, [mistake], len(same) + len(others), len(self.of_real))
-            right += others
+            exact = [a for a in others if a.speaks_for(mistake) == EXPLAINED]
+            left, right = [a for a in left if a not in exact], [*right, *(a for a in others if a not in exact)]
+        self.is_unknown = self.is_unknown and bool(left)
         right += [a for a in left if a not in right and a.equals(a.call.exact, a.real, loose=True)]
         if 2 * len(right) > len(left):
             precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right), len(left)
@@ -216,37 +232,43 @@ class _InOneDtype:
 
     def explain_empty(self, found):
         """Adds to ``found`` the mistake in fully masked rows, unless one that explains the values explains them."""
-        left = self._left_empty(lambda answer: not answer.is_of_length_0)
-        best, explained = self._best_of_empty(left, found)
+        left, right = self._left_empty(False)
+        best, explained = self._best_of_empty(left, right, found)
         if best:
             self._add(found, best, explained, len(left))
 
     def explain_length_0(self, known, found):
         """Adds to ``found`` that the result is NaN at length 0, unless NaN is ``known`` for all fully masked rows."""
-        left = self._left_empty(lambda answer: answer.is_of_length_0)
-        best, explained = self._best_of_empty(left, known)
+        left, right = self._left_empty(True)
+        best, explained = self._best_of_empty(left, right, known)
         if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
             self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
 
-    def _best_of_empty(self, left, found):
+    def _best_of_empty(self, left, right, found):
         """Returns the mistakes, all in the same words, that explain most of the results ``left``, and how many.
 
-        There are none if no mistake explains more than half. Mistakes with words in ``found`` are tried first.
+        There are none if no mistake explains more than half, or if more of those in ``right``, or a mixed batch, contradict
+        it. Mistakes with words in ``found`` are tried first.
         """
         best, most = [], len(left) // 2
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
         for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
             explained = sum(answer.is_where_empty(mistake) for answer in left)
-            if explained > most:
+            against = [a for a in right if explained > most and not a.is_where_empty(mistake)]
+            if most < explained >= len(against) and not any(answer.is_main for answer in against):
                 best, most = [mistake], explained
             elif best and explained == most and mistake.words == best[0].words:
                 best.append(mistake)
         return best, most
 
-    def _left_empty(self, chosen):
+    def _left_empty(self, of_length_0):
+        """Returns the results that are wrong in fully masked rows and not explained, and those that are right there."""
         by_values = [*self.mistakes, *self.named]
-        left = [answer for answer in self.of_empty if chosen(answer)]
-        return [a for a in left if not any(a.is_where_empty(mistake, self.subject.is_narrow) for mistake in by_values)]
+        left = [answer for answer in self.of_empty if answer.is_of_length_0 == of_length_0]
+        right = [a for a in (*self.wrong, *self.right) if a.is_of_length_0 == of_length_0 and not a.wrong_where_empty]
+        return [
+            a for a in left if not any(a.is_where_empty(mistake, self.subject.is_narrow) for mistake in by_values)
+        ], [a for a in right if any(map(np.any, a.empty))]
 
     def _add(self, found, fitting, explained, wrong):
         cause = found.setdefault(fitting[0].words, Cause(fitting[0].words))
@@ -304,17 +326,42 @@ def _spread(cases):
 
 
 def _of_sizes(judged):
-    """Returns a list with the cause that a packed result has too few segments; an empty one if no dtype proves it."""
-    counts = {}
-    for each in judged if of_segments.is_packed(judged[0].subject.row) else ():
-        short = 0
-        for case, weights in each.cases:
-            fewer = of_segments.size_of(Call(each.subject, case, weights))
-            with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
-                short += fewer is not None and each.subject.outputs(case, weights)[0].shape == fewer[0].shape
-        if short:
-            counts[each.dtype] = short, short
-    return [Cause(mistakes.SIZE, counts=counts)] if counts else []
+    """Returns the causes of wrong shapes: a packed result has too few segments, or axes of size 1 are missing."""
+    known = {mistakes.SIZE: of_segments.size_of} if of_segments.is_packed(judged[0].subject.row) else {}
+    causes = {words: Cause(words) for words in (*known, SQUEEZED)}
+    for words, answer in (known | {SQUEEZED: _squeezed}).items():
+        for each in judged:
+            found, others = 0, 0
+            for case, weights in each.cases:
+                call, shape = Call(each.subject, case, weights), None
+                with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
+                    shape = each.subject.outputs(case, weights)[0].shape
+                wrong = answer(call)
+                found += wrong is not None and shape == wrong[0].shape
+                others += (wrong is None or shape != wrong[0].shape) and shape != call.exact[0].shape
+            if found and (words in known or not others):
+                causes[words].counts[each.dtype] = found, found
+    return [cause for cause in causes.values() if cause.counts]
+
+
+def _squeezed(call):
+    """Returns the right results without axes of size 1; None if the first one has none."""
+    return [np.squeeze(output) for output in call.exact] if 1 in call.exact[0].shape else None
+
+
+def _of_dtypes(evidence, promises):
+    """Returns a cause for each wrong dtype of results."""
+    causes = {}
+    for failure in promises[DTYPE].failures if promises[DTYPE].status == BROKEN else ():
+        subject = next(each.subject for each in evidence if each.subject.dtype == failure.dtype)
+        got = failure.message.partition(" has dtype ")[2].partition(",")[0]
+        data = next((k for k, a in subject.row.arguments.items() if a.kind == "data" and subject.calling.takes(k)), "x")
+        name = subject.calling.names.get(data, data)
+        words = f"the result is {got}: convert it to the dtype of `{name}`"
+        if subject.adapter.name == "numpy" and got == "float64":
+            words = f"the result is float64: np.sqrt(d) or an integer mask widens it; write `.astype({name}.dtype)`"
+        causes.setdefault(words, Cause(words)).counts[failure.dtype] = 1, 1
+    return list(causes.values())
 
 
 def _of_products(judged):

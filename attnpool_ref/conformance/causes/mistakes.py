@@ -4,6 +4,7 @@ They are derived from a function's row in the table, for each function in which 
 weights change a part of the normalization: scores, mask, weights, or averaged values.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -185,6 +186,11 @@ NEXT = "an empty segment takes the token of the next one, as `reduceat` does"
 ALL_SEGMENTS = "normalizes over the tokens of all segments, not of each segment"
 WHOLE_MAXIMUM = "takes the maximum of the whole array, not of each example"
 WHOLE_TOP = "subtracts the maximum of the whole array, not of each row, before exp: other rows underflow"
+UNSHIFTED = "exp overflows or underflows: subtract the largest real score of each row first"
+EPSILON_UNSHIFTED = (
+    "an epsilon in the denominator, after an exp that overflows: subtract the largest real score of each row first, and "
+    "add nothing"
+)
 OVER_BATCH = "normalizes over the batch, not over the tokens"
 OVER_ALL = "normalizes over the whole array, not over the tokens of each row"
 GATE = "tanh and sigmoid are exchanged: the activation belongs to `kernel`, the sigmoid to `gate_kernel`"
@@ -196,8 +202,8 @@ AVERAGED = "averages the padding of a fully masked row, as a finite number in pl
 READ = "reads the padding of a fully masked row"
 
 FILLS = {
-    **{number: f"{number:.0e}".replace("e+0", "e").replace("e+", "e") for number in (-1e4, -1e6, -1e9, -9e15, -1e30)},
     -100.0: "-100",
+    **{number: f"{number:.0e}".replace("e+0", "e").replace("e+", "e") for number in (-1e4, -1e6, -1e9, -9e15, -1e30)},
     None: "the dtype's least number",
 }
 """Numbers used in place of -inf at padding, in scores and before a maximum."""
@@ -224,8 +230,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         for number, text in (FILLS | {0.0: "0"}).items():
             yield Mistake(STARTED, of_tokens.filled_maximum(number, start=True), text)
         yield Mistake(BY_COUNT, of_tokens.last_by_count)
-        for number, text in FILLS.items():
-            yield Mistake(STAND_IN, of_weights.softmax(of_weights.filled(number)), text)
+        for zeroed in (False, True):
+            for number, text in FILLS.items():
+                yield Mistake(STAND_IN, of_weights.softmax(of_weights.filled(number, zeroed)), text)
         for number, text in list(FILLS.items())[:-1]:
             yield Mistake(STAND_IN, of_weights.softmax(of_weights.added(number)), f"{text} added")
         multiplied = "multiplies scores by the mask: padding gets the score 0"
@@ -236,11 +243,13 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake(OVER_BATCH, of_weights.over_all(0))
         yield Mistake(OVER_ALL, of_weights.over_all(None))
         yield Mistake(WHOLE_TOP, of_weights.below_another_row)
+        yield Mistake(UNSHIFTED, functools.partial(of_weights.below_another_row, shifted=False))
         if not row.state:
             yield Mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = f"{number:.0e}".replace("e-0", "e-")
         yield Mistake("an epsilon in the denominator", of_weights.softmax(of_weights.epsilon(number)), text)
+        yield Mistake(EPSILON_UNSHIFTED, of_weights.softmax(of_weights.epsilon(number, shifted=False)), text)
         yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
         if row.norms:
             yield Mistake("an epsilon added to the norm", _norms(lambda n, e=number: n + e), text)

@@ -19,12 +19,16 @@ def softmax(change):
     return answer
 
 
-def filled(number):
-    """Returns the weights if the scores of padding are ``number``; None is the dtype's least number."""
+def filled(number, zeroed=False):
+    """Returns the weights if the scores of padding are ``number``; None is the dtype's least number.
+
+    With ``zeroed`` the weights of padding are then set to 0.
+    """
 
     def weights(a):
         number_ = float(least(a)) if number is None else number
-        return a.softmax(np.where(a.real, a.scores, number_))
+        found = a.softmax(np.where(a.real, a.scores, number_))
+        return np.where(a.real, found, 0) if zeroed else found
 
     return weights
 
@@ -46,11 +50,11 @@ def least(a):
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
-def epsilon(number):
-    """Returns the weights if ``number`` is added to the denominator."""
+def epsilon(number, shifted=True):
+    """Returns the weights if ``number`` is added to the denominator; ``shifted`` is that of ``softmax``."""
 
     def weights(a):
-        found = a.softmax(np.where(a.real, a.scores, -np.inf), number)
+        found = a.softmax(np.where(a.real, a.scores, -np.inf), number, shifted)
         return np.where(a.real, found, 0)
 
     return weights
@@ -117,28 +121,32 @@ def over_all(axes):
     return answer
 
 
-def below_another_row(call):
+def below_another_row(call, shifted=True):
     """Returns the wrong weights where the maximum of the whole array, in place of that of the row, explains them.
 
-    Powers of a row far below that maximum underflow: its weights are 0, or NaN, or have lost digits.
+    Powers of a row far below that maximum underflow: its weights are 0, or NaN, or have lost digits. Without
+    ``shifted`` no maximum is subtracted: powers of scores far from 0 underflow or overflow.
     """
     a = call.normalization()
     if a is None or call.got is None or not a.scores.size:
         return None
     with np.errstate(all="ignore"):
         top = np.max(np.where(a.real, a.scores, -np.inf), a.axis, keepdims=True, initial=-np.inf)
+        most = np.max(a.scores, a.axis, keepdims=True, initial=-np.inf)  # a product with the mask keeps inf of padding
+        below = np.max(top) - top if shifted else np.where(top == -np.inf, most, np.maximum(-top, most))
         info = np.finfo(np.float32 if call.subject.is_narrow else call.subject.dtype)
-        far = np.max(top) - top > -np.log(float(info.tiny)) - np.log(1 / float(info.eps))
-        gone = np.max(top) - top > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1
+        far = below > -np.log(float(info.tiny)) - np.log(1 / float(info.eps))
+        gone = below > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1
+        over = (top > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1) & (not shifted)
     want = a.answer(np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0))
     if call.row.results[0] != ("...",) and a.scores.ndim != call.got[0].ndim:
-        far, gone = np.squeeze(far, a.axis)[..., None], np.squeeze(gone, a.axis)[..., None]
+        far, gone, over = (np.squeeze(each, a.axis)[..., None] for each in (far, gone, over))
     found = []
     for got, right in zip(call.got, want, strict=True):
         if got.shape != right.shape or np.broadcast_shapes(far.shape, right.shape) != right.shape:
             return None
-        lost = far & (~gone | (got == 0) | np.isnan(got.astype(np.float64)))
-        found.append(np.where(lost, got.astype(np.float64), right))
+        lost = far & (~gone | (got == 0) | ~np.isfinite(got.astype(np.float64)))
+        found.append(np.where(lost, got.astype(np.float64), np.where(over, np.nan, right)))
     return found
 
 

@@ -126,10 +126,13 @@ class Normalization:
         plain = plain and known and VALUES.get(name, "x") + name.partition("masked_softmax")[1]
         return bool(known and ((plain and not call.case.given("lengths")) or not softmax))
 
-    def softmax(self, scores, epsilon=0.0):
-        """Returns the softmax of all scores, padding included; ``epsilon`` is added to the denominator."""
+    def softmax(self, scores, epsilon=0.0, shifted=True):
+        """Returns the softmax of all scores, padding included; ``epsilon`` is added to the denominator.
+
+        ``shifted`` subtracts the largest score before exp.
+        """
         with np.errstate(all="ignore"):
-            top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
+            top = np.max(scores, self.axis, keepdims=True, initial=-np.inf) if shifted else 0.0
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
 

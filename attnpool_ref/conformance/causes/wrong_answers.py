@@ -7,8 +7,7 @@ import numpy as np
 from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import compare
-from attnpool_ref.conformance.checks.definition import in_the_right_dtype
+from attnpool_ref.conformance.checks.agreement import compare, in_the_right_dtype
 
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The relations of a known mistake to a case: it says nothing, explains the wrong result, or is contradicted."""

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.candidates.calling import NotApplicable
-from attnpool_ref.conformance.checks import hazards
-from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare
+from attnpool_ref.conformance.checks import hazards, tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare, in_the_right_dtype
 from attnpool_ref.conformance.report import promises
 
 PROMISE_OF = {
@@ -27,6 +26,9 @@ PROMISE_OF = {
 In cases of kinds that are not listed, the comparison tests several guarantees.
 """
 
+OF_DTYPES = ("form", "mixed", "integers")
+"""Kinds of cases whose own guarantee includes the dtype of the result; in others it is the guarantee "dtype"."""
+
 
 def agreement_by_guarantee(subject, case, situation, return_weights):
     """Checks the results against the definition; returns a finding for each guarantee that the comparison tests.
@@ -44,10 +46,14 @@ def agreement_by_guarantee(subject, case, situation, return_weights):
             raise NotApplicable(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
-    if situation.kind not in ("main", "precise", "average"):
-        judged = [_named(found, PROMISE_OF[situation.kind])]
-    else:
+    if situation.kind in ("main", "precise", "average"):
         judged = _of_each_promise(subject, case, return_weights, got, found)
+    else:
+        judged = []
+        if found.message and found.aspect == "dtype" and situation.kind not in OF_DTYPES:
+            judged, got = [_named(found, promises.DTYPE)], _rounded(subject, case, return_weights, got)
+            found = agreement(subject, case, return_weights, got) if got else None
+        judged += [_named(found, PROMISE_OF[situation.kind])] if found else []
     return [replace(finding, with_weights=return_weights) for finding in judged]
 
 
@@ -59,7 +65,7 @@ def _of_each_promise(subject, case, return_weights, got, found):
     judged.append(Finding(promises.SHAPE, case))
     if found.aspect == "dtype" and found.message:
         judged.append(_named(found, promises.DTYPE))
-        got = in_the_right_dtype(subject, subject.exact(case, return_weights), got)
+        got = _rounded(subject, case, return_weights, got)
         if got is None:
             return judged
         found = agreement(subject, case, return_weights, got)
@@ -79,6 +85,14 @@ def _of_each_promise(subject, case, return_weights, got, found):
     return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
 
 
+def _rounded(subject, case, return_weights, got):
+    """Returns results of a wrong dtype in the right one; None if one is no number or narrower, as it has fewer digits."""
+    needed = tolerances.EPSILON[subject.dtype]
+    if any(tolerances.EPSILON.get(output.dtype.name, 0) > needed for output in got):
+        return None
+    return in_the_right_dtype(subject, subject.exact(case, return_weights), got)
+
+
 def _hides(case):
     """Returns whether masks, or lengths given in place of them, hide any token."""
     lengths = [k for k in case.given("int", "lengths") if case.arguments()[k].optional]
@@ -87,19 +101,6 @@ def _hides(case):
 
 def _named(finding, promise):
     return replace(finding, check=promise)
-
-
-def in_the_right_dtype(subject, exact, got):
-    """Returns the results ``got``, rounded to the right dtype if they have another one; None if one is not numeric."""
-    kept = []
-    for output, want in zip(got, exact, strict=False):
-        if want.dtype.kind == "f" and output.dtype.name != subject.dtype:
-            if output.dtype.kind not in "fiuV":
-                return None
-            with np.errstate(all="ignore"):
-                output = output.astype(numpy_dtype(subject.dtype))
-        kept.append(output)
-    return kept
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):

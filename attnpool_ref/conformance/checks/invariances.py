@@ -118,8 +118,9 @@ def _real_along(case, axis):
 def _each_axis(subject, case, check, return_weights, change, single=False):
     """Compares the results for a case with those for the case changed along an axis, for each masked axis in turn.
 
-    ``change(case, axis)`` returns the :class:`Change`. With ``single`` only cases without batch axes are compared.
-    Returns the first failed finding, else the last one; None if nothing was compared.
+    Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the :class:`Change`. With
+    ``single`` only cases without batch axes are compared. Returns the first failed finding, else the last one; None if
+    nothing was compared.
     """
     if single and (not case.row.batched or case.batch != ()):
         return None  # each example has other padded positions
@@ -127,7 +128,8 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
-    for axis in drawing.masked_axes(case):
+    own = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
+    for axis in (axis for axis in drawing.masked_axes(case) if axis not in own):
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):

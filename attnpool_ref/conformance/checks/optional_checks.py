@@ -59,13 +59,11 @@ def apply(subject, case, situation, findings, again):
         tolerant = [_excused(subject, case, situation, finding) for finding in again()]
     finally:
         subject.tolerated = frozenset()
-    broken = {finding.check for finding in tolerant if finding.message}
+    broken, right = ({f.check: f for f in tolerant if bool(f.message) == wrong} for wrong in (True, False))
     mended = [finding for finding in found if finding.message and finding.check not in broken]
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
-    return [
-        *others,
-        *(_noted(finding, _note(subject, finding, tolerated), situation.kind == MIXED) for finding in mended),
-    ]
+    notes = [_noted(right.get(f.check, f), _note(subject, f, tolerated), situation.kind == MIXED) for f in mended]
+    return [*others, *notes]
 
 
 def _note(subject, finding, tolerated):
@@ -78,7 +76,8 @@ def _note(subject, finding, tolerated):
 
 
 def _noted(finding, note, excused=True):
-    return replace(finding, error=0.0, allowed=0.0, message="", note=note, excused=excused)
+    found = replace(finding, error=0.0, allowed=0.0) if finding.message else finding  # without: the tolerated error
+    return replace(found, message="", note=note, excused=excused)
 
 
 def _excused(subject, case, situation, finding):

@@ -50,7 +50,7 @@ def _suite(root, report, row):
             _note(case, "skipped", words.reason(row, kept), text, found)
     if row.status == PARTIAL:
         _note(_case(suite, owner, "judged wholly"), "error", "; ".join(row.partial), "", PARTIAL)
-    remarks = "\n".join([*words.remarks(row), *words.others(row)])
+    remarks = "\n".join([*words.remarks(row), *words.notes(row), *words.others(row), *words.more_notes(row)])
     if remarks:
         ET.SubElement(suite, "system-out").text = words.printable(remarks)
     _count(suite, row.seconds)

@@ -107,7 +107,9 @@ def _section(row):
     remarks = list(words.remarks(row))
     if remarks:
         parts.append("<h3>Remarks</h3>" + _list(remarks, "remarks"))
-    others = list(words.others(row))
+    if notes := words.notes(row):
+        parts.append(f"<h3>{words.NOTES}</h3>" + _list(notes, "remarks"))
+    others = [*words.others(row), *words.more_notes(row)]
     if others:
         parts.append(f"<details><summary>{words.counted([row])}</summary>{_list(others, 'remarks')}</details>")
     return "\n".join([*parts, "</section>"])

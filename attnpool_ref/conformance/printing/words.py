@@ -3,8 +3,7 @@
 import re
 import textwrap
 
-from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABLE
-from attnpool_ref.conformance.report.promises import EMPTY, MASKED, VALUES, WEIGHTS
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABLE, promises
 
 FOLLOWS, WAIVED = "follows", "waived"
 
@@ -43,9 +42,10 @@ def reason(row, kept):
 
 
 def causes(row):
-    """Returns the causes of a failure as sentences; "no cause found." if values are wrong and no cause is known."""
-    unexplained = {VALUES, MASKED, EMPTY, WEIGHTS} & {kept.promise for kept in row.accused}
-    return [f"{cause}." for cause in row.sentences or (["no cause found"] if unexplained else [])]
+    """Returns the causes of a failure as sentences; "no cause found." if results are wrong and no cause is known."""
+    compared = [kept for kept in row.accused if promises.BY_NAME[kept.promise].judged_by in ("agreement", "empty rows")]
+    wrong = any(not failure.message.startswith("raises ") for kept in compared for failure in kept.failures)
+    return [f"{cause}." for cause in row.sentences or (["no cause found"] if wrong else [])]
 
 
 def message(failure):
@@ -67,25 +67,34 @@ PARAMETERS = "its parameters"
 
 
 def remarks(row):
-    """Yields lines about arguments that were matched by place, what was never judged, and one note a guarantee."""
+    """Yields lines about arguments that were matched by place, and what was never judged."""
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
     yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
-    more = _more_notes(row)
-    yield from (note for note in row.notes if note not in more)
     if row.ended:
         yield f"ended early: {row.ended}"
 
 
-def _more_notes(row):
+NOTES = "Notes (they do not change the verdict)"
+"""Heading of :func:`notes`."""
+
+
+def notes(row):
+    """Returns the notes of a function, one a guarantee."""
+    more = more_notes(row)
+    return [note for note in row.notes if note not in more]
+
+
+def more_notes(row):
+    """Returns the notes of a function that :func:`notes` leaves out."""
     return [f"{kept.promise}: {note}" for kept in row.promises.values() for note in kept.notes[1:]]
 
 
 def others(row):
-    """Yields a line with what held, one for each reason for which something was not judged, and more notes."""
+    """Yields a line with what held, and one for each reason for which something was not judged."""
     held = [kept.promise for kept in row.promises.values() if outcome(kept) == HELD]
     if held:
         yield f"held: {', '.join(held)}"
@@ -97,14 +106,13 @@ def others(row):
             why = "as its note says" if kept.notes else reason(row, kept)
             reasons.setdefault(("n/a", why), []).append(kept.promise)
     yield from (f"{kind}, {why}: {', '.join(names)}" for (kind, why), names in reasons.items())
-    yield from _more_notes(row)
 
 
 def counted(rows):
     """Returns the numbers of guarantees that held and were not judged, of skipped arguments and cases, and of notes."""
     found = [outcome(kept) for row in rows for kept in row.promises.values()]
     parts = [f"Held: {found.count(HELD)}", f"not judged: {found.count(NOT_APPLICABLE)}"]
-    more = {"skipped": sum(len(row.unasked) for row in rows), "more notes": sum(len(_more_notes(row)) for row in rows)}
+    more = {"skipped": sum(len(row.unasked) for row in rows), "more notes": sum(len(more_notes(row)) for row in rows)}
     return "; ".join(parts + [f"{what}: {count}" for what, count in more.items() if count])
 
 

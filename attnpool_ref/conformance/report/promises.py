@@ -32,7 +32,7 @@ EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
 STATE = "random state untouched"
 SPLIT, INTEGERS = "split over devices", "integers alone"
-_FORM = (ANSWER, SHAPE, DTYPE)
+_FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
 PROMISES = (
@@ -77,21 +77,21 @@ PROMISES = (
         "arguments that broadcast",
         "Masks may be integers, lack leading axes, or have axes of size 1.",
         1,
-        (*_WRONG, EMPTY),
+        (*_WRONG, DTYPE, EMPTY),
         asked="broadcasting",
     ),
     Promise(
         "mixed dtypes",
         "The dtype of the result depends on data and parameters, not on numbers such as `scale` or on a bias of the scores.",
         9,
-        (*_WRONG, EMPTY),
+        (*_WRONG, DTYPE, EMPTY),
         asked="mixed",
     ),
     Promise(
         INTEGERS,
         "If all data are integers, the result has the default floating dtype, and nothing overflows.",
         9,
-        (*_WRONG, EMPTY),
+        (*_WRONG, DTYPE, EMPTY),
         asked="integers",
     ),
     Promise(

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnpool_ref.conformance.report.promises import BY_NAME, PROMISES
+from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES
 
 SCHEMA_VERSION = 3
 
@@ -254,9 +254,9 @@ class Report:
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments of those that decide the verdict, or None."""
+        """The failure with the smallest arguments of those that decide the verdict, or None; first those of values."""
         failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
-        return min(failures, key=lambda failure: failure.size, default=None)
+        return min(failures, key=lambda failure: (failure.check == DTYPE, failure.size), default=None)
 
     def as_dict(self):
         """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.

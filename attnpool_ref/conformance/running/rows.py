@@ -16,10 +16,11 @@ from attnpool_ref.conformance.candidates.capture import Watch, said
 from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
-from attnpool_ref.conformance.report.promises import GRADIENT
+from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running import verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
+from attnpool_ref.conformance.running.suggestions import proposed
 from attnpool_ref.conformance.scope import Scope
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
@@ -61,7 +62,7 @@ class RowJudge:
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
-        self._began, self.done, self._reference = 0.0, False, None
+        self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
 
     def run(self):
         """Judges the function in all dtypes, and completes the report."""
@@ -86,7 +87,8 @@ class RowJudge:
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
-        found = causes.diagnose(self._evidence, self.report.promises)
+        found = [causes.Cause(self._proposal)] if self._proposal else []
+        found = found or causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
@@ -191,6 +193,8 @@ class RowJudge:
 
     def _judge_dtype(self, dtype):
         report, scope = self.report, self.scope
+        if self._proposal:
+            return
         subject = self.subject = self._in(dtype)
         cell = report.cells[dtype] = Cell()
         why = self._lacks(subject)
@@ -209,6 +213,9 @@ class RowJudge:
             if kind == "far" and subject.is_narrow:
                 continue  # near 1000 the numbers of narrow dtypes are at least 0.5 apart
             self._judge_case(subject, case, kind, cell, evidence)
+            self._proposal = proposed(subject)
+            if self._proposal:
+                return
         for why, titles in refused.items():
             self._skipped("; ".join(titles), why)
         for key, why in subject.skipped.items():
@@ -239,11 +246,14 @@ class RowJudge:
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
             found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
-            if any(finding.message for finding in found):
+            if any(finding.message and finding.check != DTYPE for finding in found):
                 wrong.append(weights)
-            if kind == "main" and found:
-                cell.forward = _worst(cell.forward, found[-1])
+            for finding in found if kind == "main" else ():
+                if finding.check != DTYPE and (finding.message or finding.check not in (ANSWER, SHAPE)):
+                    cell.forward = _worst(cell.forward, finding)
         report.cases += 1
+        if proposed(subject):
+            return
         self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
         self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
         if kind in TELLING:
@@ -349,12 +359,15 @@ def _structure(case, kind):
 
 
 def _worst(measure, finding):
-    """Returns ``measure`` or that of ``finding``, whichever error is larger relative to what is allowed."""
+    """Returns ``measure`` or that of ``finding``, whichever error is larger relative to what is allowed.
+
+    Of errors of 0 it is the one for which more is allowed: integers, and what was not compared, are allowed none.
+    """
     new = Measure(finding.error, finding.allowed, finding.case.title)
     if measure is None:
         return new
 
     def ratio(m):
-        return m.error / m.allowed if m.allowed else (np.inf if m.error else 0.0)
+        return m.error / m.allowed if m.allowed else (np.inf if m.error else 0.0), m.allowed
 
     return new if ratio(new) > ratio(measure) else measure

@@ -3,7 +3,8 @@
 import numpy as np
 
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.report.promises import ANSWER, MASKED, VALUES, WEIGHTS
+from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, MASKED, VALUES, WEIGHTS
+from attnpool_ref.contract import signature_of
 from attnpool_ref.contract.type_names import type_of
 
 LONGEST = 512
@@ -28,6 +29,9 @@ def reproduce(subject, finding, got=None):
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
     ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}
+    defaults = signature_of(subject.oracle).parameters
+    lacking = {k for k, v in ours.items() if not isinstance(v, np.ndarray) and v == defaults[k].default}
+    ours = {k: v for k, v in ours.items() if k not in lacking or subject.calling.takes(k)}
     ours |= {"return_weights": True} if weights else {}
     dtypes = {k: case.dtypes.get(k, dtype) for k in ours}
     theirs, code = {}, {}
@@ -47,10 +51,11 @@ def reproduce(subject, finding, got=None):
     lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
     lines += [f"{key} = {_literal(value, dtypes[key])}" for key, value in ours.items()]
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
-    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
+    dtype_of = ".dtype" if finding.check == DTYPE and hasattr(subject.raw(case, weights), "dtype") else ""
+    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}){dtype_of})"]
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})
     oracle = f"chunks.oracle_of({name!r})" if subject.row.state else f"attnpool_ref.{name}"
-    lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}))"]
+    lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}){dtype_of})"]
     if finding.check not in (VALUES, MASKED, ANSWER):
         lines += [f"# {finding.check}: {' '.join(finding.message.split())}"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Suggestions after an error of an implementation: how the judge called it, and which option changes the call."""
+"""Suggestions about an implementation that fails: how the judge called it, and which option changes the call."""
 
 import weakref
 from dataclasses import replace
@@ -21,8 +21,8 @@ def suggestion(error, subject, case):
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
     if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    if proposed := of_signature(subject):
-        return proposed
+    if of_signature(subject):
+        return ""
     if "None" in text:
         absent = [key for key in subject.calling.declared if _is_absent(key, case)]
         if absent:
@@ -36,7 +36,7 @@ def suggestion(error, subject, case):
 
 
 def of_signature(subject):
-    """Returns a clause like that of :func:`suggestion` about ``shared`` or ``without``, or "".
+    """Returns a cause, that the implementation needs ``shared`` or ``without``, or "".
 
     It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
     fails without the option.
@@ -46,29 +46,28 @@ def of_signature(subject):
     return _PROPOSED[subject]
 
 
+def proposed(subject):
+    """Returns the result of :func:`of_signature` if it was called, else ""."""
+    return _PROPOSED.get(subject, "")
+
+
 _PROPOSED = weakref.WeakKeyDictionary()
 """Results of :func:`of_signature`."""
 
 
 def _proposals(subject):
-    """Yields a clause for each further value of ``shared`` or ``without`` with which this call succeeds."""
+    """Yields a cause for each further value of ``shared`` or ``without`` with which this call succeeds."""
     row, candidate = table.get(subject.row.name), subject.candidate
     arguments = subject.row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and a.batched and a.own and subject.calling.takes(k)]
     for names in dict.fromkeys((*((key,) for key in data), tuple(data[1:]))) if len(data) > 1 else ():
         if _returns_right_shapes(_changed(subject, row, shared=(*candidate.shared, *names))):
-            named = " and ".join(f"`{name}`" for name in names)
+            named = " and one ".join(f"`{name}` [{', '.join(arguments[name].own)}]" for name in names)
             flags = " ".join(f"--shared {name}" for name in names)
-            yield (
-                f"; without batch axes of {named} its result has the right shape: if all examples share {named}, say so "
-                f"(shared={names!r}, {flags})"
-            )
+            yield f"your function takes one {named} for all examples: run again with `{flags}` (shared={names!r})"
     for axis in dict.fromkeys(a.lacks for k, a in arguments.items() if a.lacks and subject.calling.takes(k)):
         if _returns_right_shapes(_changed(subject, row, without=(*candidate.without, axis))):
-            yield (
-                f"; without the optional axis {axis} its result has the right shape: if it never has this axis, say so "
-                f"(without=({axis!r},), --without {axis})"
-            )
+            yield f"your function lacks the optional axis {axis}: run again with `--without {axis}` (without=({axis!r},))"
 
 
 def _changed(subject, row, **options):

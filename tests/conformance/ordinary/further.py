@@ -139,6 +139,28 @@ def maximum_of_all_subtracted(scores, mask=None, *, axis=-1):
     return (powers / np.where(total == 0, 1, total)).astype(scores.dtype)
 
 
+def nothing_subtracted(scores, mask=None, *, axis=-1):
+    powers = np.where(True if mask is None else np.asarray(mask, bool), np.exp(scores), 0)
+    total = powers.sum(axis, keepdims=True)
+    return powers / np.where(total == 0, 1, total)
+
+
+def nothing_subtracted_and_an_epsilon(scores, mask=None, *, axis=-1):
+    powers = np.exp(scores) * (1 if mask is None else mask).astype(scores.dtype)
+    return powers / (powers.sum(axis, keepdims=True) + scores.dtype.type(1e-6))
+
+
+def set_to_0_after_a_finite_stand_in(scores, mask=None, *, axis=-1):
+    real = True if mask is None else np.asarray(mask, bool)
+    return np.where(real, _softmax(np.where(real, scores, scores.dtype.type(-1e4)), axis), 0).astype(scores.dtype)
+
+
+def squeezed(x, mask=None):
+    real = _real(x, mask)[..., None]
+    count = np.maximum(real.sum(-2, keepdims=True), 1)
+    return (np.where(real, x, 0).sum(-2, keepdims=True) / count).squeeze().astype(x.dtype)
+
+
 def over_everything(scores, mask=None, *, axis=-1):
     real = np.broadcast_to(True if mask is None else np.asarray(mask, bool), scores.shape)
     powers = np.where(real, np.exp(scores - scores.max(initial=0)), 0)
@@ -180,6 +202,14 @@ FURTHER = {
     "as_many_as_the_largest_id": ("segment_mean_pooling", mistakes.SIZE, {}),
     "maximum_of_all": ("max_pooling", mistakes.WHOLE_MAXIMUM, {}),
     "maximum_of_all_subtracted": ("masked_softmax", mistakes.WHOLE_TOP, {}),
+    "nothing_subtracted": ("masked_softmax", mistakes.UNSHIFTED, {}),
+    "nothing_subtracted_and_an_epsilon": (
+        "masked_softmax",
+        mistakes.EPSILON_UNSHIFTED,
+        {"dtypes": ("float64",), "mask_required": True},
+    ),
+    "set_to_0_after_a_finite_stand_in": ("masked_softmax", mistakes.STAND_IN, {}),
+    "squeezed": ("mean_pooling", diagnosis.SQUEEZED, {"batched": True}),
     "over_everything": ("masked_softmax", mistakes.OVER_ALL, {}),
     "padded_queries_counted": ("maxsim_score", mistakes.MAXSIM_COUNTS, {}),
     "products_of_padding_are_0": ("maxsim_score", mistakes.MAXSIM_0, {}),
