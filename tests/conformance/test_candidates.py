@@ -271,6 +271,18 @@ def test_a_module_is_judged_with_its_own_parameters():
     assert row_of(Pool(True), "attention_pooling", parameters=Pool.parameters).status == "fail"
 
 
+def test_a_module_may_hold_several_queries_or_a_weight_for_each_token():
+    rng = np.random.default_rng(3)
+    queries, weights = rng.standard_normal((3, 8)).astype("f"), rng.uniform(0.5, 2, 7).astype("f")
+    several = types.SimpleNamespace(
+        dot_product_attention=lambda key, value, mask=None: ref.dot_product_attention(queries, key, value, mask),
+        weighted_pooling=lambda x, mask=None: ref.weighted_pooling(x, weights, mask),
+    )
+    for name, held in (("dot_product_attention", {"query": queries}), ("weighted_pooling", {"weights": weights})):
+        row = conformance.judge(several, only=(name,), dtypes=("float32",), parameters=lambda _, held=held: held).rows[0]
+        assert row.status == "pass", row.failures
+
+
 def test_a_module_is_judged_in_its_parameters_dtype_alone():
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters, dtypes=("float64",))
     assert row.status == "n/a" and row.unasked[0].why == "its parameters are float32"

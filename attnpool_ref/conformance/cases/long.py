@@ -69,7 +69,8 @@ def _wide(row, title, names, options, side, count):
         values[key] = np.sort(value) if options["indices_are_sorted"] else value
     case = case.with_values("", **values)
     for axis in side:
-        factors = np.where(np.arange(sizes[axis]) == sizes[axis] - 1, 4, 1)  # a maximum shows that the last is lost
+        size = case.sizes.get(axis, 1)  # fixed if a module holds an argument with this axis
+        factors = np.where(np.arange(size) == size - 1, 4, 1)  # a maximum shows that the last is lost
         factors = factors * (2.0**-8 if row.unit else 1)  # the product of many numbers below 1 is 0
         case = scaled(case, "", axis, factors, case.given("data"))
     return case
@@ -101,11 +102,11 @@ def long_narrow_rows(row):
 
 
 def _summed(row):
-    """Returns the masked axes that the result does not have."""
+    """Returns the masked axes of no fixed size that the result does not have."""
     arguments = row.arguments
     kept = {axis for axes in row.results for axis in axes}
     masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
-    return sorted((masked & SEQUENCES) - kept)
+    return sorted((masked & SEQUENCES) - kept - row.sizes.keys())
 
 
 def _equal(row, title, axis, size):

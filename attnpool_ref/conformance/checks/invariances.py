@@ -128,6 +128,8 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     for axis in drawing.masked_axes(case):
+        if axis in case.row.sizes:
+            continue  # fixed, such as by a parameter with this axis
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):

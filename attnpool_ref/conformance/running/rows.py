@@ -34,6 +34,10 @@ BATCH = 8
 STOPPED = "stopped by Ctrl-C"
 
 
+class InternalError(RuntimeError):
+    """Error of the judge itself, not of the implementation or of the arguments."""
+
+
 @dataclass
 class Evidence:
     """Cases in one dtype from which :mod:`~attnpool_ref.conformance.causes` finds causes.
@@ -80,6 +84,15 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
+        try:
+            self._judge()
+        except Exception as error:
+            raise InternalError(
+                f"internal error of attnpool, please report it: {type(error).__name__}: {error} "
+                f"({self.row.name}, {self.watch.title})"
+            ) from error
+
+    def _judge(self):
         self.report.adapter, self._reference = self.adapter.name, self._find_reference()
         for dtype in self.scope.dtypes[:-1]:
             self._judge_dtype(dtype)
