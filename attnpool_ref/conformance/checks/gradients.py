@@ -45,7 +45,7 @@ def derivatives(subject, case, return_weights):
 def _differences(subject, case, return_weights):
     rng, exact = case.rng(" directions"), subject.exact(case, return_weights)
     cotangents = cotangents_of(subject, case, return_weights)
-    values, floats = subject.values(case), subject.floats(case)
+    values, floats = subject.values(case), subject.floats(case, held=subject.held)
 
     def objective(arrays):
         outputs = oracle_outputs(subject, values | arrays, case, return_weights)
