@@ -169,6 +169,19 @@ def test_batches_alone_are_not_asked_for_another_rank():
     assert unasked.why == "it is called only with exactly one batch axis, and nothing broadcasts"
 
 
+def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
+    def of_axis_1(x, mask):
+        total = np.sum(np.where(mask[..., None], x, 0), 1, dtype=np.float64)
+        return (total / np.maximum(np.sum(mask[..., None], 1), 1)).astype(x.dtype)
+
+    row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
+    assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
+    assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].promise == "shape"
+    assert row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
+    doubled = row_of(lambda x, mask: 2 * of_axis_1(x, mask), shapes=("no batch",), mask_required=True)
+    assert not any("batch axis" in cause for cause in doubled.causes)
+
+
 def test_the_natural_signature_is_judged():
     """Without scale, dropout and weights: they stay at the row's defaults."""
 

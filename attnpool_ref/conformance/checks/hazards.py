@@ -37,7 +37,9 @@ def empty_rows(subject, case, situation):
         return None
     exact = subject.exact(case, situation.weights)
     for got, want, zero in zip(subject.outputs(case, situation.weights), exact, zeros, strict=True):
-        wrong = got.shape != zero.shape or zero & (got != want)
+        if got.shape != zero.shape:
+            return Finding("shape", case, np.inf, 0, f"the result has shape {got.shape}, needs {zero.shape}")
+        wrong = zero & (got != want)
         if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
             message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"

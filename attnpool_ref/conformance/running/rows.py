@@ -33,6 +33,9 @@ BATCH = 8
 
 STOPPED = "stopped by Ctrl-C"
 
+ONLY_BATCHED = "right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"
+"""Cause in words if all results with one batch axis are right, and no other results are."""
+
 
 class InternalError(RuntimeError):
     """Error of the judge itself, not of the implementation or of the arguments."""
@@ -65,6 +68,7 @@ class RowJudge:
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
+        self._right_of_rank = {}
         self._began, self.done, self._reference = 0.0, False, None
 
     def run(self):
@@ -99,8 +103,11 @@ class RowJudge:
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
+        only_batched = self._is_right_only_batched()
+        for evidence in self._evidence if only_batched else ():
+            evidence.cases.clear()
         found = causes.diagnose(self._evidence, self.report.promises)
-        self.report.causes = [cause.words for cause in found]
+        self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
@@ -254,6 +261,8 @@ class RowJudge:
             found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
             if any(finding.message for finding in found):
                 wrong.append(weights)
+            if not any(finding.excused for finding in found):
+                self._right_of_rank.setdefault(len(case.batch), set()).add(not wrong)
             if kind == "main" and found:
                 cell.forward = _worst(cell.forward, found[-1])
         report.cases += 1
@@ -276,6 +285,11 @@ class RowJudge:
             if name == "gradient":
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
+
+    def _is_right_only_batched(self):
+        """Returns whether results with one batch axis are right, and those without it and with several are wrong."""
+        others = [right for rank, right in self._right_of_rank.items() if rank != 1]
+        return self._right_of_rank.get(1) == {True} and bool(others) and all(right == {False} for right in others)
 
     def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
