@@ -177,7 +177,9 @@ def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
     row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
     assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
     assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].promise == "shape"
-    assert row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
+    assert (
+        row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
+    )
     doubled = row_of(lambda x, mask: 2 * of_axis_1(x, mask), shapes=("no batch",), mask_required=True)
     assert not any("batch axis" in cause for cause in doubled.causes)
 
@@ -292,7 +294,9 @@ def test_a_module_may_hold_several_queries_or_a_weight_for_each_token():
         weighted_pooling=lambda x, mask=None: ref.weighted_pooling(x, weights, mask),
     )
     for name, held in (("dot_product_attention", {"query": queries}), ("weighted_pooling", {"weights": weights})):
-        row = conformance.judge(several, only=(name,), dtypes=("float32",), parameters=lambda _, held=held: held).rows[0]
+        row = conformance.judge(several, only=(name,), dtypes=("float32",), parameters=lambda _, held=held: held).rows[
+            0
+        ]
         assert row.status == "pass", row.failures
 
 

@@ -11,6 +11,7 @@ from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, 
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.conformance.checks import optional_checks, tolerances
+from attnpool_ref.conformance.checks.agreement import counted
 from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import present
 
@@ -200,7 +201,7 @@ class Subject:
         """
         packed = self._packed(case)
         with self.adapter.context(self.dtype):
-            found = [self._read(part) for part in self.adapter.parts(result)]
+            found = [self._read(part) for part in _no_none(self.adapter.parts(result))]
         return found if packed is None else [packed.result(output) for output in found]
 
     def _read(self, part):
@@ -368,10 +369,17 @@ class Subject:
 
             def program(arrays):
                 args, kwargs = self.calling.arrange({k: arrays[k] if k in arrays else plain[k] for k in passed})
-                return flatten(self.function(*args, **kwargs))
+                return _no_none(flatten(self.function(*args, **kwargs)))
 
             self._programs[key] = program
         return self._programs[key]
+
+
+def _no_none(parts):
+    """Returns the parts of a result; raises a TypeError if one of several is None, as weights that were not asked for."""
+    if len(parts) > 1 and any(part is None for part in parts):
+        raise TypeError(f"returns None among {counted(len(parts))}")
+    return parts
 
 
 def flatten(result):

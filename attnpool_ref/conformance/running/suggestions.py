@@ -36,13 +36,13 @@ def suggestion(error, subject, case):
 
 
 def of_signature(subject):
-    """Returns a clause like that of :func:`suggestion` about ``shared`` or ``without``, or "".
+    """Returns a clause like that of :func:`suggestion` about ``shared``, ``without`` or ``arguments``, or "".
 
     It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
-    fails without the option.
+    fails without the option. If there is none, it names the arguments that were matched by place.
     """
     if subject not in _PROPOSED:
-        _PROPOSED[subject] = "" if _returns_right_shapes(subject) else next(_proposals(subject), "")
+        _PROPOSED[subject] = "" if _returns_right_shapes(subject) else next(_proposals(subject), _by_place(subject))
     return _PROPOSED[subject]
 
 
@@ -69,6 +69,16 @@ def _proposals(subject):
                 f"; without the optional axis {axis} its result has the right shape: if it never has this axis, say so "
                 f"(without=({axis!r},), --without {axis})"
             )
+
+
+def _by_place(subject):
+    """Returns a clause about two arguments that were matched by place, with their names exchanged; "" without them."""
+    taken = {theirs: ours for ours, theirs in subject.calling.by_place.items() if theirs != ours}
+    if len(taken) != 2:
+        return ""
+    passed = " and ".join(f"`{ours}` was passed as `{theirs}`" for theirs, ours in taken.items())
+    flags = " ".join(f"--arg {a}={b}" for a, b in zip(taken, reversed(taken.values()), strict=True))
+    return f"; {passed}, by place: if that is wrong, say so ({flags})"
 
 
 def _changed(subject, row, **options):
