@@ -15,6 +15,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.printing import words
 
 FEW = {"shapes": ("no batch",), "long": False}
 
@@ -303,6 +304,20 @@ def test_a_module_may_hold_several_queries_or_a_weight_for_each_token():
 def test_a_module_is_judged_in_its_parameters_dtype_alone():
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters, dtypes=("float64",))
     assert row.status == "n/a" and row.unasked[0].why == "its parameters are float32"
+
+
+def test_a_module_in_another_dtype_is_judged_in_it_first_and_the_others_are_said():
+    own = Pool()
+    own.query, own.kernel = np.float64(own.query), np.float64(own.kernel)
+    (row,) = conformance.judge(own, only=("attention_pooling",), parameters=Pool.parameters, shapes=("no batch",)).rows
+    assert row.status == "pass" and row.promises["permuting"].dtypes == ["float64"]
+    said = "not judged in float32, bfloat16, float16: its parameters are float64; judge a module in another dtype"
+    assert any(line.startswith(said) for line in words.remarks(row))
+
+
+def test_parameters_that_no_option_names_are_listed():
+    row = row_of(Pool(), "attention_pooling", parameters={"query": "query", "key_kernel": "turned.T"})
+    assert "its parameters: it holds `kernel`, which no --parameter names" in words.remarks(row)
 
 
 def test_parameters_are_named_by_their_attributes():

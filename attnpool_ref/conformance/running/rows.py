@@ -88,6 +88,9 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
+        own = {value.dtype.name for value in self.subject.parameters.values()}
+        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
+        self.scope = replace(self.scope, dtypes=tuple(first))
         try:
             self._judge()
         except Exception as error:
@@ -145,8 +148,12 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds; "" if none, or ``parameters`` is given."""
-        own = [] if self.candidate.parameters is not None else own_parameters.as_kernels(self.candidate.target)
+        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
+        given = self.candidate.parameters
+        own = [] if callable(given) else own_parameters.as_kernels(self.candidate.target)
+        if given and not callable(given):
+            own = [n for n in own if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
+            return f"it holds {own_parameters.listed(own)}, which no --parameter names" if own else ""
         if not own:
             return ""
         return (
