@@ -18,7 +18,9 @@ def render(report, out, everything=False):
     """
     if report.rows and all(row.status == MISSING for row in report.rows):
         own = report.candidate
-        _write([f"No function of {own} is named as in attnpool: write {own}:FUNCTION --as NAME (see attnpool find)."], out)
+        _write(
+            [f"No function of {own} is named as in attnpool: write {own}:FUNCTION --as NAME (see attnpool find)."], out
+        )
         return
     causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     for cause in causes:

@@ -127,9 +127,9 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
-    for axis in drawing.masked_axes(case):
-        if axis in case.row.sizes:
-            continue  # fixed, such as by a parameter with this axis
+    for axis in [
+        a for a in drawing.masked_axes(case) if a not in case.row.sizes
+    ]:  # others are fixed, as by a parameter
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):
