@@ -15,6 +15,9 @@ from attnpool_ref.conformance.printing.words import wrapped
 from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
 from attnpool_ref.conformance.running.judge import judge
 
+PLAIN = str.maketrans("[]", "()")
+"""Replacement of brackets in ids: pytest 9 takes what is in them for the parameters of a test."""
+
 
 def tests_of(session, lines):
     """Yields the tests of all implementations; an implementation that cannot be found is an error of the collection.
@@ -24,7 +27,7 @@ def tests_of(session, lines):
       lines: for each implementation under test, the arguments of ``attnpool check``.
     """
     for words in lines:
-        name = "attnpool" if len(lines) == 1 else f"attnpool::{words}"
+        name = "attnpool" if len(lines) == 1 else f"attnpool::{words.translate(PLAIN)}"
         yield from session.genitems(CandidateNode.from_parent(session, name=name, nodeid=name, words=words))
 
 

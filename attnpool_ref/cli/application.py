@@ -141,7 +141,7 @@ def check(
 
     Exit status: 0 passed, 1 failed (or a waiver waived nothing, or nothing could be judged), 2 wrong use (or a missing
     package, or CANDIDATE cannot be imported), 3 partial (nothing failed, but gradients, a mask or another argument were
-    never judged, or the implementation takes no mask), 130 stopped by Ctrl-C.
+    never judged, or the implementation takes no mask), 70 an error inside attnpool, 130 stopped by Ctrl-C.
     """
     from attnpool_ref.cli import check as checking
     from attnpool_ref.conformance import Candidate, Scope

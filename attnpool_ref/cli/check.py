@@ -10,9 +10,10 @@ from typing import Any
 from attnpool_ref import conformance
 from attnpool_ref.cli import progress
 from attnpool_ref.cli.candidate import Named
-from attnpool_ref.cli.exits import INTERRUPTED, Refused, need_folder
+from attnpool_ref.cli.exits import INTERNAL, INTERRUPTED, Refused, need_folder
 from attnpool_ref.conformance.report import EXIT
 from attnpool_ref.conformance.running.processes import ProcessPool
+from attnpool_ref.conformance.running.rows import InternalError
 from attnpool_ref.conformance.running.setup import Setup
 
 STANDARD_OUTPUT = "-"
@@ -53,7 +54,8 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
     is standard output, the report in words goes to standard error. With ``everything`` it also lists what held and what
     was not judged. ``words`` are further arguments of :func:`question`.
     ``jobs`` is the number of processes, by default that of :func:`_jobs`; with 0 the implementation is imported and
-    judged in this process. The exit status is that of the verdict (0, 1 or 3), or 130 after Ctrl-C.
+    judged in this process. The exit status is that of the verdict (0, 1 or 3), 70 after an error of the judge itself, or
+    130 after Ctrl-C.
 
     Raises:
       Refused: the folder of a file is missing, two files are standard output, the implementation cannot be imported,
@@ -77,6 +79,9 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
                 report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
     except (ValueError, ModuleNotFoundError) as error:  # an unknown name
         raise Refused(str(error)) from None
+    except InternalError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return INTERNAL
     _show(report, files, everything, sys.stderr if piped else sys.stdout)
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 

@@ -14,6 +14,10 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 
 
+INTERNAL = 70
+"""Exit status after an error of attnpool itself: ``EX_SOFTWARE`` of sysexits.h."""
+
+
 class Refused(click.ClickException):
     """Error for a request that cannot be carried out; the message gives the reason in one line."""
 

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attnpool_ref.conformance.printing import words
-from attnpool_ref.conformance.report import NOT_APPLICABLE
+from attnpool_ref.conformance.report import MISSING, NOT_APPLICABLE
 
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 
@@ -16,6 +16,12 @@ def render(report, out, everything=False):
 
     What held and what was not judged is listed with ``everything``, and counted without. ``out`` is a console of rich.
     """
+    if report.rows and all(row.status == MISSING for row in report.rows):
+        own = report.candidate
+        _write(
+            [f"No function of {own} is named as in attnpool: write {own}:FUNCTION --as NAME (see attnpool find)."], out
+        )
+        return
     causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     for cause in causes:
         out.print(Text(cause, "bold red"))
@@ -167,8 +173,10 @@ def _promises(row):
 def _counts(report):
     statuses = [row.status for row in report.rows]
     words = {"pass": "passed", "fail": "failed", "partial": "partial", "missing": "missing", "n/a": "n/a"}
+    idle = len(report.idle_waivers)
     return f"{len(statuses)} row{'s' * (len(statuses) != 1)}: " + ", ".join(
-        f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses
+        [f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses]
+        + [f"but {idle} idle waiver{'s' * (idle != 1)}, so failed"] * bool(idle)
     )
 
 

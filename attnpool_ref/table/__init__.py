@@ -71,7 +71,7 @@ def get(name):
     """
     if name in BY_NAME or name in _OF_HEADS:
         return BY_NAME.get(name) or _OF_HEADS[name]
-    raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME)}")
+    raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME) or f'; see `attnpool find {name}`'}")
 
 
 def in_all_layouts(*names):

@@ -11,6 +11,7 @@ import attnpool_ref
 from attnpool_ref import __main__, conformance, extras, table
 from attnpool_ref.cli import application, listing, progress, show, verdicts
 from attnpool_ref.conformance import Cell, Measure, RowReport
+from attnpool_ref.conformance.report import Failure, Kept
 
 JOBS = next(option for option in application.check.params if option.name == "jobs")
 
@@ -227,6 +228,22 @@ def test_a_narrow_terminal_gets_a_line_for_each_dtype(judged):
     first, second = ([cell.strip() for cell in line.split("│")] for line in lines[place : place + 2])
     assert first == ["mean_pooling", "float32", "0.4/18  3.2/61", "2/2", "pass"]
     assert second[:3] == ["", "bfloat16", "n/a"]
+
+
+def test_what_to_do_next_is_printed(judged):
+    judged(report_of(RowReport("mean_pooling", "missing"), RowReport("max_pooling", "missing")))
+    (line,) = run("check", "attnpool_ref").stdout.splitlines()
+    assert line.startswith("No function of ") and ":FUNCTION --as NAME (see attnpool find)." in line
+    report = report_of(PASSED)
+    report.waivers = report.idle_waivers = {"values": "it holds"}
+    judged(report)
+    assert "1 row: 1 passed, but 1 idle waiver, so failed." in run("check", "attnpool_ref").stdout
+    kept = Kept("empty rows", "broken", failures=[Failure("mean_pooling", "empty rows", "float32", "is 1", "", 1)])
+    failed = RowReport("mean_pooling", "fail", promises={"empty rows": kept})
+    judged(report_of(failed))
+    assert "differ only in fully masked rows" in run("check", "attnpool_ref").stdout
+    assert str(report_of(failed)).endswith(": fail\nmean_pooling: empty rows (float32): is 1")
+    assert "no function is called 'abmil'; see `attnpool find abmil`" in run("check", "x:y", "--as", "abmil").output
 
 
 def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):

@@ -15,6 +15,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.printing import words
 
 FEW = {"shapes": ("no batch",), "long": False}
 
@@ -169,6 +170,21 @@ def test_batches_alone_are_not_asked_for_another_rank():
     assert unasked.why == "it is called only with exactly one batch axis, and nothing broadcasts"
 
 
+def test_data_with_one_batch_axis_are_named_if_only_these_are_right():
+    def of_axis_1(x, mask):
+        total = np.sum(np.where(mask[..., None], x, 0), 1, dtype=np.float64)
+        return (total / np.maximum(np.sum(mask[..., None], 1), 1)).astype(x.dtype)
+
+    row = row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True)
+    assert row.causes == ["right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"]
+    assert "the result has shape" in row.accused[0].smallest.message and row.accused[0].promise == "shape"
+    assert (
+        row_of(of_axis_1, shapes=("no batch", "long, batch (2, 3)"), mask_required=True, batched=True).status == "pass"
+    )
+    doubled = row_of(lambda x, mask: 2 * of_axis_1(x, mask), shapes=("no batch",), mask_required=True)
+    assert not any("batch axis" in cause for cause in doubled.causes)
+
+
 def test_the_natural_signature_is_judged():
     """Without scale, dropout and weights: they stay at the row's defaults."""
 
@@ -271,9 +287,37 @@ def test_a_module_is_judged_with_its_own_parameters():
     assert row_of(Pool(True), "attention_pooling", parameters=Pool.parameters).status == "fail"
 
 
+def test_a_module_may_hold_several_queries_or_a_weight_for_each_token():
+    rng = np.random.default_rng(3)
+    queries, weights = rng.standard_normal((3, 8)).astype("f"), rng.uniform(0.5, 2, 7).astype("f")
+    several = types.SimpleNamespace(
+        dot_product_attention=lambda key, value, mask=None: ref.dot_product_attention(queries, key, value, mask),
+        weighted_pooling=lambda x, mask=None: ref.weighted_pooling(x, weights, mask),
+    )
+    for name, held in (("dot_product_attention", {"query": queries}), ("weighted_pooling", {"weights": weights})):
+        row = conformance.judge(several, only=(name,), dtypes=("float32",), parameters=lambda _, held=held: held).rows[
+            0
+        ]
+        assert row.status == "pass", row.failures
+
+
 def test_a_module_is_judged_in_its_parameters_dtype_alone():
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters, dtypes=("float64",))
     assert row.status == "n/a" and row.unasked[0].why == "its parameters are float32"
+
+
+def test_a_module_in_another_dtype_is_judged_in_it_first_and_the_others_are_said():
+    own = Pool()
+    own.query, own.kernel = np.float64(own.query), np.float64(own.kernel)
+    (row,) = conformance.judge(own, only=("attention_pooling",), parameters=Pool.parameters, shapes=("no batch",)).rows
+    assert row.status == "pass" and row.promises["permuting"].dtypes == ["float64"]
+    said = "not judged in float32, bfloat16, float16: its parameters are float64; judge a module in another dtype"
+    assert any(line.startswith(said) for line in words.remarks(row))
+
+
+def test_parameters_that_no_option_names_are_listed():
+    row = row_of(Pool(), "attention_pooling", parameters={"query": "query", "key_kernel": "turned.T"})
+    assert "its parameters: it holds `kernel`, which no --parameter names" in words.remarks(row)
 
 
 def test_parameters_are_named_by_their_attributes():
@@ -294,9 +338,8 @@ def test_parameters_that_nobody_described_are_listed():
     (own,) = [unasked for unasked in row_of(Pool(), "attention_pooling").unasked if unasked.what == "its parameters"]
     assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the row each is")
     assert "--parameter ARGUMENT=query" in own.why
-    for described in (Pool.parameters, {"query": "query", "key_kernel": "kernel"}):
-        row = row_of(Pool(), "attention_pooling", parameters=described)
-        assert "its parameters" not in [unasked.what for unasked in row.unasked]
+    row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
+    assert "its parameters" not in [unasked.what for unasked in row.unasked]
     (unasked,) = row_of(lambda x, q, mask=None: x, "mean_pooling").unasked[:1]
     assert "it holds" not in unasked.why
     (unasked,) = row_of(Pool(), "multi_head_attention").unasked[:1]

@@ -76,3 +76,14 @@ def test_a_module_that_holds_torch_makes_tensors_the_first_guess_unless_the_body
         assert adapters._is_of_torch(function) == of_torch
     assert not any(adapters._is_of_torch(held[name]) for name in ("calls_numpy", "within"))
     assert not adapters._is_of_torch(len) and not adapters._is_of_torch(np.sum)
+
+
+def test_arguments_that_were_exchanged_by_place_are_named_below_the_error():
+    def exchanged(m, bag):
+        return ref.mean_pooling(bag, m)
+
+    (row,) = conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True).rows
+    words = "`x` was passed as `m` and `mask` was passed as `bag`, by place: if that is wrong, say so (--arg m=mask --arg bag=x)"
+    assert words in row.promises["an answer"].failures[0].message
+    names = {"m": "mask", "bag": "x"}
+    assert conformance.judge(exchanged, only=("mean_pooling",), **FEW, mask_required=True, arguments=names).passed

@@ -14,7 +14,7 @@ from attnpool_ref import conformance
 from attnpool_ref.cli import check
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate, formats
-from attnpool_ref.conformance.running import processes, setup
+from attnpool_ref.conformance.running import processes, rows, setup
 from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.worker import Properties
 
@@ -118,6 +118,16 @@ def test_an_error_of_the_judge_ends_all_processes_and_is_raised(own, started):
             arguments={"mask": "no_argument", "x": "no_argument"},
         )
     assert started and not any(one._process.is_alive() for one in started)
+
+
+def test_an_error_inside_of_the_judge_is_no_wrong_use(own, monkeypatch):
+    def mistaken(*_):
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr(rows.RowJudge, "_judge_case", mistaken)
+    result = CliRunner().invoke(application, ["check", f"{own.__name__}:mean_pooling", "--jobs", "0", "--quick"])
+    assert result.exit_code == 70
+    assert "internal error of attnpool, please report it: ValueError: a mistake (mean_pooling" in result.stderr
 
 
 def steps_of(candidate, **options):

@@ -102,6 +102,13 @@ def test_what_the_settings_name_is_judged_where_it_is_asked_for(run, pytester):
     ]
 
 
+def test_several_entries_may_have_brackets(run):
+    fixed = ("--attnpool", f"pools_of_a_test:many --as mean_pooling {WORDS} --leave temperature --parameter query=q[0]")
+    shown = run(*fixed, "--attnpool", f"pools_of_a_test {WORDS}", "--collect-only", "-q").outlines
+    assert "attnpool::pools_of_a_test --quick --dtype float32 --jobs 0::mean_pooling::values" in shown
+    assert any(line.startswith("attnpool::") and line.endswith("query=q(0)::mean_pooling::values") for line in shown)
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

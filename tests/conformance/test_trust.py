@@ -79,6 +79,28 @@ def test_another_answer_at_the_second_call_is_told():
     assert kept.status == "broken" and kept.failures[0].message.startswith("the result changes from")
 
 
+def test_results_that_differ_between_equal_calls_are_the_only_cause():
+    rng = np.random.default_rng(0)
+
+    def dropped(x, mask=None):
+        return ref.mean_pooling((x * (rng.random(x.shape) < 0.9)).astype(x.dtype), mask)
+
+    (cause,) = conformance.judge(dropped, **FEW).rows[0].sentences
+    assert cause.startswith("random: equal calls have different results; call .eval()")
+
+
+@pytest.mark.parametrize(("other", "promise"), [(None, "an answer"), (np.float32(1), "shape")])
+def test_more_than_one_result_is_told_with_what_to_write(other, promise):
+    def several(x, mask=None):
+        return ref.mean_pooling(x, mask), other
+
+    (row,) = conformance.judge(several, **FEW).rows
+    (kept,) = row.accused
+    words = "2 results, needs 1; judge a wrapper that returns the first, [0], or give the name of its option"
+    assert kept.promise == promise and words in kept.smallest.message
+    assert not any("zip()" in note for note in row.notes)
+
+
 def test_numbers_drawn_from_the_global_state_are_told():
     def pool(x, mask=None):
         np.random.rand()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from attnpool_ref import conformance
+from attnpool_ref.conformance.candidates.adapters.torch_arrays import TorchArrays
 
 ONE = {"dtypes": ("float32",), "shapes": ("no batch", "length 0", "broadcasting"), "long": False}
 
@@ -54,6 +55,58 @@ def test_weights_of_linear_layers_are_named_by_the_command_and_proposed():
         with pytest.raises(ValueError) as error:
             row_of(bag, name, parameters=named | {argument: path})
         assert f"write `{named[argument]}` (--parameter {argument}={named[argument]}, " in str(error.value)
+
+
+class Frozen(Bag):
+    """One weight gets twice its gradient, or none."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x, mask):
+        weight = self.V.weight
+        bent = weight.detach() + self.factor * (weight - weight.detach())
+        return torch.func.functional_call(Bag(), dict(self.named_parameters()) | {"V.weight": bent}, (x, mask))
+
+
+def with_biases(m):
+    return {"kernel": m.V.weight.T, "bias": m.V.bias, "out_kernel": m.w.weight[0], "out_bias": m.w.bias.reshape(())}
+
+
+@pytest.mark.parametrize("factor", [0, 1, 2])
+def test_gradients_of_weights_that_a_module_holds_are_judged(factor):
+    torch.manual_seed(0)
+    row = row_of(Frozen(factor), "additive_attention_pooling", parameters=with_biases)
+    assert [kept.promise for kept in row.accused] == ([] if factor == 1 else ["gradient"])
+    if factor != 1:
+        assert "the gradient of `kernel` along a direction is" in row.promises["gradient"].failures[0].message
+
+
+def test_padding_that_reaches_the_gradient_of_a_weight_is_found():
+    class After(Bag):
+        def forward(self, x, mask):  # the mask comes after the product with the weight
+            mask = mask.bool().expand(x.shape[:-1])
+            hidden = self.V(x).masked_fill(~mask[..., None], 0)
+            x = torch.where(mask[..., None], x, torch.zeros_like(x))
+            return torch.einsum("...l,...ld->...d", softmax(self.w(torch.tanh(hidden)).squeeze(-1), mask), x)
+
+    torch.manual_seed(0)
+    row = row_of(After(), "additive_attention_pooling", parameters=with_biases)
+    assert "the gradient of `kernel` changes from" in row.promises["NaN in padding"].failures[0].message
+
+
+def test_the_gradient_of_what_is_frozen_or_computed_is_said_to_be_without_verdict():
+    torch.manual_seed(0)
+    frozen = Bag()
+    frozen.V.weight.requires_grad_(False)
+    row = row_of(frozen, "additive_attention_pooling", parameters=with_biases)
+    found = [unasked.what for unasked in row.unasked if unasked.why == "not judged (held by the module)"]
+    assert row.status == "pass" and found == ["the gradient of `kernel`"]
+    one = torch.ones((2, 3), requires_grad=True)
+    some = {"turned": one.T, "doubled": 2 * one, "repeated": torch.ones(1, requires_grad=True).expand(3)}
+    assert list(TorchArrays().differentiable(some)) == []
+    assert list(TorchArrays().differentiable({"turned": one.T, "index": torch.arange(2)})) == ["turned"]
 
 
 def mean(x, mask, always=False):

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from attnpool_ref.table.language import terms
 from attnpool_ref.table.suggestions import did_you_mean
 
@@ -173,8 +171,8 @@ def reshaped(argument, shape, given):
     return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"
 
 
-def parameters_of(candidate, row, adapter):
-    """Returns the function's arguments that the implementation holds, as a dict of NumPy arrays.
+def parameters_of(candidate, row):
+    """Returns the function's arguments that the implementation holds, as a dict of arrays of its library.
 
     The dict is empty if ``Candidate.parameters`` is None.
 
@@ -187,7 +185,7 @@ def parameters_of(candidate, row, adapter):
     for key in given if isinstance(given, Mapping) else ():
         _check_argument(row, key)
     held = attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
-    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
+    found = {k: v for k, v in held.items() if v is not None}
     for key in found:
         _check_argument(row, key)
     return found

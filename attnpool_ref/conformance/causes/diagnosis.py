@@ -77,6 +77,9 @@ def diagnose(evidence, promises):
     Returns:
       A list of :class:`Cause`.
     """
+    chance = _of_chance(evidence) if promises["the same answer twice"].status == BROKEN else []
+    if chance:
+        return chance  # with numbers that no mistake explains
     merged = {}
     for cause in (*_of_results(evidence, promises), *_of_dtypes(evidence, promises)):
         same = merged.setdefault(cause.words, cause)
@@ -323,6 +326,18 @@ def _spread(cases):
     """Returns at most :data:`TRIED` cases, evenly spaced among all."""
     count = min(len(cases), TRIED)
     return [cases[i * len(cases) // count] for i in range(count)]
+
+
+def _of_chance(evidence):
+    """Returns a list with the cause that equal calls have different results; an empty one if no dtype proves it."""
+    counts = {}
+    for each in evidence:
+        for case, weights in [*each.cases, *each.right][:TRIED]:
+            with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
+                one, other = (each.subject.read(case, each.subject.raw(case, weights)) for _ in range(2))
+                if not all(map(hazards.same_bits, one, other)):
+                    counts[each.subject.dtype] = 1, 1
+    return [Cause(mistakes.CHANCE, counts=counts)] if counts else []
 
 
 def _of_sizes(judged):

@@ -176,6 +176,7 @@ NOT_AGAIN = "applies the mask after the normalizer, without normalizing again"
 SCORE_0 = (
     "padding gets the score 0, by scores times the mask or tokens set to 0, and counts in the normalizer: use -inf"
 )
+CHANCE = "random: equal calls have different results; call .eval() on a module with dropout before it is judged"
 SIZE = "takes the number of segments from the largest id: empty segments behind it are missing"
 AS_0 = "sets padding to 0, but treats it as real tokens: padding must not count, nor get a weight"
 LONE = "NaN for a single token: `ddof` leaves no token to divide by (n - ddof = 0)"

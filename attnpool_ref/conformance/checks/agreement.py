@@ -109,7 +109,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):
-        return Finding(check, case, np.inf, 0, f"returns {len(got)} arrays, needs {len(want)}", "shape")
+        return Finding(check, case, np.inf, 0, f"returns {counted(len(got), len(want))}", "shape")
     sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
     finding = Finding(check, case)
     overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
@@ -149,6 +149,14 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[own] * (largest or 1), name, g, w, aspect)
     return finding
+
+
+def counted(count, needed=1):
+    """Returns the words about a number of results, and what to write instead if there are too many."""
+    words = f"{count} result{'s' * (count != 1)}, needs {needed}"
+    if count < needed:
+        return words
+    return f"{words}; judge a wrapper that returns the first, [0], or give the name of its option (--arg need_weights=return_weights)"
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):

@@ -35,9 +35,13 @@ def empty_rows(subject, case, situation):
     zeros = always_zero(subject, case, situation.weights)
     if not any(np.any(z) for z in zeros):
         return None
-    exact = subject.exact(case, situation.weights)
-    for got, want, zero in zip(subject.outputs(case, situation.weights), exact, zeros, strict=True):
-        wrong = got.shape != zero.shape or zero & (got != want)
+    outputs, exact = subject.outputs(case, situation.weights), subject.exact(case, situation.weights)
+    if len(outputs) != len(exact):
+        return None  # the comparison with the oracle reports it
+    for got, want, zero in zip(outputs, exact, zeros, strict=True):
+        if got.shape != zero.shape:
+            return Finding("shape", case, np.inf, 0, f"the result has shape {got.shape}, needs {zero.shape}")
+        wrong = zero & (got != want)
         if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
             message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"

@@ -149,7 +149,7 @@ def _extrapolated(subject, case, return_weights):
         moved = case.with_values("", **arrays)
         outputs = subject.outputs(moved, return_weights)
         bent = [c * (1 + np.where(c == 0, 0, o)) for c, o in zip(cotangents, outputs, strict=True)]
-        return subject.gradients(moved, bent, return_weights)
+        return {k: g for k, g in subject.gradients(moved, bent, return_weights).items() if k in floats}
 
     base = gradient(floats)
     names = list(base)

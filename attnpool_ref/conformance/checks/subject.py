@@ -11,6 +11,7 @@ from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, 
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.conformance.checks import optional_checks, tolerances
+from attnpool_ref.conformance.checks.agreement import counted
 from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import present
 
@@ -25,6 +26,7 @@ class Subject:
       oracle: the definition with which it is compared.
       calling: the mapping of the function's arguments to those of the implementation.
       parameters: values of the function's arguments that the implementation holds as parameters.
+      held: those of ``parameters`` whose gradients are judged, as arrays of the implementation's library.
       demands: the requested options of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
       tolerated: the deviations that a second run of a failing check tolerates.
       contiguous: whether arrays are passed as they are made, or with other strides.
@@ -45,7 +47,9 @@ class Subject:
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
-        self.parameters = own_parameters.parameters_of(self.candidate, row, adapter)
+        held = own_parameters.parameters_of(self.candidate, row)
+        self.parameters = {key: np.asarray(adapter.read(value)) for key, value in held.items()}
+        self.held = adapter.differentiable(held)
         self.row = own_parameters.restricted(row, self.candidate, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = oracle_of(row.name)
@@ -113,8 +117,7 @@ class Subject:
         """Returns the case's arguments, rounded to ``case.bits`` bits in narrow dtypes and in cases of several dtypes."""
         if not self.is_narrow and not case.dtypes:
             return case.values
-        values = {k: v for k, v in case.values.items() if k not in self.parameters}
-        return drawing.narrow(values, case.bits) | self.parameters
+        return drawing.narrow(case.values, case.bits) | {key: case.values[key] for key in self.parameters}
 
     # Calls
 
@@ -194,7 +197,7 @@ class Subject:
         """
         packed = self._packed(case)
         with self.adapter.context(self.dtype):
-            found = [self._read(part) for part in self.adapter.parts(result)]
+            found = [self._read(part) for part in _no_none(self.adapter.parts(result))]
         return found if packed is None else [packed.result(output) for output in found]
 
     def _read(self, part):
@@ -218,13 +221,13 @@ class Subject:
         """Returns whether results without weights are taken from the oracle's call with weights, to save a call."""
         return not return_weights and self.takes_weights()
 
-    def floats(self, case, kinds=("data", "parameter", "number")):
+    def floats(self, case, kinds=("data", "parameter", "number"), held=()):
         """Returns a dict of the floating-point arguments of these kinds, and of those that broadcast.
 
-        Only arguments that the implementation takes, and does not hold itself, are in it.
+        Only arguments that the implementation takes are in it, and of those that it holds itself the ones in ``held``.
         """
         found = self._floats(case, kinds)
-        return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
+        return {k: v for k, v in found.items() if k in held or (k not in self.parameters and self.calling.takes(k))}
 
     def _floats(self, case, kinds):
         values = self.values(case)
@@ -252,7 +255,8 @@ class Subject:
     def gradients(self, case, cotangents, return_weights):
         """Returns the implementation's gradients of its floating arguments, for cotangents of its outputs.
 
-        A number that the framework cannot differentiate is left out, and noted in ``skipped``.
+        The arguments in :attr:`held` are among them. A number that the framework cannot differentiate is left out, and
+        noted in ``skipped``; so are the other parameters that the implementation holds.
 
         Raises:
           Untraceable: there is no gradient at all.
@@ -279,7 +283,9 @@ class Subject:
             return error
 
     def _gradients(self, case, cotangents, return_weights, left_out):
-        return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
+        self.skipped |= dict.fromkeys(self.parameters.keys() - self.held, "not judged (held by the module)")
+        derive = functools.partial(self.adapter.gradient, held=self.held) if self.held else self.adapter.gradient
+        return self._differentiated(derive, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
         """Returns Hessian-vector products for a direction of all floating-point arguments, by argument.
@@ -333,7 +339,11 @@ class Subject:
                     raise
                 found = {key: np.zeros_like(self.adapter.read(array)) for key, array in arrays.items()}
         self._differentiable = True
-        return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
+        return (
+            found
+            if packed is None or not results
+            else {k: v if k in self.held else packed.unpack(k, v) for k, v in found.items()}
+        )
 
     def traced(self, case, key, value):
         """Returns an argument as an array that can be differentiated; numbers get float64 if judged, else float32."""
@@ -355,10 +365,17 @@ class Subject:
 
             def program(arrays):
                 args, kwargs = self.calling.arrange({k: arrays[k] if k in arrays else plain[k] for k in passed})
-                return flatten(self.function(*args, **kwargs))
+                return _no_none(flatten(self.function(*args, **kwargs)))
 
             self._programs[key] = program
         return self._programs[key]
+
+
+def _no_none(parts):
+    """Returns the parts of a result; raises a TypeError if one of several is None, as weights that were not asked for."""
+    if len(parts) > 1 and any(part is None for part in parts):
+        raise TypeError(f"returns None among {counted(len(parts))}")
+    return parts
 
 
 def flatten(result):

@@ -71,9 +71,15 @@ def remarks(row):
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
+    if {kept.promise for kept in row.accused} == {promises.EMPTY}:
+        yield "all these differ only in fully masked rows: if they never occur, say so (some_real=True, --some-real)"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
     yield from (f"{unasked.what}: {unasked.why}" for unasked in row.unasked if unasked.what == PARAMETERS)
+    others = [unasked for unasked in row.unasked if row.cases and unasked.why.startswith(f"{PARAMETERS} are ")]
+    if others:
+        dtypes = ", ".join(unasked.what for unasked in others)
+        yield f"not judged in {dtypes}: {others[0].why}; judge a module in another dtype, such as pool.bfloat16(), by itself"
     if row.ended:
         yield f"ended early: {row.ended}"
 

@@ -258,6 +258,16 @@ class Report:
         failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
         return min(failures, key=lambda failure: (failure.check == DTYPE, failure.size), default=None)
 
+    def __str__(self):
+        """Returns the verdict of each function that the implementation has, with the message of its smallest failure."""
+        lines = [f"{self.candidate}: {self.verdict}"]
+        for row in self.rows:
+            failures = [failure for kept in row.accused for failure in kept.failures]
+            smallest = min(failures, key=lambda failure: failure.size, default=None)
+            if row.status != MISSING:
+                lines.append(row.told(smallest) if smallest else "; ".join([f"{row.name}: {row.status}", *row.partial]))
+        return "\n".join(lines)
+
     def as_dict(self):
         """Returns the report as dicts, lists, numbers, booleans, strings and None; ``docs/judging.md`` has the keys.
 

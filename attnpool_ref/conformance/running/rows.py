@@ -34,6 +34,13 @@ BATCH = 8
 
 STOPPED = "stopped by Ctrl-C"
 
+ONLY_BATCHED = "right for data with one batch axis only, such as [B, L, d]: add --batched, batched=True"
+"""Cause in words if all results with one batch axis are right, and no other results are."""
+
+
+class InternalError(RuntimeError):
+    """Error of the judge itself, not of the implementation or of the arguments."""
+
 
 @dataclass
 class Evidence:
@@ -62,6 +69,7 @@ class RowJudge:
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
+        self._right_of_rank = {}
         self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
 
     def run(self):
@@ -81,15 +89,30 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
+        own = {value.dtype.name for value in self.subject.parameters.values()}
+        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
+        self.scope = replace(self.scope, dtypes=tuple(first))
+        try:
+            self._judge()
+        except Exception as error:
+            raise InternalError(
+                f"internal error of attnpool, please report it: {type(error).__name__}: {error} "
+                f"({self.row.name}, {self.watch.title})"
+            ) from error
+
+    def _judge(self):
         self.report.adapter, self._reference = self.adapter.name, self._find_reference()
         for dtype in self.scope.dtypes[:-1]:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
         self.finish()
+        only_batched = self._is_right_only_batched()
+        for evidence in self._evidence if only_batched else ():
+            evidence.cases.clear()
         found = [causes.Cause(self._proposal)] if self._proposal else []
         found = found or causes.diagnose(self._evidence, self.report.promises)
-        self.report.causes = [cause.words for cause in found]
+        self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
@@ -127,8 +150,12 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """Returns a sentence about parameters that the implementation holds; "" if none, or ``parameters`` is given."""
-        own = [] if self.candidate.parameters is not None else own_parameters.as_kernels(self.candidate.target)
+        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
+        given = self.candidate.parameters
+        own = [] if callable(given) else own_parameters.as_kernels(self.candidate.target)
+        if given and not callable(given):
+            own = [n for n in own if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
+            return f"it holds {own_parameters.listed(own)}, which no --parameter names" if own else ""
         if not own:
             return ""
         return (
@@ -248,6 +275,8 @@ class RowJudge:
             found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
             if any(finding.message and finding.check != DTYPE for finding in found):
                 wrong.append(weights)
+            if not any(finding.excused for finding in found):
+                self._right_of_rank.setdefault(len(case.batch), set()).add(not wrong)
             for finding in found if kind == "main" else ():
                 if finding.check != DTYPE and (finding.message or finding.check not in (ANSWER, SHAPE)):
                     cell.forward = _worst(cell.forward, finding)
@@ -273,6 +302,11 @@ class RowJudge:
             if name == "gradient":
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
+
+    def _is_right_only_batched(self):
+        """Returns whether results with one batch axis are right, and those without it and with several are wrong."""
+        others = [right for rank, right in self._right_of_rank.items() if rank != 1]
+        return self._right_of_rank.get(1) == {True} and bool(others) and all(right == {False} for right in others)
 
     def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:

@@ -23,6 +23,8 @@ def suggestion(error, subject, case):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
     if of_signature(subject):
         return ""
+    if (exchanged := _by_place(subject)) and not _returns_right_shapes(subject):
+        return exchanged
     if "None" in text:
         absent = [key for key in subject.calling.declared if _is_absent(key, case)]
         if absent:
@@ -68,6 +70,16 @@ def _proposals(subject):
     for axis in dict.fromkeys(a.lacks for k, a in arguments.items() if a.lacks and subject.calling.takes(k)):
         if _returns_right_shapes(_changed(subject, row, without=(*candidate.without, axis))):
             yield f"your function lacks the optional axis {axis}: run again with `--without {axis}` (without=({axis!r},))"
+
+
+def _by_place(subject):
+    """Returns a clause about two arguments that were matched by place, with their names exchanged; "" without them."""
+    taken = {theirs: ours for ours, theirs in subject.calling.by_place.items() if theirs != ours}
+    if len(taken) != 2:
+        return ""
+    passed = " and ".join(f"`{ours}` was passed as `{theirs}`" for theirs, ours in taken.items())
+    flags = " ".join(f"--arg {a}={b}" for a, b in zip(taken, reversed(taken.values()), strict=True))
+    return f"; {passed}, by place: if that is wrong, say so ({flags})"
 
 
 def _changed(subject, row, **options):

@@ -78,6 +78,14 @@ class NumpyArrays:
     def forget(self):
         """Clears caches such as compiled functions; it is called while no implementation runs."""
 
+    def differentiable(self, held):
+        """Returns those of the arrays ``held``, arguments that a module holds, whose gradients :attr:`gradient` returns.
+
+        They are then passed to it as ``held``.
+        """
+        del held
+        return {}
+
     def array(self, value, dtype):
         """Returns a NumPy array as a new array of the family: floats in ``dtype``, booleans and integers unchanged."""
         with np.errstate(over="ignore"):  # 1e30 becomes inf in float16, as it should

@@ -89,19 +89,43 @@ class TorchArrays(NumpyArrays):
         device = self._device if isinstance(self._device, int) else str(self._device)
         return made if device == "cpu" else f"{made}.to({device!r})"
 
-    def gradient(self, function, arrays, fixed, cotangents):
+    def gradient(self, function, arrays, fixed, cotangents, held=None):
         """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
-        The arguments are those of ``JaxArrays.gradient``.
+        The arguments are those of ``JaxArrays.gradient``. ``held`` has the tensors of :meth:`differentiable`, whose
+        gradients are in the dict, too.
 
         Raises:
           Constant: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        own = _sources(held or {})
         found = self._torch.autograd.grad(
-            [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
+            [output for output, _ in traced], [*leaves.values(), *own], [c for _, c in traced], allow_unused=True
         )
-        return self._by_argument(leaves, found)
+        of_arrays, of_own = found[: len(leaves)], found[len(leaves) :]
+        return self._by_argument(leaves, of_arrays) | self._by_argument(
+            held or {}, self._as_held(held or {}, own, of_own)
+        )
+
+    def differentiable(self, held):
+        """Returns the tensors whose elements are elements of trained parameters, each of one, such as a transpose."""
+        torch = self._torch
+        found = {key: v for key, v in held.items() if isinstance(v, torch.Tensor) and v.requires_grad}
+        numbered = {key: torch.arange(1, 1 + v.numel()).reshape(v.shape).to(v) for key, v in found.items()}
+        own = _sources(found)
+        back = torch.autograd.grad([*found.values()], own, [*numbered.values()], retain_graph=True) if found else []
+        again = dict(zip(found, self._as_held(found, own, back), strict=True))
+        return {key: value for key, value in found.items() if torch.equal(again[key], numbered[key])}
+
+    def _as_held(self, held, own, gradients):
+        """Yields the gradients of the parameters ``own`` in the form of each tensor of ``held``, made of these."""
+        grad, zeros = self._torch.autograd.grad, self._torch.zeros_like
+        gradients = [zeros(leaf) if g is None else g for leaf, g in zip(own, gradients, strict=True)]
+        for tensor in held.values():
+            probe = zeros(tensor).requires_grad_()
+            back = grad(tensor, own, probe, create_graph=True, allow_unused=True)  # linear in `probe`: its transpose
+            yield grad(sum((b * g).sum() for b, g in zip(back, gradients, strict=True) if b is not None), probe)[0]
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
         """Returns Hessian-vector products along ``directions``, an array for each of ``arrays``, by argument.
@@ -153,18 +177,26 @@ class TorchArrays(NumpyArrays):
         }
 
 
+def _sources(held):
+    """Returns the leaf tensors of which the values of a dict are made, each once."""
+    nodes = [node for tensor in held.values() for node in _nodes(tensor.view_as(tensor))]
+    return list({id(node.variable): node.variable for node in nodes if hasattr(node, "variable")}.values())
+
+
 def _refuses(tensor):
     """Returns whether a tensor's graph has a node that forbids differentiation.
 
     ``autograd.grad`` skips such nodes silently.
     """
+    return any(node.name() == "torch::autograd::Error" for node in _nodes(tensor))
+
+
+def _nodes(tensor):
+    """Yields the nodes of a tensor's graph."""
     seen, waiting = set(), [tensor.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        if node.name() == "torch::autograd::Error":
-            return True
-        seen.add(node)
-        waiting += [following for following, _ in node.next_functions]
-    return False
+        if node is not None and node not in seen:
+            yield node
+            seen.add(node)
+            waiting += [following for following, _ in node.next_functions]
