@@ -26,8 +26,8 @@ def pool(x, mask, query):
 
 
 def test_one_query_for_all_examples_is_proposed_and_judged():
-    (failure,) = row_of(pool, "attention_pooling").promises["an answer"].failures
-    assert "shared=('query',), --shared query" in failure.message
+    (cause,) = row_of(pool, "attention_pooling").causes
+    assert "run again with `--shared query` (shared=('query',))" in cause
     row = row_of(pool, "attention_pooling", shared=("query",))
     assert row.status == "pass", row.failures
 
