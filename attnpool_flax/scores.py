@@ -238,7 +238,19 @@ def _sum_in_blocks(of_pair, query, key):
 def _units(x, kernel, bias, precision):
     """Multiplies [..., n, d] by [d, h]: [h, ..., n]. The units are the first axis, as the product lays them out."""
     units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
-    return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
+    return units if bias is None else _apart(units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1)))
+
+
+def _apart(units):
+    """Returns the units, which GPUs keep apart with their gradient: XLA would sum the terms of all pairs for the bias.
+
+    For that it would write them, an array [..., n, m, h].
+    """
+
+    def as_they_are(units):
+        return units
+
+    return platforms.choose(units, cpu=as_they_are, tpu=as_they_are, default=lax.optimization_barrier)
 
 
 @compiled(choose=for_units)

@@ -193,3 +193,20 @@ def test_gradients_of_padded_keys_under_vmap(axes, on_gpus):
 
     function = functools.partial(first, mapped)
     assert_agree(on_gpus(function, query, *keys), jax.jit(function)(query, *keys))
+
+
+@pytest.mark.parametrize("name", ["additive_score", "concat_score", "tanh_sum_score"])
+def test_gpus_keep_units_with_a_bias_and_their_gradient_behind_barriers(name):
+    """Else XLA sums the terms of all pairs, which it writes, for the gradient of the bias."""
+
+    def barriers(platform, **bias):
+        def loss(bias, *arrays):
+            return jnp.sum(jnp.sin(getattr(attnpool_flax, name)(*arrays, **bias)))
+
+        step = jax.jit(jax.grad(loss, (0, 1, 2))).trace(bias, *drawn(name))
+        text = step.lower(lowering_platforms=(platform,)).as_text()
+        return sum(f"tensor<{H}x2x{M}xf32>" in line for line in text.splitlines() if "optimization_barrier" in line)
+
+    bias = {"bias": jnp.ones(H)}
+    assert barriers("cuda", **bias) > barriers("cuda")
+    assert barriers("tpu", **bias) == barriers("tpu") == 0
