@@ -1,4 +1,4 @@
-"""Command ``python -m bench.aot``: compiles, writes bench/aot.json and the page's table, and prints missed goals."""
+"""Command ``python -m bench.aot``: compiles, writes bench/aot.json and both pages, and prints missed goals."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Table of compiled programs: a section of docs/performance.md between two markers, from the JSON of a run."""
+"""Tables of compiled programs, from the JSON of a run: a section of docs/performance.md, and docs/compiled.md with all."""
 
 from itertools import groupby
 
@@ -10,9 +10,20 @@ BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
 
 TEXT = """## Compiled for a TPU and a GPU
 
-`make aot` compiled these programs for the devices in the table, on a machine without them. Nothing was run or timed. The first
-column has the function, the layout of its tokens and the implementation, where it is not attnpool's default. A program computes
-the results (forward) or also the gradients of all floating arrays (step). `bench/aot/sizes.py` has the sizes.
+`make aot` compiled all functions for the devices in the table, on a machine without them, and so their plain formulas
+(`bench/aot/plain.py`, `bench/aot/plain_packed.py`), which select padding by `where` and sum in float32. Nothing was run or timed. A
+program computes the results (forward) or also the gradients of all floating arrays (step). `bench/aot/sizes.py` has the sizes; "large"
+arrays do not fit into a TPU's on-chip memory. [compiled.md](compiled.md) has all programs.
+
+The rule for a dense or packed program: at most {bytes:g} times the bytes of its formula, {elements:g} times its operations on a GPU, and
+{cycles:g} times its cycles by the estimate of a TPU's compiler. A formula that needs more than a sixteenth of the device's memory is no
+yardstick. These programs exceed their formula the most.
+"""
+
+COMPLETE = """# Compiled for a TPU and a GPU: all programs
+
+[performance.md](performance.md#compiled-for-a-tpu-and-a-gpu) says what was compiled, and compares it with plain formulas. The first
+column here has the function, the layout of its tokens and the implementation, where it is not attnpool's default.
 
 * **x**, **floors**: the bytes that the compiled program reads from and writes to the device's memory (in a loop, in every step),
   divided by the bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient
@@ -22,12 +33,18 @@ the results (forward) or also the gradients of all floating arrays (step). `benc
 * **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas. If
   the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits. A loop inside another has the
   steps of both, multiplied.
+* **operations**: numbers that are computed, and operations of matrix products, for each byte of x; on a GPU.
 * **M cycles**: the TPU compiler's estimate, in millions.
 * **misses its goal**: the goals are in `bench/aot/goals.py`; plain JAX and jax.nn have none. In parentheses: the goal is met, and
   for this reason it is higher than that of other functions.
 
 Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """
+
+WORST = 20
+"""Programs of the table in docs/performance.md."""
+
+HEAD_OF_WORST = ("program", "bytes", "operations", "in products", "cycles", "allowed by the rule")
 
 OTHERS = """`make aot ARGS=--all` also compiles for other devices and dtypes. `bench/aot.json` has these results; they miss goals as
 follows.
@@ -38,7 +55,27 @@ HEAD_OF_OTHERS = ("device, program", "programs", "miss their goal")
 
 
 def section(found):
-    """Returns the text of the section, including the markers."""
+    """Returns the text of the section, including the markers: the programs that exceed their formula the most."""
+    own = found["programs"]
+    compared = {}
+    for key, result in own.items():
+        program = Program.of(key)
+        if ratios := goals.ratios(program, result, own):
+            compared[program] = max(ratio / goals.RULE[cost] for cost, ratio in ratios.items()), ratios
+    order = sorted(compared, key=lambda program: (-compared[program][0], program.key))
+    broken = [program for program in order if goals.beyond_formula(program, own[program.key], own)]
+    rows = []
+    for program in order[: max(WORST, len(broken))]:
+        ratios = compared[program][1]
+        cells_ = [f"{ratios[cost]:.2f}" if cost in ratios else "" for cost in goals.RULE]
+        said = "no" if program in broken else "yes"
+        rows.append([program.key.replace(f" | {calls.OURS}", "").replace(" | ", ", "), *cells_, said])
+    said = f"{len(compared)} programs have a yardstick, {len(broken)} break the rule.\n"
+    return "\n".join([BEGIN, TEXT.format(**goals.RULE), said, *_table([HEAD_OF_WORST, *rows]), END]) + "\n"
+
+
+def complete(found):
+    """Returns the text of docs/compiled.md."""
     results = {Program.of(key): result for key, result in found["programs"].items()}
     order = {key: place for place, key in enumerate(places())}
     programs = sorted(results, key=lambda one: (order.get((one.name, one.layout, one.way), len(order)), *_order(one)))
@@ -53,10 +90,10 @@ def section(found):
     said = f"{len(rows)} programs, {short} miss a goal; {versions}.\n"
     if missing := {program.key for program in expected} - found["programs"].keys():
         said += f"{len(missing)} programs of a default run are not in the table, because they were not compiled yet.\n"
-    parts = [TEXT, said, *_table([HEAD, *_without_repeats(rows)])]
+    parts = [COMPLETE, said, *_table([HEAD, *_without_repeats(rows)])]
     if others:
         parts += ["", OTHERS, *_table([HEAD_OF_OTHERS, *_counted(others, results, found["programs"])])]
-    return "\n".join([BEGIN, *parts, END]) + "\n"
+    return "\n".join(parts) + "\n"
 
 
 def _kind(program):
@@ -108,7 +145,9 @@ def cells(program, result, found):
 
 
 def write(found, document):
-    """Writes the section into the document: in place of the old section, or at the end."""
+    """Writes the section into the document, in place of the old section or at the end, and the other page beside it."""
+    if found:
+        document.with_name("compiled.md").write_text(complete(found))
     text = document.read_text()
     before, begin, rest = text.partition(BEGIN)
     after = rest.partition(END)[2].removeprefix("\n")
@@ -129,6 +168,8 @@ def summary(result):
     parts = [f"{bytes_ / x:.2f} x", f"{bytes_ / floor:.2f} floors", f"temporaries {result['temporaries'] / x:.2f} x"]
     if result["cycles"]:
         parts.append(f"{result['cycles'] / 1e6:.1f} M cycles")
+    if result.get("elements"):
+        parts.append(f"operations {result['elements'] / x:.1f} + {result['products'] / x:.1f}")
     if result["wide"]:
         parts.append(f"{result['wide']} wide")
     counts = dict(result["counts"])

@@ -28,7 +28,7 @@ class Program:
 
 
 DEFAULT = ((calls.STEP, "bfloat16"), (calls.FORWARD, "float32"))
-"""Directions and dtypes of a default run."""
+"""Directions and dtypes of a default run: with optional arrays only steps, and large ones only for a TPU v5e."""
 
 
 def programs(everything=False, only="", device="", direction="", dtype="", way=calls.OURS, beside=True):
@@ -52,5 +52,16 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
     for call in calls.calls(way):
         ways = (way, calls.KERNEL, *plain.WAYS) if beside else (way,)
         if call.way in ways and (not only or only in (call.row.name, call.name, f"{call.name}, {call.layout}")):
-            found += [Program(call.name, call.layout, call.way, place, d, t) for place in chosen for d, t in kinds]
+            found += [
+                Program(call.name, call.layout, call.way, place, d, t)
+                for place in chosen
+                for d, t in kinds
+                if kinds != list(DEFAULT) or _in_default_run(call, place, d)
+            ]
     return found
+
+
+def _in_default_run(call, device, direction):
+    if call.large:
+        return direction == calls.STEP and device == devices.V5E
+    return direction == calls.STEP or not call.given

@@ -642,21 +642,22 @@ def found_results():
 
 def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_same_page(tmp_path):
     found, document = found_results(), tmp_path / "performance.md"
-    lines = page.section(found).splitlines()
+    lines = page.complete(found).splitlines()
     assert "2 programs, 2 miss a goal; jax 0." in lines
     others = len(programs.programs()) - len(found["programs"].keys() & {program.key for program in programs.programs()})
     assert f"{others} programs of a default run are not in the table, because they were not compiled yet." in lines
-    assert lines[-3] == (
+    assert lines[-2] == (
         "| mean_pooling, dense | TPU v5e, forward, float32 | 4.01 x, 4.01 floors, temporaries 0.03 x, 4.0 M cycles, "
         "2 loops of at most 9 steps, 1 all-reduce | moves 4.01 floors, goal 4 |"
     )
-    assert lines[-2] == "|  | TPU v5e, step, bfloat16 | not in 60 s | does not compile: not in 60 s |"
+    assert lines[-1] == "|  | TPU v5e, step, bfloat16 | not in 60 s | does not compile: not in 60 s |"
     quantile = programs.Program.of(next(iter(found["programs"])).replace("mean", "quantile"))
     assert page.cells(quantile, result(), {})[-1] == "(a read for each two bits of a number)"
     document.write_text("before\n")
     page.write(found, document)
     once = document.read_text()
     assert once == page.joined("before\n", page.section(found))
+    assert document.with_name("compiled.md").read_text() == page.complete(found)
     document.write_text(once + "after\n")
     page.write(found, document)
     assert document.read_text() == once + "after\n"
@@ -684,12 +685,55 @@ def test_other_devices_and_dtypes_are_counted_and_their_missed_goals_named():
     found, program = found_results(), programs.Program("mean_pooling", calls.DENSE, calls.OURS, devices.V6E, "step", "")
     for dtype, changed in (("float32", {"bytes": 401}), ("bfloat16", {})):
         found["programs"][replace(program, dtype=dtype).key] = result(**changed)
-    assert page.section(found).splitlines()[-3:] == [
+    assert page.complete(found).splitlines()[-2:] == [
         "| TPU v6e, step, bfloat16 | 1 | none |",
         "| TPU v6e, step, float32 | 1 | mean_pooling, dense: moves 4.01 floors, goal 4 |",
-        page.END,
     ]
-    assert "2 programs, 2 miss a goal; jax 0." in page.section(found)
+    assert "2 programs, 2 miss a goal; jax 0." in page.complete(found)
+
+
+MORE = {"elements": 0, "products": 0}
+
+
+@pytest.mark.parametrize(
+    "device, ours, formula, said",
+    [
+        (devices.V5E, {"bytes": 131}, {"bytes": 100}, ["bytes: 1.31 times plain JAX, rule 1.3"]),
+        (devices.V5E, {"bytes": 129}, {"bytes": 100}, []),
+        (devices.V5E, {"cycles": 6_000_000}, {}, ["cycles: 1.50 times plain JAX, rule 1.3"]),
+        (devices.V5E, {"bytes": 399}, {"bytes": 100, "temporaries": 2e9}, []),  # no yardstick
+        (devices.H200, {"elements": 3200}, {"elements": 2000}, ["elements: 1.60 times plain JAX, rule 1.5"]),
+        (devices.H200, {"elements": 1500}, {"elements": 500}, []),  # 7.5 for each byte: they wait for the bytes
+        (devices.H200, {"products": 90_000}, {"products": 40_000}, ["products: 2.25 times plain JAX, rule 1.5"]),
+    ],
+)
+def test_a_program_is_compared_with_its_formula(device, ours, formula, said):
+    assert shortfalls("mean_pooling", MORE | ours, MORE | formula, device=device) == said
+
+
+def test_an_exemption_of_a_function_is_for_all_of_its_calls_and_for_the_cost_that_it_names(monkeypatch):
+    exempt = goals.Exemption(("mean_pooling",), {"bytes": 2.0}, "for a reason", devices=(devices.V5E,))
+    monkeypatch.setattr(goals, "EXEMPTIONS", (exempt,))
+    costs = MORE | {"bytes": 190, "cycles": 6_000_000}, MORE | {"bytes": 100}
+    for name in ("mean_pooling", "mean_pooling, weights"):
+        assert shortfalls(name, *costs) == ["cycles: 1.50 times plain JAX, rule 1.3"]
+    assert shortfalls("mean_pooling", *costs, device=devices.V6E) == ["bytes: 1.90 times plain JAX, rule 1.3"]
+
+
+def test_the_page_shows_what_exceeds_its_formula_the_most():
+    own = {"layout": calls.DENSE, "device": devices.V5E, "direction": "step", "dtype": "bfloat16"}
+    keys = {
+        (name, way): programs.Program(name, way=way, **own).key
+        for name in ("mean_pooling", "max_pooling")
+        for way in (calls.OURS, plain.PLAIN)
+    }
+    found = {key: result(bytes=100 + 50 * (call == ("max_pooling", calls.OURS))) for call, key in keys.items()}
+    lines = page.section({"versions": {}, "programs": found}).splitlines()
+    assert "2 programs have a yardstick, 1 break the rule." in lines
+    assert lines[-3:-1] == [
+        "| max_pooling, dense, TPU v5e, step, bfloat16 | 1.50 |  |  | 1.00 | no |",
+        "| mean_pooling, dense, TPU v5e, step, bfloat16 | 1.00 |  |  | 1.00 | yes |",
+    ]
 
 
 def test_the_page_of_the_benchmarks_keeps_the_table(tmp_path):
