@@ -187,6 +187,7 @@ def test_every_target_of_the_makefile_is_listed_by_help():
     phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split()
     assert re.findall(r"^([\w-]+): .*## ", text, re.MULTILINE) == phony
     assert phony[1:] == [
+        "env",
         "demo",
         "check",
         "test",

@@ -50,7 +50,7 @@ UNLISTED = (
 """Sections of other functions without a row: title, introduction, functions."""
 
 MODULE_ARGUMENTS = {"dropout_rate": "`dropout_rate`", "segment_ids": "packed tokens", "axis_name": "`axis_name`"}
-"""Columns of the table of modules, by the end of an argument of the constructor or of the call."""
+"""What the table of modules says of a module, by an argument of its constructor or of its call."""
 
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 
@@ -169,15 +169,12 @@ def _variant(row):
 
 def _modules():
     """Returns the table of the modules: the function of each, and which optional arguments it takes."""
-    lines = [
-        f"| module | function | {' | '.join(MODULE_ARGUMENTS.values())} |",
-        f"| --- | --- |{' --- |' * len(MODULE_ARGUMENTS)}",
-    ]
+    lines = ["| module | function | takes |", "| --- | --- | --- |"]
     for name, spec in SPECS.items():
         made = getattr(attnpool_flax, name)
         taken = " ".join({**inspect.signature(made).parameters, **inspect.signature(made.__call__).parameters})
-        has = ["yes" if key in taken else "" for key in MODULE_ARGUMENTS]
-        lines.append(f"| `{name}` | `{spec.function}` | {' | '.join(has)} |".replace("  ", " "))
+        has = ", ".join(words for key, words in MODULE_ARGUMENTS.items() if key in taken)
+        lines.append(f"| `{name}` | `{spec.function}` | {has} |".replace("  ", " "))
     return "\n".join(lines)
 
 
