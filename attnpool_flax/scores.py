@@ -338,39 +338,18 @@ def gaussian(query, key, bandwidth, implementation=None):
 
 
 def squared_distances(query, key, part, implementation=None):
-    """Returns squared distances [..., n, m] divided by the square of ``part``, a constant array [] with a power of two.
+    """Returns squared distances [..., n, m] divided by the square of ``part``, an array [] with a power of two.
 
-    Differences are squared, because the expanded form q² - 2qk + k² would cancel.
+    Differences are squared, because the expanded form q² - 2qk + k² would cancel. So would gradients by products: one far
+    key, though its weight is 0, would leave no digits to those of all others.
     """
-    return _squared_distances(*unify_varying(query, key, part), resolve_for_units(implementation))
 
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _squared_distances(query, key, part, implementation):
     def squared(q, k, part):
         difference = (q - k) / part
         return difference * difference
 
-    if implementation == "einsum":
+    if resolve_for_units(implementation) == "einsum":
         return _sum_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
-    return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))
-
-
-@_squared_distances.defjvp
-def _squared_distances_jvp(implementation, primals, tangents):
-    """Computes the tangent 2 (q - k)(dq - dk) by products, of vectors from which the mean of the keys is subtracted.
-
-    The rounding errors of the products are then relative to the distances between the keys, not to their distance from 0.
-    """
-    query, key, part = primals
-    finite = lax.stop_gradient(jnp.where(jnp.isfinite(key), key, 0))
-    origin = jnp.sum(finite / max(key.shape[-2], 1), -2, keepdims=True)
-    query, key = (query - origin) / part, (key - origin) / part
-    dquery, dkey = (tangent / part for tangent in tangents[:2])
-    own = jnp.sum(query * dquery, -1)[..., :, None] + jnp.sum(key * dkey, -1)[..., None, :]
-    products = [
-        jnp.einsum("...nd,...md->...nm", *pair, precision=lax.Precision.HIGHEST)
-        for pair in ((query, dkey), (dquery, key))
-    ]
-    return _squared_distances(*primals, implementation), 2 * (own - sum(products))
+    parts = jnp.broadcast_to(part, query.shape[:1])
+    return sum_of_units(squared, *unify_varying(query, key, parts))

@@ -64,13 +64,13 @@ class Packed(Tokens):
         """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         divisor = 2 * power_of_two(count)
-        return self._total(self._known(divisor)) / (count / divisor)[:, None]
+        return self._total(self._known(1 / divisor)) / (count / divisor)[:, None]
 
-    def _total(self, divisor):
-        """Sums the real tokens of each segment, divided by ``divisor`` [max(S, 1)], if it is not None: [S, d]."""
-        x, divisor = unify_varying(self.x, divisor)
+    def _total(self, factor):
+        """Sums the real tokens of each segment, multiplied by ``factor`` [max(S, 1)], if it is not None: [S, d]."""
+        x, factor = unify_varying(self.x, factor)
         kernels = packed_sums.tiled_total, packed_sums.plain_total
-        return by_default(self.requested, *kernels, (x, self.segments, divisor))[: self.number]
+        return by_default(self.requested, *kernels, (x, self.segments, factor))[: self.number]
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""

@@ -731,8 +731,8 @@ def test_the_page_shows_what_exceeds_its_formula_the_most():
     lines = page.section({"versions": {}, "programs": found}).splitlines()
     assert "2 programs have a yardstick, 1 break the rule." in lines
     assert lines[-3:-1] == [
-        "| max_pooling, dense, TPU v5e, step, bfloat16 | 1.50 |  |  | 1.00 | no |",
-        "| mean_pooling, dense, TPU v5e, step, bfloat16 | 1.00 |  |  | 1.00 | yes |",
+        "| max_pooling, dense, TPU v5e, step, bfloat16 | bytes 1.50, cycles 1.00 | no |",
+        "| mean_pooling, dense, TPU v5e, step, bfloat16 | bytes 1.00, cycles 1.00 | yes |",
     ]
 
 

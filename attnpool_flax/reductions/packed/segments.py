@@ -42,12 +42,6 @@ class Segments:
         """Expands the values of segments [count, ...] to their tokens [N, ...]; arbitrary at padding."""
         return at(values, self.ids)
 
-    def expand_to_slots(self, values):
-        """Expands the values of segments [count, ...] to the first slots [sizes[0], ...]."""
-        for index in reversed(self.chain[1:]):
-            values = at(values, index)
-        return values
-
     def max(self, values):
         """Returns [count, ...]: the largest of values [N, ...], which must be the least at padding, as -inf."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
@@ -56,11 +50,7 @@ class Segments:
         """Returns [count, ...]: the sum of values [N, ...], which must be 0 at padding."""
         if jnp.issubdtype(values.dtype, jnp.integer):
             return jax.ops.segment_sum(values, self.ids, self.count, indices_are_sorted=self.ordered)
-        return self.sum_slots(self.sums_of_slots(values))
-
-    def sums_of_slots(self, values):
-        """Returns [sizes[0], ...]: the sums of values [N, ...], 0 at padding, over the tokens of the first slots."""
-        return self._summed(values, 0)
+        return self.sum_slots(self._summed(values, 0))
 
     def sum_slots(self, sums):
         """Adds up the sums of the first slots, [sizes[0], ...], along the chain: [count, ...]."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import LONGEST, computing
+from attnpool_flax.numerics.sums import computing
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform
@@ -58,62 +58,54 @@ def zeros(shape, dtype, x):
 # Sums without weights
 
 
-def plain_total(x, segments, divisor):
-    """Sums the real tokens of each segment, divided by ``divisor``: [count, d], in the computing dtype.
+def plain_total(x, segments, factor):
+    """Sums the real tokens of each segment, multiplied by ``factor``: [count, d], in the computing dtype.
 
-    ``divisor`` is None, or [count] powers of two above the number of tokens; then no sum overflows. Tokens are selected
-    in their own dtype, because XLA writes the selected tokens to memory before it scatters them. JAX differentiates it in
-    forward and reverse mode.
+    ``factor`` is None, or [count] powers of two. Tokens are multiplied and selected in their own dtype, because XLA's TPU
+    compiler writes the selected tokens to memory before it scatters them. JAX differentiates it in both modes.
     """
-    tokens = jnp.where(segments.real[:, None], x * _unit(x.dtype, divisor), 0)
-    return _of_slots(segments.sums_of_slots(tokens.astype(computing(x.dtype))), x.dtype, segments, divisor)
+    tokens = jnp.where(segments.real[:, None], _multiplied_by(x, segments.ids, factor), 0)
+    return segments.sum(tokens.astype(computing(x.dtype)))
 
 
-def _unit(dtype, divisor):
-    """Returns the power of two by which each token is multiplied before the slots of tokens are summed."""
-    return 1.0 if divisor is None or dtype == jnp.float16 else 0.25 / LONGEST  # float16 has few exponents
+def _multiplied_by(x, ids, factor):
+    """Multiplies tokens [size, d] by the powers of two of their segments; float16 has too few exponents for that."""
+    if factor is None:
+        return x
+    x = x.astype(factor.dtype) if x.dtype == jnp.float16 else x
+    return x * at(factor, ids).astype(x.dtype)[:, None]
 
 
-def _of_slots(sums, dtype, segments, divisor):
-    """Adds up the sums [slots, d] of tokens, multiplied by :func:`_unit`, to [count, d], divided by ``divisor``."""
-    if divisor is not None:
-        sums = sums * segments.expand_to_slots(1 / (_unit(dtype, divisor) * divisor))[:, None]
-    return segments.sum_slots(sums)
-
-
-def _total_by_tiles(x, segments, divisor, *, tiling):
-    unit = _unit(x.dtype, divisor)
-
+def _total_by_tiles(x, segments, factor, *, tiling):
     def tile_step(sums, step):
         keep = tiling.outside_overlap(step) & tiling.slice(segments.real, step)
-        tokens = jnp.where(keep[:, None], tiling.slice(x, step) * unit, 0).astype(sums.dtype)
-        index = tiling.slice(segments.chain[0], step)
+        tokens = _multiplied_by(tiling.slice(x, step), tiling.slice(segments.ids, step), factor)
+        tokens, index = jnp.where(keep[:, None], tokens, 0).astype(sums.dtype), tiling.slice(segments.chain[0], step)
         return sums.at[index].add(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
 
     start = zeros((segments.sizes[0], x.shape[1]), computing(x.dtype), x)
-    sums, _ = lax.scan(tile_step, start, jnp.arange(tiling.steps))
-    return _of_slots(sums, x.dtype, segments, divisor)
+    return segments.sum_slots(lax.scan(tile_step, start, jnp.arange(tiling.steps))[0])
 
 
-def _total(x, segments, divisor):
-    return by_platform(_total_by_tiles, plain_total, tiling_of(x), x, segments, divisor)
+def _total(x, segments, factor):
+    return by_platform(_total_by_tiles, plain_total, tiling_of(x), x, segments, factor)
 
 
-def _total_fwd(x, segments, divisor):
-    return _total(x, segments, divisor), (x, segments, divisor)
+def _total_fwd(x, segments, factor):
+    return _total(x, segments, factor), (x, segments, factor)
 
 
 def _total_bwd(residuals, dtotal):
-    x, segments, divisor = residuals
-    dtotal = dtotal if divisor is None else dtotal / divisor[:, None]
+    x, segments, factor = residuals
+    dtotal = dtotal if factor is None else dtotal * factor[:, None]
     dx = jnp.where(segments.real[:, None], segments.expand_to_tokens(dtotal.astype(x.dtype)), 0)
     return dx, None, None
 
 
 @reverse_rule(_total_fwd, _total_bwd)
-def tiled_total(x, segments, divisor):
+def tiled_total(x, segments, factor):
     """Computes :func:`plain_total`, on CPUs by tiles; the gradient of the tokens does not read them."""
-    return _total(x, segments, divisor)
+    return _total(x, segments, factor)
 
 
 # --------------------------------------------------------------------------------------------------------------
