@@ -57,6 +57,7 @@ BESIDE = {
     PRODUCT,
     NAN,
     "NaN at length 0",
+    "the result is float32: convert it to the dtype of `x`",  # of bfloat16 and float16
     "only as accurate as the input's dtype: accumulate scores and sums in float32 or wider",
 }
 """Causes that are true of some of these functions as well."""
