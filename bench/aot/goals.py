@@ -375,12 +375,16 @@ def shortfalls(program, result, found):
     return lines + _missed(goal_of(program), program, result, found) + beyond_formula(program, result, found)
 
 
+def yardstick(program, found):
+    """Returns the result of the program's formula; None if it was not compiled, or needs too much memory."""
+    formula = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
+    return formula if "bytes" in formula and formula["temporaries"] <= MEMORY[program.device] * BUDGET else None
+
+
 def ratios(program, result, found):
     """Returns {cost: the multiple of the formula's cost}, for costs that are compared; empty without a yardstick."""
-    formula = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
-    if program.way != calls.OURS or "bytes" not in result or "bytes" not in formula:
-        return {}
-    if formula["temporaries"] > MEMORY[program.device] * BUDGET:
+    formula = yardstick(program, found)
+    if program.way != calls.OURS or "bytes" not in result or formula is None:
         return {}
     own = {"bytes": result["bytes"] / formula["bytes"]}
     if program.device == devices.V5E and formula["cycles"]:
@@ -429,12 +433,10 @@ def _missed(goal, program, result, found):
 
 def _too_many_bytes(unit, most, program, result, found):
     if unit == OF_PLAIN:
-        other = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
-        budget = MEMORY[program.device] * BUDGET
-        if "bytes" not in other or other["temporaries"] > budget:
-            return (
-                [f"temporaries of {result['temporaries'] / 1e9:.1f} GB"] if result["temporaries"] > 2 * budget else []
-            )
+        other = yardstick(program, found)
+        if other is None:
+            too_many = result["temporaries"] > 2 * MEMORY[program.device] * BUDGET
+            return [f"temporaries of {result['temporaries'] / 1e9:.1f} GB"] if too_many else []
         one = other["bytes"]
     else:
         one = result["x"] if unit == X else result["floor"]

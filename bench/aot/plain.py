@@ -361,14 +361,26 @@ def std_pooling(x, mask, **options):
     return statistics_pooling(x, mask, **options)[..., x.shape[-1] :]
 
 
-def attentive_statistics_pooling(
-    x, mask, kernel, out_kernel, epsilon, bias=None, out_bias=None, norm_scale=None, norm_bias=None, **options
-):
+def channel_scores(x, kernel, out_kernel, bias, out_bias, norm_scale, norm_bias):
+    """Scores each channel of each token by a perceptron, with ReLU and a normalization by constants if there is one."""
     hidden = plus(x @ kernel, bias)
     if norm_scale is not None:
         hidden = plus(jax.nn.relu(hidden) * norm_scale, norm_bias)
-    scores = plus(jnp.tanh(hidden) @ out_kernel, out_bias).astype(jnp.float32)
+    return plus(jnp.tanh(hidden) @ out_kernel, out_bias)
+
+
+def attentive_statistics_pooling(
+    x, mask, kernel, out_kernel, epsilon, bias=None, out_bias=None, norm_scale=None, norm_bias=None, **options
+):
+    scores = channel_scores(x, kernel, out_kernel, bias, out_bias, norm_scale, norm_bias).astype(jnp.float32)
     return jnp.concatenate(moments(x, softmax(scores, mask[..., None], -2), epsilon), -1).astype(x.dtype)
+
+
+def folded(query, width, query_kernel, key_kernel, norm):
+    """Returns the query whose products with tokens of a width are the scores; ``norm`` are arguments of normed, or None."""
+    query = query if norm is None else normed(query, *norm)
+    query = query if query_kernel is None else query @ query_kernel
+    return query * width**-0.5 if key_kernel is None else query @ key_kernel.T * key_kernel.shape[-1] ** -0.5
 
 
 def attention_pooling(
@@ -386,13 +398,8 @@ def attention_pooling(
     **options,
 ):
     query = mean_pooling(x, mask) if query is None else query
-    if normalize_query:
-        query = normed(query, query_norm_scale, query_norm_bias, epsilon)
-    query = query if query_kernel is None else query @ query_kernel
-    if key_kernel is not None:
-        query = query @ key_kernel.T * key_kernel.shape[-1] ** -0.5
-    else:
-        query = query * x.shape[-1] ** -0.5
+    norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
+    query = folded(query, x.shape[-1], query_kernel, key_kernel, norm)
     scores = product("bld,d->bl" if query.ndim == 1 else "bld,bd->bl", x, query)
     weights = times(softmax(plus(scores, bias), mask), dropout_multiplier)
     return product("bl,bld->bd", weights.astype(x.dtype), x).astype(x.dtype)
@@ -413,6 +420,14 @@ def multi_head_attention_pooling(
     return plus(product("bnhc,hco->bno", pooled, out_kernel).astype(x.dtype), out_bias)
 
 
+def token_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias):
+    """Scores each token by a tanh layer, which a sigmoid layer gates if there is one."""
+    hidden = jnp.tanh(plus(x @ kernel, bias))
+    if gate_kernel is not None:
+        hidden = hidden * jax.nn.sigmoid(plus(x @ gate_kernel, gate_bias))
+    return plus(hidden @ out_kernel, out_bias)
+
+
 def additive_attention_pooling(
     x,
     mask,
@@ -426,10 +441,8 @@ def additive_attention_pooling(
     dropout_multiplier=None,
     **options,
 ):
-    hidden = jnp.tanh(plus(x @ kernel, bias))
-    if gate_kernel is not None:
-        hidden = hidden * jax.nn.sigmoid(plus(x @ gate_kernel, gate_bias))
-    weights = times(softmax(plus(hidden @ out_kernel, out_bias), mask), dropout_multiplier)
+    scores = token_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias)
+    weights = times(softmax(scores, mask), dropout_multiplier)
     return product("bl,bld->bd", weights.astype(x.dtype), x if value is None else value).astype(x.dtype)
 
 
@@ -439,9 +452,11 @@ def attention_penalty(weights):
     return jnp.square(products).sum((-1, -2)).astype(weights.dtype)
 
 
-def latent_attention_pooling(
-    x, mask, latents, query_kernel, key_kernel, value_kernel, out_kernel, mlp_kernel, mlp_out_kernel, epsilon, **parts
+def latent_tokens(
+    x, latents, query_kernel, key_kernel, value_kernel, out_kernel, mlp_kernel, mlp_out_kernel, epsilon, **parts
 ):
+    """Lets each token [..., L, d] attend to the latents, and applies the MLP."""
+
     def of(name):
         return parts.get(f"{name}norm_scale"), parts.get(f"{name}norm_bias"), epsilon
 
@@ -450,12 +465,15 @@ def latent_attention_pooling(
         product("...d,dhc->...hc", array, kernel).astype(x.dtype)
         for array, kernel in ((tokens, query_kernel), (own, key_kernel), (own, value_kernel))
     )
-    weights = jax.nn.softmax(product("blhc,rhc->bhlr", queries, keys) * keys.shape[-1] ** -0.5, -1).astype(x.dtype)
-    attended = product("bhlr,rhc->blhc", weights, values).astype(x.dtype)
-    attended = product("blhc,hcd->bld", attended, out_kernel).astype(x.dtype) + x
+    scores = product("...lhc,rhc->...hlr", queries, keys) * keys.shape[-1] ** -0.5
+    attended = product("...hlr,rhc->...lhc", jax.nn.softmax(scores, -1).astype(x.dtype), values).astype(x.dtype)
+    attended = product("...hc,hcd->...d", attended, out_kernel).astype(x.dtype) + x
     up, gate = jnp.split(plus(normed(attended, *of("mlp_")) @ mlp_kernel, parts.get("mlp_bias")), 2, -1)
-    hidden = attended + plus((jax.nn.gelu(gate, approximate=False) * up) @ mlp_out_kernel, parts.get("mlp_out_bias"))
-    return mean_pooling(hidden, mask)
+    return attended + plus((jax.nn.gelu(gate, approximate=False) * up) @ mlp_out_kernel, parts.get("mlp_out_bias"))
+
+
+def latent_attention_pooling(x, mask, **parameters):
+    return mean_pooling(latent_tokens(x, **parameters), mask)
 
 
 def set2set_pooling(x, mask, input_kernel, recurrent_kernel, bias, num_steps):

@@ -7,7 +7,7 @@ num_segments and indices_are_sorted.
 import jax
 import jax.numpy as jnp
 
-from bench.aot.plain import normed, plus, product, times, unit
+from bench.aot.plain import channel_scores, folded, latent_tokens, plus, product, times, token_scores, unit
 
 
 def sums(values, ids, mask, segments):
@@ -134,10 +134,7 @@ def attentive_statistics_pooling(
     epsilon=0.0,
     **segments,
 ):
-    hidden = plus(x @ kernel, bias)
-    if norm_scale is not None:
-        hidden = plus(jax.nn.relu(hidden) * norm_scale, norm_bias)
-    scores = plus(jnp.tanh(hidden) @ out_kernel, out_bias)
+    scores = channel_scores(x, kernel, out_kernel, bias, out_bias, norm_scale, norm_bias)
     return moments(x, softmax(scores, segment_ids, mask, segments), epsilon, segment_ids, mask, segments)
 
 
@@ -158,13 +155,8 @@ def attention_pooling(
     **segments,
 ):
     query = mean_pooling(x, segment_ids, mask, **segments) if query is None else query
-    if normalize_query:
-        query = normed(query, query_norm_scale, query_norm_bias, epsilon)
-    query = query if query_kernel is None else query @ query_kernel
-    if key_kernel is not None:
-        query = query @ key_kernel.T * key_kernel.shape[-1] ** -0.5
-    else:
-        query = query * x.shape[-1] ** -0.5
+    norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
+    query = folded(query, x.shape[-1], query_kernel, key_kernel, norm)
     if query.ndim == 1:
         scores = product("nd,d->n", x, query)
     else:
@@ -218,43 +210,14 @@ def additive_attention_pooling(
     normalizer="softmax",
     **segments,
 ):
-    hidden = jnp.tanh(plus(x @ kernel, bias))
-    if gate_kernel is not None:
-        hidden = hidden * jax.nn.sigmoid(plus(x @ gate_kernel, gate_bias))
-    weights = softmax(plus(hidden @ out_kernel, out_bias), segment_ids, mask, segments)
+    scores = token_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias)
+    weights = softmax(scores, segment_ids, mask, segments)
     return averages(x if value is None else value, times(weights, dropout_multiplier), segment_ids, mask, segments)
 
 
-def latent_attention_pooling(
-    x,
-    segment_ids,
-    mask,
-    latents,
-    query_kernel,
-    key_kernel,
-    value_kernel,
-    out_kernel,
-    mlp_kernel,
-    mlp_out_kernel,
-    epsilon,
-    num_segments,
-    indices_are_sorted,
-    **parts,
-):
-    def of(name):
-        return parts.get(f"{name}norm_scale"), parts.get(f"{name}norm_bias"), epsilon
-
-    tokens, own = normed(x, *of("")), normed(latents, *of("latent_"))
-    queries, keys, values = (
-        product("nd,dhc->nhc", array, kernel).astype(x.dtype)
-        for array, kernel in ((tokens, query_kernel), (own, key_kernel), (own, value_kernel))
-    )
-    weights = jax.nn.softmax(product("nhc,rhc->hnr", queries, keys) * keys.shape[-1] ** -0.5, -1).astype(x.dtype)
-    attended = product("hnr,rhc->nhc", weights, values).astype(x.dtype)
-    attended = product("nhc,hcd->nd", attended, out_kernel).astype(x.dtype) + x
-    up, gate = jnp.split(plus(normed(attended, *of("mlp_")) @ mlp_kernel, parts.get("mlp_bias")), 2, -1)
-    hidden = attended + plus((jax.nn.gelu(gate, approximate=False) * up) @ mlp_out_kernel, parts.get("mlp_out_bias"))
-    return mean_pooling(hidden, segment_ids, mask, num_segments=num_segments, indices_are_sorted=indices_are_sorted)
+def latent_attention_pooling(x, segment_ids, mask, num_segments, indices_are_sorted, **parameters):
+    segments = {"num_segments": num_segments, "indices_are_sorted": indices_are_sorted}
+    return mean_pooling(latent_tokens(x, **parameters), segment_ids, mask, **segments)
 
 
 def set2set_pooling(x, segment_ids, mask, input_kernel, recurrent_kernel, bias, num_steps, **segments):

@@ -80,8 +80,7 @@ def _total_by_tiles(x, segments, factor, *, tiling):
     def tile_step(sums, step):
         keep = tiling.outside_overlap(step) & tiling.slice(segments.real, step)
         tokens = _multiplied_by(tiling.slice(x, step), tiling.slice(segments.ids, step), factor)
-        tokens, index = jnp.where(keep[:, None], tokens, 0).astype(sums.dtype), tiling.slice(segments.chain[0], step)
-        return sums.at[index].add(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+        return _add_to_slots(sums, segments, tiling, step, jnp.where(keep[:, None], tokens, 0).astype(sums.dtype)), None
 
     start = zeros((segments.sizes[0], x.shape[1]), computing(x.dtype), x)
     return segments.sum_slots(lax.scan(tile_step, start, jnp.arange(tiling.steps))[0])
@@ -144,7 +143,11 @@ def add_tile(sums, segments, tiling, step, tokens, weights, keep):
     The slots are those of ``segments.chain[0]``.
     """
     weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
-    terms = weights[:, :, None] * tokens[:, None]
+    return _add_to_slots(sums, segments, tiling, step, weights[:, :, None] * tokens[:, None])
+
+
+def _add_to_slots(sums, segments, tiling, step, terms):
+    """Adds the terms [size, ...] of a tile to the sums [slots, ...] of the first slots."""
     index = tiling.slice(segments.chain[0], step)
     return sums.at[index].add(terms, indices_are_sorted=segments.ordered, mode="promise_in_bounds")
 

@@ -21,9 +21,8 @@ def suggestion(error, subject, case):
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
     if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    if of_signature(subject):
-        return ""
-    if (exchanged := _by_place(subject)) and not _returns_right_shapes(subject):
+    cause, exchanged = _of_signature(subject)
+    if cause or exchanged:
         return exchanged
     if "None" in text:
         absent = [key for key in subject.calling.declared if _is_absent(key, case)]
@@ -43,18 +42,25 @@ def of_signature(subject):
     It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
     fails without the option.
     """
-    if subject not in _PROPOSED:
-        _PROPOSED[subject] = "" if _returns_right_shapes(subject) else next(_proposals(subject), "")
-    return _PROPOSED[subject]
+    return _of_signature(subject)[0]
+
+
+def _of_signature(subject):
+    """Returns (the result of :func:`of_signature`, the clause of :func:`_by_place` if the call fails and that is "")."""
+    if subject not in _FOUND:
+        fails = not _returns_right_shapes(subject)
+        cause = next(_proposals(subject), "") if fails else ""
+        _FOUND[subject] = cause, _by_place(subject) if fails and not cause else ""
+    return _FOUND[subject]
 
 
 def proposed(subject):
-    """Returns the result of :func:`of_signature` if it was called, else ""."""
-    return _PROPOSED.get(subject, "")
+    """Returns the result of :func:`of_signature` if it is known, else ""."""
+    return _FOUND.get(subject, ("", ""))[0]
 
 
-_PROPOSED = weakref.WeakKeyDictionary()
-"""Results of :func:`of_signature`."""
+_FOUND = weakref.WeakKeyDictionary()
+"""Results of :func:`_of_signature`."""
 
 
 def _proposals(subject):
