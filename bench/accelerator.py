@@ -5,7 +5,8 @@ it judges one row for each reduction within the tolerances of the contract, in a
 every implementation. A child process uses the device, and is killed if a step takes too long. The JSON file gets all
 results, and docs/performance.md the table. The exit status is 1 if a row fails or a timed implementation of ours is
 wrong, and 2 if JAX is missing or sees no accelerator. ``--tiny`` tries all of it with tiny sizes on any device,
-including a CPU.
+including a CPU. ``--formulas`` times every dense and packed function beside its plain formula instead, and needs no
+longer on a machine with 16 cores.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from attnpool_ref import extras
 from bench import accelerator_page, page
+from bench.accelerator_formulas import Measurement
 from bench.child import Child
 
 BUDGET = 8 * 60
@@ -49,12 +51,34 @@ def main(arguments=None):
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, on any device")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for everything (default: %(default)s)")
     parser.add_argument("--only", default="", help="time only cases whose name holds this")
+    parser.add_argument("--formulas", action="store_true", help="time every function beside its formula instead")
     parser.add_argument("--output", type=Path, help="a folder for everything that is written")
     given = parser.parse_args(arguments)
     command = [sys.executable, "-m", "bench.accelerator_child", *(["--tiny"] if given.tiny else [])]
     environment = ENVIRONMENT | (REHEARSAL if given.tiny else {})
     folder = given.output or (page.ROOT / "build" / "bench" if given.tiny else None)
-    return run(Run(Child(command, STEP, environment), given.budget, given.tiny), folder, given.only)
+    session = Run(Child(command, STEP, environment), given.budget, given.tiny)
+    return (beside_formulas if given.formulas else run)(session, folder, given.only)
+
+
+def beside_formulas(session, folder, only=""):
+    """Times functions beside their formulas, writes and prints; returns the exit status."""
+    try:
+        found = session.describe()
+    finally:
+        session.child.stop()
+    if found is None:
+        return 2
+    results, document = page.paths(folder)
+    file = results.with_name(page.FORMULAS)
+    own = Measurement(session.child.environment, session.end, session.tiny, only)
+    for said in own.steps():
+        found |= {"pairs": own.results, "bandwidth": own.bandwidth, "processes": len(own.children)}
+        save(found, file)
+        session.say(said)
+    page.write(results, document, redraw=False)
+    print(f"wrote {file}, {document} and {document.with_name('accelerator.md')}")
+    return 0
 
 
 def run(session, folder, only=""):

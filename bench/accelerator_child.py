@@ -25,6 +25,7 @@ from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, KERNEL
 from attnpool_ref import conformance
 from bench import peers, versions
+from bench.accelerator_page import ROUNDS
 from bench.cases import Case, calling
 from bench.child import MARK, ROOT
 from bench.programs import DIRECTIONS, FLOOR, FORWARD, OURS, PEER, Arrays, Way, program
@@ -57,8 +58,6 @@ SCOPE = conformance.QUICK | {"gradients": True, "strict": True, "contract": True
 
 CALLS, SPAN = 20, 0.1
 """Calls of one measurement, which waits only for the last call, and the seconds after which fewer calls are enough."""
-
-ROUNDS = 5
 
 NARROW = {"dtype": "bfloat16", "beside": ("peers",)}
 CASES = (
@@ -145,25 +144,29 @@ class Answers:
 
     def time(self):
         """Returns the times of the ways that were added, in seconds per call."""
-        calls = {}
-        for name, each in self.programs.items():
-            start = time.perf_counter()
-            each.run()
-            calls[name] = max(1, min(CALLS, int(SPAN / (time.perf_counter() - start))))
-        contest = Race({name: partial(each.run, calls[name]) for name, each in self.programs.items()})
-        for _ in range(ROUNDS):
-            (order,), _ = contest.shuffled()
-            contest.round(order)
         return {
             "function": self.case.name,
             "title": self.case.title,
             "direction": self.direction,
             "bytes": token_bytes(self.case) * (1 if self.direction == FORWARD else 2),
             "copy_bytes": token_bytes(self.case) * 2,
-            "seconds": {
-                name: [float(f"{t / calls[name]:.4g}") for t in times] for name, times in contest.seconds.items()
-            },
+            "seconds": raced({name: each.run for name, each in self.programs.items()}),
         }
+
+
+def raced(ways):
+    """Returns the seconds per call of each way, by round; a way runs a number of calls and waits for the last."""
+    numbers = {}
+    for name, run in ways.items():
+        run(1)
+        start = time.perf_counter()
+        run(1)
+        numbers[name] = max(1, min(CALLS, int(SPAN / (time.perf_counter() - start))))
+    race = Race({name: partial(run, numbers[name]) for name, run in ways.items()})
+    for _ in range(ROUNDS):
+        (order,), _ = race.shuffled()
+        race.round(order)
+    return {name: [float(f"{t / numbers[name]:.4g}") for t in times] for name, times in race.seconds.items()}
 
 
 def token_bytes(case):

@@ -51,6 +51,10 @@ with a mask have between half of these tokens and all of them, unless a title sa
 UNMEASURED = "Not measured yet. `make bench` writes its figures here.\n"
 
 
+FORMULAS = "accelerator_formulas.json"
+"""Name of the JSON file of functions beside their formulas on an accelerator."""
+
+
 def paths(folder=None):
     """Returns the paths of (JSON, page) in a folder, or in the repository."""
     if folder is None:
@@ -60,15 +64,17 @@ def paths(folder=None):
 
 def write(results, document, redraw=True):
     """Writes the page from the existing JSON files, and its pictures if ``redraw``."""
-    files = [results, results.with_name("accelerator.json"), results.with_name("aot.json")]
-    found, measured, compiled = (json.loads(file.read_text()) if file.exists() else None for file in files)
+    files = [results, *map(results.with_name, ("accelerator.json", FORMULAS, "aot.json"))]
+    found, measured, formulas, compiled = (json.loads(file.read_text()) if file.exists() else None for file in files)
     document.parent.mkdir(parents=True, exist_ok=True)
-    document.write_text(page(found, measured, compiled))
+    document.write_text(page(found, measured, formulas, compiled))
+    if formulas:
+        document.with_name("accelerator.md").write_text(accelerator_page.complete(formulas))
     if found and redraw:
         plots.draw(benchmarks_of(found, "sweep"), document.parent / "performance")
 
 
-def page(found, accelerator=None, compiled=None):
+def page(found, accelerator=None, formulas=None, compiled=None):
     """Returns the text of the page."""
     parts = [HEAD]
     if found is None:
@@ -78,7 +84,7 @@ def page(found, accelerator=None, compiled=None):
         parts += [about(found["machine_info"])]
         parts += [f"![{name}: time against length](performance/{name}.svg)\n" for name in drawn]
         parts += [cases(found), oracle(found), memory(found), growth(found), eager(found), lines(found)]
-    text = "\n".join([*parts, accelerator_page.section(accelerator)])
+    text = "\n".join([*parts, accelerator_page.section(accelerator, formulas)])
     return compiled_page.joined(text, compiled_page.section(compiled) if compiled else "")
 
 

@@ -77,8 +77,8 @@ def weighted_pooling(x, segment_ids, weights, mask, **segments):
 
 
 def noisy_or_pooling(x, segment_ids, mask, **segments):
-    rest = jnp.where(mask[:, None], 1 - x.astype(jnp.float32), 1)
-    return (1 - jax.ops.segment_prod(rest, segment_ids, **segments)).astype(x.dtype)
+    logs = jnp.log1p(-x.astype(jnp.float32))  # jax.ops.segment_prod has no gradient
+    return -jnp.expm1(sums(logs, segment_ids, mask, segments)).astype(x.dtype)
 
 
 def logsumexp_pooling(x, segment_ids, mask, scale, mean=True, **segments):

@@ -4,11 +4,12 @@ import json
 import sys
 import time
 
+import jax.numpy as jnp
 import pytest
 
 import attnpool_flax
-from attnpool_ref import extras
-from bench import accelerator, accelerator_child, accelerator_page, peers
+from attnpool_ref import extras, table
+from bench import accelerator, accelerator_child, accelerator_formulas, accelerator_page, accelerator_pairs, peers
 from bench.child import Child
 
 
@@ -61,6 +62,72 @@ def test_a_wrong_implementation_is_called_wrong_and_a_refusal_is_not(monkeypatch
     monkeypatch.setattr(accelerator_child, "chosen_implementation", lambda *args, **kwargs: "einsum")
     accelerator_child.answered(answers, {"ask": "open", "index": index, "direction": "forward"})
     assert accelerator_child.answered(answers, {"ask": "add", "way": "attnpool, tiles"})["wrong"]
+
+
+def test_functions_are_timed_beside_their_formulas(tmp_path, capsys):
+    chosen = ["--formulas", "--tiny", "--only", "weighted_pooling | dense | step", "--output", str(tmp_path)]
+    assert accelerator.main(chosen) == 0
+    found = json.loads((tmp_path / "accelerator_formulas.json").read_text())
+    ((key, result),) = found["pairs"].items()
+    assert key == "weighted_pooling | dense | step"
+    assert result["difference"] < 0.02
+    assert {len(times) for times in result["seconds"].values()} == {accelerator_page.ROUNDS}
+    assert result["bytes"] == accelerator_pairs.pairs(tiny=True)[tuple(key.split(" | "))].floor("step", "bfloat16")
+    assert "| weighted_pooling, dense, step | " in (tmp_path / "accelerator.md").read_text()
+    assert "Each of 1 programs takes" in (tmp_path / "performance.md").read_text()
+    assert "timed 1 of 1 pairs" in capsys.readouterr().out
+
+
+def test_every_pair_is_a_call_with_a_formula():
+    keys = accelerator_pairs.pairs()
+    assert len(keys) > 200
+    assert set(keys) == set(accelerator_pairs.pairs(tiny=True))
+    names = {name for name, _, direction in keys if direction == "forward"}
+    assert {row.name for row in table.VARIANTS} - {name.split(",")[0] for name in names} == {"entmax", "entmax15"}
+
+
+@pytest.mark.parametrize("changed, least", [(lambda x: x, 0.0), (lambda x: x * 1.25, 0.2)])
+def test_the_difference_is_that_of_the_worst_array_and_equal_nan_are_equal(changed, least):
+    one = {"result": jnp.asarray([1.0, jnp.nan, jnp.inf]), "gradient": jnp.ones((2, 3))}
+    other = one | {"gradient": changed(one["gradient"])}
+    assert least <= float(accelerator_pairs.difference(one, other)) <= least + 0.01
+
+
+COMPILER = """
+import json, os, sys
+
+compiled = []
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["ask"] == "pairs":
+        answer = {"pairs": [[name, "dense", "step"] for name in ("a", "b", "dies", "c", "fails", "d")]}
+    elif asked["ask"] == "copy":
+        answer = {"bandwidth": 1e12}
+    elif asked["key"][0] == "dies":
+        sys.exit("no memory")
+    elif asked["key"][0] == "fails":
+        answer = {"error": "no gradient"}
+    elif asked["ask"] == "compile":
+        compiled.append(asked["key"])
+        answer = {"temporaries": {}, "compile_seconds": {}}
+    else:
+        answer = {"seconds": {"attnpool": [1.0], "plain": [2.0]}} if asked["key"] in compiled else {"error": "lost"}
+    print("\\x1e" + json.dumps(answer), flush=True)
+"""
+
+
+def test_a_process_that_dies_loses_the_programs_that_it_had_compiled_and_no_others():
+    measured = accelerator_formulas.Measurement({}, time.monotonic() + 60, processes=1)
+    measured.children = {Child([sys.executable, "-c", COMPILER], limit=10): []}
+    assert list(measured.steps()) == ["timed 2 of 6 pairs"]
+    assert {key.split(" | ")[0] for key, result in measured.results.items() if "seconds" in result} == {"c", "d"}
+    errors = {key.split(" | ")[0]: result["error"] for key, result in measured.results.items() if "error" in result}
+    assert errors == {
+        "a": accelerator_formulas.LOST,
+        "b": accelerator_formulas.LOST,
+        "dies": "the process ended with 1: no memory",
+        "fails": "no gradient",
+    }
 
 
 CHILD = """
