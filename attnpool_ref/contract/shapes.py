@@ -123,9 +123,15 @@ def sizes_of(row, arguments, given, values, batch):
                 fixed = (key, other) if is_symbol(sizes[axis_name]) else (other, key)
                 raise ValueError(_fixed(row.name, axis, *fixed, arguments, given, {size, sizes[axis_name]}))
             theirs = f"`{other}` has {axes_text(given[other].shape)}" if other else f"`{axis}` is {sizes[axis_name]}"
+            others = (
+                [own for shape in arguments[other].shapes for own in shape if root(own) == axis_name]
+                if other
+                else [axis]
+            )
+            apart = _apart(row, values, axis, others)
             raise ValueError(
                 f"{row.name}: `{key}` has shape {axes_text(value.shape)} but {theirs}: "
-                f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
+                f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}{apart}"
             )
 
     pending, having = [], {}
@@ -167,6 +173,17 @@ def sizes_of(row, arguments, given, values, batch):
                 f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
             )
     return sizes
+
+
+def _apart(row, values, axis, others):
+    """Returns " unless `y_kernel` is given", with all absent arguments of which each would free ``axis`` of ``others``."""
+    names = [name for rule in row.relations if isinstance(rule, Equal) for name in rule.names if values[name] is None]
+    found = []
+    for name in dict.fromkeys(names):
+        same = equal_axes(row, values | {name: name})
+        if same.get(axis, axis) not in {same.get(other, other) for other in others}:
+            found.append(f"`{name}`")
+    return f" unless {' or '.join(found)} is given" if found else ""
 
 
 def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):

@@ -173,6 +173,10 @@ BY_COUNT = "takes the token at index (number of real tokens - 1): wrong unless a
 STAND_IN = "a finite number in place of -inf for padding"
 MOMENTS = "subtracts the squared mean from the mean of squares, which cancels far from 0"
 NOT_AGAIN = "applies the mask after the normalizer, without normalizing again"
+AGAIN = (
+    "normalizes over padding too, then masks and normalizes again: the weights of real tokens vanish beside a larger score "
+    "of padding; set the scores of padding to -inf before the softmax"
+)
 SCORE_0 = (
     "padding gets the score 0, by scores times the mask or tokens set to 0, and counts in the normalizer: use -inf"
 )
@@ -210,6 +214,10 @@ FILLS = {
 """Numbers used in place of -inf at padding, in scores and before a maximum."""
 
 
+def _power_of_ten(number):
+    return f"{number:.0e}".replace("e-0", "e-")
+
+
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
     """Yields the mistakes that are possible in a function, whose definition is ``oracle``, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
@@ -243,12 +251,15 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake("normalizes over the wrong axis", of_weights.over_the_other_axis)
         yield Mistake(OVER_BATCH, of_weights.over_all(0))
         yield Mistake(OVER_ALL, of_weights.over_all(None))
+        yield Mistake(AGAIN, functools.partial(of_weights.below_another_row, padded=True))
+        for number in (1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
+            yield Mistake(AGAIN, of_weights.softmax(of_weights.again(number)), _power_of_ten(number))
         yield Mistake(WHOLE_TOP, of_weights.below_another_row)
         yield Mistake(UNSHIFTED, functools.partial(of_weights.below_another_row, shifted=False))
         if not row.state:
             yield Mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
-        text = f"{number:.0e}".replace("e-0", "e-")
+        text = _power_of_ten(number)
         yield Mistake("an epsilon in the denominator", of_weights.softmax(of_weights.epsilon(number)), text)
         yield Mistake(EPSILON_UNSHIFTED, of_weights.softmax(of_weights.epsilon(number, shifted=False)), text)
         yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
@@ -259,8 +270,13 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     if row.norms:
         yield Mistake("the zero vector is NaN", _norms(lambda n: n))
         yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
+    if row.name in of_tokens.SPREADS | of_tokens.ATTENTIVE_SPREADS:
+        yield Mistake(MOMENTS, of_tokens.of_variance(moments=True))
     if row.name in of_tokens.SPREADS:
-        yield from _of_spreads()
+        yield Mistake(LONE, of_tokens.nan_without_freedom(None))
+        yield Mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom(1.0))
+    if row.name in of_tokens.SPREADS | of_tokens.ATTENTIVE_SPREADS:
+        yield from _of_changed_variances()
     for features in (False, True):
         yield Mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all(features))
     if of_segments.is_packed(row):
@@ -297,14 +313,11 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake("the two results are swapped", _results_swapped, whole=True)
 
 
-def _of_spreads():
-    """Yields the mistakes of a standard deviation."""
-    yield Mistake(MOMENTS, of_tokens.of_variance(moments=True))
-    yield Mistake(LONE, of_tokens.nan_without_freedom(None))
-    yield Mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom(1.0))
+def _of_changed_variances():
+    """Yields the mistakes of a standard deviation with an epsilon or a floor, without and with the difference of moments."""
     changes: list[tuple] = [("`epsilon`", np.add, None)]
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
-        text = f"{number:.0e}".replace("e-0", "e-")
+        text = _power_of_ten(number)
         changes.append((text, lambda v, _, e=number: v + e, lambda v, _, e=number: np.maximum(v, e)))
     for text, added, floor in changes:
         yield Mistake(ADDED, of_tokens.of_variance(added), text)

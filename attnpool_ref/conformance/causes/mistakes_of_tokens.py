@@ -15,6 +15,7 @@ MAXIMA["top_k_pooling"] = 1
 
 ENDS = frozenset({"last_pooling"})
 SPREADS = frozenset({"std_pooling", "statistics_pooling", "segment_std_pooling", "segment_statistics_pooling"})
+ATTENTIVE_SPREADS = frozenset({"attentive_statistics_pooling", "segment_attentive_statistics_pooling"})
 MAXSIM = frozenset({"maxsim_score", "maxsim_score_all_pairs"})
 
 
@@ -209,7 +210,7 @@ def of_variance(change=None, moments=False):
         variance = exact[0][..., -width:] ** 2
         with np.errstate(all="ignore"):
             spread = call.exact[0][..., -width:] if change is None else np.sqrt(change(variance, epsilon))
-        result = [np.concatenate([exact[0][..., :-width], spread], -1)]
+        result = [np.concatenate([exact[0][..., :-width], spread], -1), *call.exact[1:]]
         if (
             not moments
             or call.got is None
@@ -225,9 +226,9 @@ def of_variance(change=None, moments=False):
             got = call.got[0].astype(np.float64)[..., -width:]
             least, most = ((change or np.maximum)(variance + e, epsilon) for e in (-off, off))
             near = (got**2 >= least * (1 - 4 * eps)) & (got**2 <= most * (1 + 4 * eps))
-            near |= np.isnan(got) & (least <= 0) & (count > call.values["ddof"])[..., None]
+            near |= np.isnan(got) & (least <= 0) & (count > call.values.get("ddof", 0))[..., None]
         near &= np.broadcast_to(count > 0, spread.shape[:-1])[..., None]
         near &= (epsilon == 0) | (call.exact[0][..., -width:] != 0)  # weights do not sum to 0
-        return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1)]
+        return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1), *call.exact[1:]]
 
     return answer

@@ -60,6 +60,17 @@ def epsilon(number, shifted=True):
     return weights
 
 
+def again(number):
+    """Returns the weights if the mask is applied to those of all tokens, whose sum plus ``number`` then divides them."""
+
+    def weights(a):
+        found = np.where(a.real, a.softmax(a.scores), 0)
+        with np.errstate(all="ignore"):
+            return found / (np.sum(found, a.axis, keepdims=True) + number)
+
+    return weights
+
+
 def not_normalized_again(call):
     """Returns the result if the mask is applied to the weights, which are not normalized again."""
     normalization = call.normalization(softmax=False)
@@ -121,11 +132,12 @@ def over_all(axes):
     return answer
 
 
-def below_another_row(call, shifted=True):
+def below_another_row(call, shifted=True, padded=False):
     """Returns the wrong weights where the maximum of the whole array, in place of that of the row, explains them.
 
-    Powers of a row far below that maximum underflow: its weights are 0, or NaN, or have lost digits. Without
-    ``shifted`` no maximum is subtracted: powers of scores far from 0 underflow or overflow.
+    Powers of a row far below that maximum underflow: its weights are 0, or NaN, or have lost digits. With ``padded``
+    the maximum is that of the row and its padding. Without ``shifted`` no maximum is subtracted: powers of scores far
+    from 0 underflow or overflow.
     """
     a = call.normalization()
     if a is None or call.got is None or not a.scores.size:
@@ -133,7 +145,8 @@ def below_another_row(call, shifted=True):
     with np.errstate(all="ignore"):
         top = np.max(np.where(a.real, a.scores, -np.inf), a.axis, keepdims=True, initial=-np.inf)
         most = np.max(a.scores, a.axis, keepdims=True, initial=-np.inf)  # a product with the mask keeps inf of padding
-        below = np.max(top) - top if shifted else np.where(top == -np.inf, most, np.maximum(-top, most))
+        largest = np.where(np.isnan(most), np.inf, most) if padded else np.max(top)
+        below = largest - top if shifted else np.where(top == -np.inf, most, np.maximum(-top, most))
         info = np.finfo(np.float32 if call.subject.is_narrow else call.subject.dtype)
         far = below > -np.log(float(info.tiny)) - np.log(1 / float(info.eps))
         gone = below > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1

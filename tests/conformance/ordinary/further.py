@@ -43,6 +43,22 @@ def moments_with_a_floor(x, mask=None):
     return np.sqrt(np.maximum((clean * clean).sum(-2) / count - mean * mean, 1e-5)).astype(x.dtype)
 
 
+def moments_under_weights(x, mask=None, *, kernel, out_kernel, floor=0.0, change=np.maximum):
+    real = _real(x, mask)[..., None]
+    x = np.where(real, x, 0)
+    scores = np.tanh(x @ kernel) @ out_kernel
+    scores = scores[..., None] if out_kernel.ndim == 1 else scores
+    weights = np.where(real.any(-2, keepdims=True), _softmax(np.where(real, scores, np.float32(-1e30)), -2), 0)
+    weights = np.where(real, weights, 0).astype(x.dtype)
+    mean = (weights * x).sum(-2)
+    variance = (weights * x * x).sum(-2) - mean * mean
+    return np.concatenate([mean, np.sqrt(change(variance, x.dtype.type(floor)))], -1)
+
+
+def moments_under_weights_and_an_epsilon(x, mask=None, *, kernel, out_kernel):
+    return moments_under_weights(x, mask, kernel=kernel, out_kernel=out_kernel, floor=1e-5, change=np.add)
+
+
 PARAMETERS = {key: key for key in ("kernel", "bias", "gate_kernel", "gate_bias", "out_kernel")}
 
 
@@ -150,6 +166,16 @@ def nothing_subtracted_and_an_epsilon(scores, mask=None, *, axis=-1):
     return powers / (powers.sum(axis, keepdims=True) + scores.dtype.type(1e-6))
 
 
+def normalized_twice(scores, mask=None, *, axis=-1):
+    weights = _softmax(scores, axis) * (1 if mask is None else mask)
+    return (weights / weights.sum(axis, keepdims=True)).astype(scores.dtype)
+
+
+def normalized_twice_with_an_epsilon(scores, mask=None, *, axis=-1):
+    weights = _softmax(scores, axis) * (1 if mask is None else mask)
+    return (weights / (weights.sum(axis, keepdims=True) + 1e-8)).astype(scores.dtype)
+
+
 def set_to_0_after_a_finite_stand_in(scores, mask=None, *, axis=-1):
     real = True if mask is None else np.asarray(mask, bool)
     return np.where(real, _softmax(np.where(real, scores, scores.dtype.type(-1e4)), axis), 0).astype(scores.dtype)
@@ -184,6 +210,8 @@ FURTHER = {
     "nan_for_a_single_token": ("std_pooling", mistakes.LONE, {"fixed": {"ddof": 1.0}}),
     "variance_plus_epsilon": ("statistics_pooling", mistakes.ADDED, {}),
     "moments_with_a_floor": ("std_pooling", mistakes.MOMENTS, {}),
+    "moments_under_weights": ("attentive_statistics_pooling", mistakes.MOMENTS, {}),
+    "moments_under_weights_and_an_epsilon": ("attentive_statistics_pooling", mistakes.MOMENTS, {}),
     "gated_masked_after_the_softmax": ("additive_attention_pooling", mistakes.NOT_AGAIN, {}),
     "gated_scores_times_mask": (
         "additive_attention_pooling",
@@ -208,6 +236,8 @@ FURTHER = {
         mistakes.EPSILON_UNSHIFTED,
         {"dtypes": ("float64",), "mask_required": True},
     ),
+    "normalized_twice": ("masked_softmax", mistakes.AGAIN, {}),
+    "normalized_twice_with_an_epsilon": ("masked_softmax", mistakes.AGAIN, {}),
     "set_to_0_after_a_finite_stand_in": ("masked_softmax", mistakes.STAND_IN, {}),
     "squeezed": ("mean_pooling", diagnosis.SQUEEZED, {"batched": True}),
     "over_everything": ("masked_softmax", mistakes.OVER_ALL, {}),
