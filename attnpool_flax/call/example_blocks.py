@@ -1,7 +1,8 @@
-"""Blocks of examples: accelerators compute attention of many queries for some examples at a time, to save memory.
+"""Blocks of examples: attention of many queries is computed for some examples at a time.
 
-A loop over blocks of queries reads all keys and values in each step, and its backward pass adds up their gradients. A
-loop over blocks of examples reads and writes each array once, whatever the size of a block.
+That saves memory on accelerators, and on CPUs the scores stay in the cache. A loop over blocks of queries reads all keys
+and values in each step, and its backward pass adds up their gradients. A loop over blocks of examples reads and writes
+each array once, whatever the size of a block.
 """
 
 import functools
@@ -16,14 +17,14 @@ from attnpool_flax.numerics.platforms import on_platform, on_several_devices
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.reductions.loops.budget import elements_on, items_on
+from attnpool_flax.reductions.loops.budget import elements_on, even_rows, exceeds_a_block, items_on, rows_of
 
 
 def over_examples(body, choose, call, given, dtype, values):
-    """Runs a function's body, on accelerators in blocks of examples if the scores of all examples exceed a block.
+    """Runs a function's body, in blocks of examples if :func:`exceeds_a_block` says so of all scores.
 
-    A block has at most ``budget.elements_on`` elements; CPUs always compute all examples at once. The backward
-    pass recomputes each full block, except its saveable arrays. The examples are split along the largest batch
+    A block has at most ``budget.elements_on`` elements. The backward pass recomputes each full block, except its
+    saveable arrays. The examples are split along the largest batch
     axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
     which the axis may be split.
 
@@ -41,7 +42,7 @@ def over_examples(body, choose, call, given, dtype, values):
     names = [key for key, own in call.arguments.items() if own.batched and values[key] is not None]
     axis = max(range(len(call.batch)), key=call.batch.__getitem__)
     count, arrays = call.batch[axis], [values[key] for key in names]
-    sizes = {name: _rows_on(name, count, scores) for name in ("tpu", "default")}
+    sizes = {name: _rows_on(name, count, scores) for name in ("cpu", "tpu", "default")}
     if all(rows == count for rows in sizes.values()) or on_several_devices(arrays):
         return body(**values)
     others, wide = {key: values[key] for key in values if key not in names}, [array.dtype for array in arrays]
@@ -53,21 +54,27 @@ def over_examples(body, choose, call, given, dtype, values):
             result = body(**others, **dict(zip(names, own, strict=True)))
         return jax.tree.map(lambda part: part.astype(dtype), result)
 
-    by_platform: dict[str, Any] = {"cpu": functools.partial(of_examples, "cpu")}
+    by_platform: dict[str, Any] = {}
     for name, rows in sizes.items():
         own = functools.partial(of_examples, "cuda" if name == "default" else name)
-        by_platform[name] = functools.partial(_in_blocks, own, axis, count, rows)
+        apart = name != "cpu" or jax.device_count() > 1  # over which the axis may be split, unknown to attnpool
+        by_platform[name] = functools.partial(_in_blocks, own, axis, count, rows, apart)
     arrays = [array.astype(own) for array, own in zip(arrays, narrow, strict=True)]
     return platforms.choose(*arrays, **by_platform)
 
 
 def _rows_on(name, count, scores):
-    """Returns the number of examples in a block on a platform: all, ``count``, if all fit or a single one does not.
+    """Returns the number of examples in a block on a platform: all, ``count``, if all fit.
 
-    ``scores`` is the number of scores of all examples.
+    ``scores`` is the number of scores of all examples. A single example that does not fit is split by queries, on CPUs
+    after the others, elsewhere with them.
     """
     most, of_one = elements_on(name), scores // count
-    if scores <= most or of_one > most:
+    if not exceeds_a_block(count, of_one, name):
+        return count
+    if name == "cpu":
+        return even_rows(rows_of(of_one), count)
+    if of_one > most:
         return count
     return items_on(name, 2 * of_one, count)  # the backward pass also holds the gradient of the scores
 
@@ -77,24 +84,27 @@ def _narrower(own, computing):
     return own if jnp.issubdtype(own, jnp.floating) and own.itemsize < computing.itemsize else computing
 
 
-def _in_blocks(function, axis, count, rows, *arrays):
+def _in_blocks(function, axis, count, rows, apart, *arrays):
     """Computes a function of arrays with ``count`` examples along ``axis``, ``rows`` examples at a time.
 
-    Arrays with another size along the axis are passed whole to each call.
+    Arrays with another size along the axis are passed whole to each call. If ``apart``, a block has each so many-th
+    example, so that each device of a split axis has a part of it; else examples that follow one another, which are not
+    copied.
     """
     if rows == count:
         return function(*arrays)
     steps, rematerialized = count // rows, remat(function)
-    whole = rows * steps
+    whole, at = rows * steps, axis + apart
     split = [array.shape[axis] == count for array in arrays]
 
     def in_blocks(array):
-        """Reshapes [..., count, ...] to [steps, ..., rows, ...]; a block has each ``steps``-th example."""
+        """Reshapes [..., count, ...] to [steps, ..., rows, ...]."""
         array = lax.slice_in_dim(array, 0, whole, axis=axis)
-        return jnp.moveaxis(array.reshape(*array.shape[:axis], rows, steps, *array.shape[axis + 1 :]), axis + 1, 0)
+        parts = (rows, steps) if apart else (steps, rows)
+        return jnp.moveaxis(array.reshape(*array.shape[:axis], *parts, *array.shape[axis + 1 :]), at, 0)
 
     def from_blocks(blocks):
-        array = jnp.moveaxis(blocks, 0, axis + 1)
+        array = jnp.moveaxis(blocks, 0, at)
         return array.reshape(*array.shape[:axis], whole, *array.shape[axis + 2 :])
 
     def block_step(_, own):

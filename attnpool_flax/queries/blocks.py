@@ -12,7 +12,7 @@ from attnpool_flax.numerics.platforms import platform
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, log_dispatch
-from attnpool_flax.reductions.loops.budget import by_budget, elements_on, exceeds_a_block, in_blocks, rows_of
+from attnpool_flax.reductions.loops.budget import by_budget, even_rows, exceeds_a_block, in_blocks, rows_of
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
@@ -26,8 +26,8 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpu
       parts: arrays [..., n, d], or None; the first one is not None.
       masks: boolean arrays [..., n or 1, m], or None, without gradient.
       keys: the number of elements that the function holds for one query, over all examples.
-      implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if there is more than
-        one. Without this loop, or if n is a symbol, all platforms use ``function``.
+      implementation: "einsum" computes all queries at once; "tiles" and None loop over blocks if the arrays exceed a few
+        (:func:`exceeds_a_block`). Without this loop, or if n is a symbol, all platforms use ``function``.
       on_gpus: a function for GPUs that computes the same in another way; None is ``function``.
       on_tpus: a function for TPUs, whose gradient must be that of ``function``; None is ``function``.
     """
@@ -49,6 +49,7 @@ def _over_blocks(function, rows, parts, masks):
     count = parts[0].shape[-2]
     if rows >= count:
         return function(*parts, *masks)
+    rows = even_rows(rows, count)  # a rest would be compiled by itself
     whole = count // rows * rows
     rematerialized = remat(function)
 
@@ -116,7 +117,7 @@ class ForQueries:
         arrays = [values[self.queries], values[self.keys], *(mask for mask in masks if mask is not None)]
         shared = all(array.ndim <= 2 for array in arrays)
         held = self._keys(values, call) * (1 if shared else math.prod(call.batch))
-        return "tiles" if exceeds_a_block(values[self.queries].shape[-2], held, elements_on(platform())) else "einsum"
+        return "tiles" if exceeds_a_block(values[self.queries].shape[-2], held, platform()) else "einsum"
 
     def scores(self, values, call):
         """Returns the number of scores of all examples, or 0 if "einsum" is requested, which computes all at once."""

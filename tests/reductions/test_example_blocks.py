@@ -1,4 +1,4 @@
-"""Blocks of examples change neither results nor derivatives, and exist only on accelerators and only where they must."""
+"""Blocks of examples change neither results nor derivatives, and exist only where they must."""
 
 import jax
 import jax.numpy as jnp
@@ -115,6 +115,22 @@ def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
         np.testing.assert_allclose(own, other, rtol=0, atol=rounded(other, terms=4 * B * N * M * E))
 
 
+@pytest.mark.compiles
+@every_call
+@pytest.mark.parametrize("derived", [step, *thorough(MORE)])
+@pytest.mark.parametrize("devices", [1, 8])
+def test_blocks_of_a_cpu_change_neither_results_nor_derivatives(name, derived, devices, monkeypatch):
+    """On one device they follow one another, on several each has examples from all over the batch."""
+    arrays = floats_of(name)
+    whole = jax.jit(derived(called(name)))(*arrays)
+    monkeypatch.setattr(jax, "device_count", lambda: devices)
+    with replaced(budget, LARGEST=2 * N * M):
+        parts = jax.jit(derived(called(name)))(*arrays)
+    for own, other in zip(jax.tree.leaves(parts), jax.tree.leaves(whole), strict=True):
+        assert jnp.isfinite(own).all()
+        np.testing.assert_allclose(own, other, rtol=0, atol=rounded(other, terms=4 * B * N * M * E))
+
+
 def loops(text):
     return text.count("stablehlo.while")
 
@@ -126,12 +142,26 @@ def lowered(name, platform, arrays=None):
 
 
 @every_call
-def test_only_accelerators_loop_over_examples(name):
+def test_every_platform_loops_over_examples(name):
     of_units = loops(lowered(name, "tpu"))
     with small_blocks():
         assert chosen_implementation(name, *CALLS[name], **KEYWORDS.get(name, {}), platform="tpu") == "tiles"
         assert [loops(lowered(name, platform)) for platform in ("tpu", "cuda")] == [1 + 2 * of_units, 1]
         assert loops(lowered(name, "cpu")) == of_units
+    with replaced(budget, LARGEST=2 * N * M):
+        assert chosen_implementation(name, *CALLS[name], **KEYWORDS.get(name, {}), platform="cpu") == "tiles"
+        assert loops(lowered(name, "cpu")) == 1 + 2 * of_units
+
+
+def test_a_cpu_computes_two_blocks_at_once_and_an_example_that_exceeds_a_block_by_queries():
+    name = "mask_attention"
+    half = -(-B * N * M // 2)
+    single, parts = (N * M - 1, 1, (1, N)), (N * M // 2 - 1, 2, (1, 1))
+    for largest, looped, block in ((half, 0, (B, N)), (half - 1, 1, (2, N)), single, parts):
+        with replaced(budget, LARGEST=largest):
+            text = lowered(name, "cpu")
+            assert loops(text) == looped, largest
+            assert f"tensor<{block[0]}x{block[1]}x{D}xf32>" in text, largest
 
 
 @every_call

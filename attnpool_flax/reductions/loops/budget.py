@@ -13,7 +13,10 @@ from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 
 LARGEST = 2**20
-"""The largest number of elements of a block on CPUs, which fits their caches; smaller arrays need no loop."""
+"""The largest number of elements of a block on CPUs, which fits their caches."""
+
+WHOLE_BLOCKS = 2
+"""The number of blocks up to which CPUs compute all queries at once: that is faster, and compiles in half the time."""
 
 
 def _budget(environment):
@@ -75,11 +78,12 @@ def items_on(name, cost, count=None):
     return count if most >= count else even_rows(min(most, ON_CHIP // cost or most) if name == "tpu" else most, count)
 
 
-def exceeds_a_block(count, keys, largest=None):
-    """Returns whether ``count`` queries, with ``keys`` elements each, exceed a block of ``largest`` elements.
+def exceeds_a_block(count, keys, name="cpu"):
+    """Returns whether ``count`` queries, with ``keys`` elements each, are computed in blocks on a platform.
 
-    The default of ``largest`` is the limit on CPUs. A symbolic count always exceeds a block.
+    On CPUs they are if they exceed WHOLE_BLOCKS of them, elsewhere if they exceed one. A symbolic count always does.
     """
+    largest = WHOLE_BLOCKS * LARGEST if name == "cpu" else elements_on(name)
     return not (known(count) and rows_of(keys, largest) >= count)
 
 
