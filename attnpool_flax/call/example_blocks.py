@@ -10,13 +10,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import on_platform, on_several_devices
-from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.queries.blocks import ForQueries
+from attnpool_flax.reductions.loops.blocks import over_blocks
 from attnpool_flax.reductions.loops.budget import elements_on, even_rows, exceeds_a_block, items_on, rows_of
 
 
@@ -52,7 +51,12 @@ def over_examples(body, choose, call, given, dtype, values):
         own = (array.astype(own) for array, own in zip(arrays, wide, strict=True))
         with on_platform(platform):  # the body has no branches for others
             result = body(**others, **dict(zip(names, own, strict=True)))
-        return jax.tree.map(lambda part: part.astype(dtype), result)
+        size = max(array.shape[axis] for array in arrays)
+
+        def of_each(part):  # weights of shared scores have one example
+            return jnp.broadcast_to(part, (*part.shape[:axis], size, *part.shape[axis + 1 :])).astype(dtype)
+
+        return jax.tree.map(of_each, result)
 
     by_platform: dict[str, Any] = {}
     for name, rows in sizes.items():
@@ -87,33 +91,13 @@ def _narrower(own, computing):
 def _in_blocks(function, axis, count, rows, apart, *arrays):
     """Computes a function of arrays with ``count`` examples along ``axis``, ``rows`` examples at a time.
 
-    Arrays with another size along the axis are passed whole to each call. If ``apart``, a block has each so many-th
-    example, so that each device of a split axis has a part of it; else examples that follow one another, which are not
-    copied.
+    Arrays with another size along the axis are passed whole to each call.
     """
-    if rows == count:
-        return function(*arrays)
-    steps, rematerialized = count // rows, remat(function)
-    whole, at = rows * steps, axis + apart
     split = [array.shape[axis] == count for array in arrays]
 
-    def in_blocks(array):
-        """Reshapes [..., count, ...] to [steps, ..., rows, ...]."""
-        array = lax.slice_in_dim(array, 0, whole, axis=axis)
-        parts = (rows, steps) if apart else (steps, rows)
-        return jnp.moveaxis(array.reshape(*array.shape[:axis], *parts, *array.shape[axis + 1 :]), at, 0)
-
-    def from_blocks(blocks):
-        array = jnp.moveaxis(blocks, 0, at)
-        return array.reshape(*array.shape[:axis], whole, *array.shape[axis + 2 :])
-
-    def block_step(_, own):
+    def of_block(own):
         blocks = iter(own)
-        return None, rematerialized(*(next(blocks) if a else array for a, array in zip(split, arrays, strict=True)))
+        return function(*(next(blocks) if is_split else array for is_split, array in zip(split, arrays, strict=True)))
 
-    _, results = lax.scan(block_step, None, [in_blocks(array) for a, array in zip(split, arrays, strict=True) if a])
-    results = jax.tree.map(from_blocks, results)
-    if whole == count:
-        return results
-    remaining = [lax.slice_in_dim(array, whole * a, None, axis=axis) for a, array in zip(split, arrays, strict=True)]
-    return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis), results, function(*remaining))
+    own = [array for is_split, array in zip(split, arrays, strict=True) if is_split]
+    return over_blocks(of_block, own, rows, axis, apart)

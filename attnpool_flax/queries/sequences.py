@@ -10,7 +10,7 @@ from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
-from attnpool_flax.reductions.loops.blocks import Blocks
+from attnpool_flax.reductions.loops.blocks import Blocks, over_blocks
 from attnpool_flax.reductions.loops.budget import even_rows, rows_of
 
 
@@ -73,14 +73,8 @@ def _written(function, rows, axis, own, shared):
 
 
 def _in_blocks(function, rows, axis, own, shared):
-    """Computes :func:`written_in_blocks` by a loop that JAX differentiates; the backward pass recomputes each block."""
-    count = jax.tree.leaves(own)[0].shape[0]
-    whole, compute = count // rows * rows, remat(lambda own: function(own, shared))
-    blocks = jax.tree.map(lambda array: jnp.reshape(array[:whole], (-1, rows, *array.shape[1:])), own)
-    results = jax.tree.map(lambda result: jnp.reshape(result, (whole, *result.shape[2:])), lax.map(compute, blocks))
-    if whole < count:
-        rest = compute(jax.tree.map(lambda array: array[whole:], own))
-        results = jax.tree.map(lambda *parts: jnp.concatenate(parts), results, rest)
+    """Computes :func:`written_in_blocks` by a loop that JAX differentiates."""
+    results = over_blocks(lambda own: function(own, shared), own, rows)
     return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), results)
 
 

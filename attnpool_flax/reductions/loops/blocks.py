@@ -2,8 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
+
+from attnpool_flax.numerics.remat import remat
 
 
 class Blocks(NamedTuple):
@@ -55,6 +58,40 @@ class Blocks(NamedTuple):
         return jnp.concatenate(
             [earlier, lax.slice_in_dim(last, self.size - (self.length - done), None, axis=axis)], axis
         )
+
+
+def over_blocks(function, own, rows, axis=0, apart=False):
+    """Computes ``function(own)`` for ``rows`` elements along an axis at a time, then for the rest.
+
+    The backward pass recomputes each full block, except its saveable arrays.
+
+    Args:
+      function: from a tree of arrays with some elements along the axis to another such tree.
+      own: a tree of arrays of one length along the axis.
+      rows: the number of elements of a block.
+      axis: the axis, not negative.
+      apart: whether a block has each so many-th element, so that each device of a split axis has a part of it; else its
+        elements follow one another, and are not copied.
+    """
+    count = jax.tree.leaves(own)[0].shape[axis]
+    if rows >= count:
+        return function(own)
+    steps, at = count // rows, axis + apart
+    whole, parts = rows * steps, (rows, steps) if apart else (steps, rows)
+
+    def split(array):
+        array = lax.slice_in_dim(array, 0, whole, axis=axis)
+        return jnp.moveaxis(jnp.reshape(array, (*array.shape[:axis], *parts, *array.shape[axis + 1 :])), at, 0)
+
+    def joined(blocks):
+        array = jnp.moveaxis(blocks, 0, at)
+        return jnp.reshape(array, (*array.shape[:axis], whole, *array.shape[axis + 2 :]))
+
+    results = jax.tree.map(joined, lax.map(remat(function), jax.tree.map(split, own)))
+    if whole == count:
+        return results
+    rest = function(jax.tree.map(lambda array: lax.slice_in_dim(array, whole, None, axis=axis), own))
+    return jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis), results, rest)
 
 
 def inside_loop(array, step):
