@@ -140,22 +140,28 @@ BAD = [
         ValueError, "`value` has shape (3, 7, 6) but `key` has (3, 5, 4): `value` needs [..., m, v] with m = 5"
     ),
     Call("attention_pooling", X, MASK, QUERY[:3]).raises(
-        ValueError, "`query` has shape (3,) but `x` has (3, 5, 4): `query` needs [..., q] with q = 4"
+        ValueError,
+        "`query` has shape (3,) but `x` has (3, 5, 4): `query` needs [..., q] with q = 4 unless `key_kernel` is given",
     ),
     Call("attention_pooling", X, MASK, QUERY, key_kernel=KERNEL).raises(
-        ValueError, "`key_kernel` has shape (4, 2) but `query` has (4,): `key_kernel` needs [d, c] with c = 4"
+        ValueError,
+        "`key_kernel` has shape (4, 2) but `query` has (4,): `key_kernel` needs [d, c] with c = 4 unless `query_kernel` is given",
     ),
     Call("attention_pooling", X, MASK, key_kernel=KERNEL).raises(
-        ValueError, "`key_kernel` has shape (4, 2) but `x` has (3, 5, 4): `key_kernel` needs [d, c] with c = 4"
+        ValueError,
+        "`key_kernel` has shape (4, 2) but `x` has (3, 5, 4): `key_kernel` needs [d, c] with c = 4 "
+        "unless `query_kernel` or `query` is given",
     ),
     Call("attention_pooling", X, query_kernel=QUERY, key_kernel=KERNEL).raises(
         ValueError, "`query_kernel` has shape (4,), needs [d, c]"
     ),
     Call("cross_attention_pooling", X, Y).raises(
-        ValueError, "`y` has shape (3, 7, 6) but `x` has (3, 5, 4): `y` needs [..., T, e] with e = 4"
+        ValueError,
+        "`y` has shape (3, 7, 6) but `x` has (3, 5, 4): `y` needs [..., T, e] with e = 4 unless `x_kernel` or `y_kernel` is given",
     ),
     Call("cross_attention_pooling", X, Y, x_kernel=KERNEL).raises(
-        ValueError, "`x_kernel` has shape (4, 2) but `y` has (3, 7, 6): `x_kernel` needs [d, c] with c = 6"
+        ValueError,
+        "`x_kernel` has shape (4, 2) but `y` has (3, 7, 6): `x_kernel` needs [d, c] with c = 6 unless `y_kernel` is given",
     ),
     Call("weighted_pooling", X, np.ones(4, np.float32)).raises(
         ValueError, "`weights` has shape (4,) but `x` has (3, 5, 4): `weights` needs [..., L] or [..., L, d] with L = 5"

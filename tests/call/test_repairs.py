@@ -278,23 +278,6 @@ BAD = [
         "`segment_ids` has the value 2, needs 0 to `num_segments` - 1 = 1; "
         "did you mean to drop the tokens that `pack` appended, by `real = segment_ids < 2`?",
     ),
-    # widths that are equal only without a projection
-    Call("cross_attention_pooling", X, X[..., :3]).raises(
-        ValueError,
-        "`y` has shape (3, 5, 3) but `x` has (3, 5, 4): `y` needs [..., T, e] with e = 4 unless `x_kernel` or `y_kernel` is given",
-    ),
-    Call("cross_attention_pooling", X, X[..., :3], x_kernel=np.ones((4, 2))).raises(
-        ValueError,
-        "`x_kernel` has shape (4, 2) but `y` has (3, 5, 3): `x_kernel` needs [d, c] with c = 3 unless `y_kernel` is given",
-    ),
-    Call("attention_pooling", X, None, QUERY[:3]).raises(
-        ValueError,
-        "`query` has shape (3,) but `x` has (3, 5, 4): `query` needs [..., q] with q = 4 unless `key_kernel` is given",
-    ),
-    Call("attention_pooling", X, None, QUERY[:3], key_kernel=np.ones((4, 2))).raises(
-        ValueError,
-        "`key_kernel` has shape (4, 2) but `query` has (3,): `key_kernel` needs [d, c] with c = 3 unless `query_kernel` is given",
-    ),
     # other libraries
     Call("mean_pooling", Tensor()).raises(
         TypeError, f"`x` is a Tensor, {NO_ARRAY}; did you mean `x.detach().cpu().float().numpy()`?"
