@@ -22,10 +22,10 @@ from attnpool_flax.reductions.loops.budget import elements_on, even_rows, exceed
 def over_examples(body, choose, call, given, dtype, values):
     """Runs a function's body, in blocks of examples if :func:`exceeds_a_block` says so of all scores.
 
-    A block has at most ``budget.elements_on`` elements. The backward pass recomputes each full block, except its
-    saveable arrays. The examples are split along the largest batch
-    axis, unless a single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over
-    which the axis may be split.
+    A block has at most ``budget.elements_on`` elements, or on CPUs one example. The backward pass recomputes each full
+    block, except its saveable arrays. The examples are split along the largest batch axis, unless on an accelerator a
+    single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over which the axis
+    may be split.
 
     Args:
       body: from arguments by name to a tree of arrays with the batch axes of the call.
