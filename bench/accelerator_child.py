@@ -234,12 +234,11 @@ def answered(answers, question):
         return {"error": first_line(error)}
 
 
-def main(arguments):
+def serve(answers):
     """Answers lines of JSON until the input ends."""
-    answers = Answers(tiny="--tiny" in arguments)
     for line in sys.stdin:
         print(MARK + json.dumps(answered(answers, json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve(Answers(tiny="--tiny" in sys.argv))

@@ -5,7 +5,6 @@ in bfloat16, forward or as a step. Several such processes compile at once. After
 on the device.
 """
 
-import json
 import sys
 import time
 from dataclasses import replace
@@ -14,9 +13,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from bench.accelerator_child import answered, raced
+from bench.accelerator_child import raced, serve
 from bench.aot import calls, plain
-from bench.child import MARK
 from bench.programs import Program
 
 DTYPE = "bfloat16"
@@ -130,12 +128,5 @@ def difference(ours, others):
     return jnp.stack(jax.tree.leaves(jax.tree.map(each, ours, others))).max()
 
 
-def main(arguments):
-    """Answers lines of JSON until the input ends."""
-    answers = Answers(tiny="--tiny" in arguments)
-    for line in sys.stdin:
-        print(MARK + json.dumps(answered(answers, json.loads(line))), flush=True)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve(Answers(tiny="--tiny" in sys.argv))

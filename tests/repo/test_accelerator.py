@@ -78,6 +78,18 @@ def test_functions_are_timed_beside_their_formulas(tmp_path, capsys):
     assert "timed 1 of 1 pairs" in capsys.readouterr().out
 
 
+def test_the_section_lists_what_is_slower_than_its_formula_and_the_page_all():
+    result = {"bytes": 1e9, "temporaries": {"a": 1e6, "b": 2e6}, "compile_seconds": {"a": 1.0, "b": 2.0}}
+    pairs = {name: result | {"seconds": {"a": [t], "b": [1e-3]}} for name, t in (("slow", 2e-3), ("fast", 5e-4))}
+    machine = {"date": "", "device": "", "devices": 1, "host": {"system": ""}, "commit": "", "versions": {}}
+    found = machine | {"scale": "full", "bandwidth": 1e12, "processes": 1, "pairs": pairs | {"lost": {"error": "gone"}}}
+    slow, fast = "| slow | 2.00 | 50% | 1 MB and 2 MB, 1.0 s and 2.0 s |", "| fast | 0.50 | 200% | "
+    section, page = accelerator_page.section(None, found), accelerator_page.complete(found)
+    assert slow in section and fast not in section
+    assert slow in page and fast in page and "* lost: gone" in page
+    assert "median 1.25. 1 are faster" in section
+
+
 def test_every_pair_is_a_call_with_a_formula():
     keys = accelerator_pairs.pairs()
     assert len(keys) > 200
