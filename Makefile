@@ -5,6 +5,7 @@ VENV ?= .venv
 AOT_VENV ?= .venv-aot
 DIST_VENV ?= .venv-dist
 BIN = $(VENV)/bin
+PROCESSES = -n logical --maxprocesses 4 --dist worksteal# one of up to 2 GiB for each core
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -22,13 +23,13 @@ check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every functi
 	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests; ARGS names folders of them
-	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not thorough' $(ARGS)
+	$(BIN)/pytest -q $(PROCESSES) -m 'not thorough' $(ARGS)
 
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
-	$(BIN)/pytest -q -n 2 --dist worksteal -m thorough
+	$(BIN)/pytest -q $(PROCESSES) -m thorough
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, TensorFlow, Flax, PyG, entmax, transformers, timm; fails where they are skipped
-	$(BIN)/pytest -q -n 2 tests/peers
+	$(BIN)/pytest -q $(PROCESSES) tests/peers
 
 examples: $(VENV)/examples.stamp ## run the examples, small; fails where they are skipped
 	$(BIN)/pytest -q tests/examples

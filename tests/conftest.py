@@ -1,7 +1,8 @@
 """What every test runs under: no implicit rank promotion, warnings as errors (``warnings_allowed.py``), quick compiling.
 
 Compiling is most of a test's time, so LLVM's optimisations are off: ``attnpool check`` judges what users run. So are XLA's
-checks of itself between its passes, and each program is one LLVM module: neither changes what is computed.
+checks of itself between its passes, and each program is one LLVM module: neither changes what is computed. Programs are kept
+in ``.pytest_cache/d/jax``, so a second run compiles only those that have changed; ``pytest --cache-clear`` removes them.
 """
 
 import atexit
@@ -43,6 +44,12 @@ def pytest_configure(config):
     config.pluginmanager.register(table, "allowed-warnings")
     if hasattr(config, "workerinput"):  # a process of pytest-xdist ends at once: freeing its programs takes seconds
         atexit.register(os._exit, 0)
+    if hasattr(config, "cache"):
+        jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        # of a file that another process is still writing: the program is then compiled
+        config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks

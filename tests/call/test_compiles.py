@@ -24,16 +24,19 @@ def example(request):
     Every argument is given but numbers that have a default.
     """
     row = request.param
-    ways = {title: (names, options) for title, names, options in cases.configurations(row)}
-    names, options = ways.get("fullest", ways["smallest"])
-    case = cases.draw(row, "compiles", names, options, (2,))
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
+    arrays, call = arguments_of(fullest(row), getattr(attnpool_flax, row.name))
     numbers = numbers_of(row)
     arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
     arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
     with compiling_anew(FUNCTIONS[row.name]):
         call(arrays)
         yield row, arrays, call
+
+
+def fullest(row):
+    """A case with as many arguments as go together."""
+    ways = {title: (names, options) for title, names, options in cases.configurations(row)}
+    return cases.draw(row, "compiles", *ways.get("fullest", ways["smallest"]), (2,))
 
 
 def events(function):
@@ -81,14 +84,16 @@ def test_a_number_in_any_form_is_the_program_of_its_default(example):
     assert events(lambda: call(arrays)) == []
 
 
-def test_asking_for_the_weights_compiles_nothing_but_where_they_are_apart(example):
-    row, arrays, call = example
+@pytest.mark.parametrize("row", table.VARIANTS, ids=lambda row: row.name)
+def test_asking_for_the_weights_takes_the_same_program_and_one_more_where_they_are_apart(row):
     if not row.weights:
         assert "return_weights" not in inspect.signature(getattr(attnpool_flax, row.name)).parameters
         return
-    heard = events(lambda: call(arrays | {"return_weights": True}))
-    assert bool(heard) == (row.name in APART)
-    assert events(lambda: call(arrays | {"return_weights": True})) == []
+    case, specialize = fullest(row), FUNCTIONS[row.name].specialize
+    given = arguments_of(case, getattr(attnpool_flax, row.name))[0] | case.options
+    without, both = (specialize((), given | {"return_weights": wanted})[0].programs for wanted in (False, True))
+    assert both[: len(without)] == without
+    assert len(both) == len(without) + (row.name in APART)
 
 
 @pytest.mark.compiles

@@ -6,7 +6,7 @@ import bugs
 import numpy as np
 import pytest
 from bugs.table import ERROR, NOTE, WRONG
-from packages import every_package
+from packages import the_definition
 from printed_text import agree, allowed, flat, numbers
 from rounding import package_dtype, printed
 
@@ -50,7 +50,7 @@ def test_the_notebooks_formula_gives_the_notebooks_number(bug):
     assert agree(bug.was, result), result
 
 
-@every_package
+@the_definition
 @rows(WRONG, ERROR, refuses=False)
 def test_attnpool_gives_the_right_number(bug, package):
     result = bug.right(package)
@@ -66,14 +66,14 @@ def test_what_the_page_shows_can_be_typed(bug):
     assert agree(bug.now, eval(bug.call, names))
 
 
-@every_package
+@the_definition
 @rows(WRONG, refuses=True)
 def test_attnpool_refuses_what_can_only_be_a_mistake(bug, package):
     with pytest.raises(ValueError, match=re.escape(bug.refuses)):
         bug.right(package)
 
 
-@every_package
+@the_definition
 @rows(WRONG, refuses=False)
 def test_the_two_numbers_differ_by_more_than_their_rounding(bug, package):
     was, now = flat(bug.wrong()).astype(float), flat(bug.right(package)).astype(float)

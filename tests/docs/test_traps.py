@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import traps
 from bugs.table import ERROR, NOTE, WRONG
-from packages import every_package
+from packages import the_definition
 from printed_text import agree
 from rounding import package_dtype
 
@@ -24,7 +24,7 @@ def test_every_trap_has_its_rows():
     assert all(trap.place for trap in traps.TRAPS)
 
 
-@every_package
+@the_definition
 @every_row
 def test_the_source_is_wrong_and_attnpool_is_right(trap, package):
     now = trap.right(package)

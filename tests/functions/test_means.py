@@ -89,7 +89,7 @@ def test_order_statistics_are_the_numbers_of_a_sort(dtype, as_on):
     real[[3, 6]] = False
     x = jnp.where(real, x, jnp.nan)
     ordered = np.sort(np.where(real, np.float64(x), np.inf), 0)
-    find = as_on(order_statistics)
+    find = jax.jit(as_on(order_statistics))
     for rank in range(8):
         for found, place in zip(
             find(x, real, *np.int32([[[rank]], [[min(rank + 1, 7)]]])), (rank, rank + 1), strict=True

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import errors, nnx
 from jax.sharding import AxisType, PartitionSpec
-from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
+from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits, some_dropping
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -29,7 +29,7 @@ def differ(first, second):
     jax.tree.map(lambda a, b: np.testing.assert_(np.any(a != b)), first, second)
 
 
-@dropping
+@some_dropping
 @both_kinds
 def test_dropout_draws_anew_from_another_key_and_alike_from_the_same(case, kind):
     first, again, other = (with_dropout(case, kind, 0.5, seed) for seed in (3, 3, 4))
@@ -37,7 +37,7 @@ def test_dropout_draws_anew_from_another_key_and_alike_from_the_same(case, kind)
     differ(first, other)
 
 
-@dropping
+@some_dropping
 @both_kinds
 def test_dropout_is_off_when_deterministic_or_of_rate_zero(case, kind):
     data, masks = case.draw()
@@ -46,7 +46,7 @@ def test_dropout_is_off_when_deterministic_or_of_rate_zero(case, kind):
     same_bits(with_dropout(case, kind, 0.0, 3), expected)
 
 
-@dropping
+@some_dropping
 @both_kinds
 def test_the_weights_returned_are_those_before_dropout(case, kind):
     data, masks = case.draw()
@@ -77,7 +77,7 @@ def test_a_weight_is_dropped_or_scaled_up_so_that_its_mean_stays(kind):
     assert abs(np.mean(multiplier, dtype=np.float64) - 1) < 5 * standard_error
 
 
-@dropping
+@some_dropping
 def test_train_and_eval_switch_the_dropout_of_nnx(case):
     data, _ = case.draw()
     module = NNX.build(case, dropout_rate=0.5)

@@ -140,8 +140,8 @@ SHARED = {
 """Calls whose weights do not depend on the example."""
 
 
-@pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize("platform", ["cpu", TPU])
+@pytest.mark.parametrize("name", all_with_few_quick(SHARED, ["attend"]))
+@pytest.mark.parametrize("platform", ["cpu", *thorough([TPU])])
 @pytest.mark.parametrize("largest", [2 * N * M, N * M])
 def test_weights_that_all_examples_share_are_those_of_each(name, platform, largest):
     positional, keywords = SHARED[name]

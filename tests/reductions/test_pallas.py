@@ -12,6 +12,7 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec
 from kernel_agreement import LIMITS, assert_agreement, assert_near, with_gradients
+from marks import all_with_few_quick
 
 import attnpool_flax
 import attnpool_ref
@@ -63,7 +64,7 @@ def assert_right(arrays, kernel=pallas_softmax.kernel):
     assert_agreement(found, expected, arrays[0].dtype.name, real=arrays[1], empty=[1])
 
 
-@every_dtype
+@pytest.mark.parametrize("dtype", all_with_few_quick(LIMITS, ["bfloat16"]))
 def test_one_query_agrees_with_whole_products_in_float64(dtype):
     assert_right(drawn(dtype, length=131, extra=False))
 
@@ -81,7 +82,7 @@ def _on_gpu(name, *_):
     "dtype, length, width, heads, own",
     [
         ("bfloat16", 131, 5, 1, False),
-        ("float32", 37, 23, 3, True),
+        pytest.param("float32", 37, 23, 3, True, marks=pytest.mark.thorough),
         *(
             pytest.param(dtype, length, width, heads, own, marks=pytest.mark.thorough)
             for dtype in LIMITS
@@ -119,7 +120,8 @@ def on_tpu(interpret):
     return kernel
 
 
-@pytest.mark.parametrize("heads", [1, pytest.param(5, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("heads", [1, 5])
 def test_memory_that_nobody_wrote_is_not_used(monkeypatch, heads):
     monkeypatch.setattr(pallas_tpu, "BLOCK", 1)
     interpret = pltpu.InterpretParams(uninitialized_memory="nan", detect_races=True)
@@ -137,9 +139,8 @@ def test_memory_that_nobody_wrote_is_not_used(monkeypatch, heads):
         np.testing.assert_allclose(got, own, 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize(
-    "fill", [np.nan, pytest.param(0.0, marks=pytest.mark.thorough), pytest.param(-np.inf, marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("fill", [np.nan, 0.0, -np.inf])
 def test_padding_changes_no_bit(fill):
     x, mask, *others = drawn("bfloat16")
     same = jnp.where(mask[..., None], x, fill)

@@ -13,6 +13,7 @@ from bench import accelerator, accelerator_child, accelerator_formulas, accelera
 from bench.child import Child
 
 
+@pytest.mark.thorough
 def test_the_rehearsal_judges_times_every_implementation_and_writes_what_can_be_sent_in(tmp_path, capsys):
     assert accelerator.main(["--tiny", "--only", "KGC, forward", "--output", str(tmp_path)]) == 0
     text = (tmp_path / "performance.md").read_text()
@@ -64,6 +65,7 @@ def test_a_wrong_implementation_is_called_wrong_and_a_refusal_is_not(monkeypatch
     assert accelerator_child.answered(answers, {"ask": "add", "way": "attnpool, tiles"})["wrong"]
 
 
+@pytest.mark.thorough
 def test_functions_are_timed_beside_their_formulas(tmp_path, capsys):
     chosen = ["--formulas", "--tiny", "--only", "weighted_pooling | dense | step", "--output", str(tmp_path)]
     assert accelerator.main(chosen) == 0
@@ -90,6 +92,7 @@ def test_the_section_lists_what_is_slower_than_its_formula_and_the_page_all():
     assert "median 1.25. 1 are faster" in section
 
 
+@pytest.mark.thorough
 def test_every_pair_is_a_call_with_a_formula():
     keys = accelerator_pairs.pairs()
     assert len(keys) > 200

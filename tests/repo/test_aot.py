@@ -433,6 +433,7 @@ def test_a_kernel_whose_blocks_or_loops_are_data_is_refused(kernel, on_tpu):
         kernels.moved(jax.make_jaxpr(kernel)(jax.ShapeDtypeStruct((72, 256), "float32")), on_tpu)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", (*table.VARIANTS, *table.STATES), ids=lambda row: row.name)
 def test_every_row_has_programs_of_sizes_that_fit_together(row):
     found = [call for call in calls.calls() if call.row is row]

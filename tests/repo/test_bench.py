@@ -60,12 +60,14 @@ def test_a_line_that_is_wrong_is_refused(monkeypatch):
         line.programs()
 
 
+@pytest.mark.thorough
 def test_a_line_stands_on_the_page(folder):
     text = (folder / "performance.md").read_text().split("## Every function")[1]
     measured = [line.split("|")[1].strip() for line in text.splitlines() if line.count("|") == 4][2:]
     assert measured == ["lengths_to_mask", "bilinear_score"]
 
 
+@pytest.mark.thorough
 def test_a_case_is_compared_with_the_floor_and_the_plain_formula_in_both_directions(folder):
     text = (folder / "performance.md").read_text().split("## Time")[1].split("\n## ")[0]
     assert re.search(r"^\| compared with \| forward \| step \|$", text, re.MULTILINE)
@@ -107,6 +109,7 @@ def test_the_floor_of_all_pairs_is_their_products_block_by_block(monkeypatch, na
         assert sum(float(part.sum()) for part in parts) == pytest.approx(float(want.sum()), rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_run_says_how_large_it_was_and_what_was_missing(found, folder):
     assert "A tiny run" in (folder / "performance.md").read_text()
     assert found["machine_info"]["missing"] == peers.missing()

@@ -8,6 +8,11 @@ def thorough(values):
     return [pytest.param(value, marks=pytest.mark.thorough) for value in values]
 
 
+def one_in(step, values):
+    """Returns the values as parameters; each run takes the first and every ``step``-th after it."""
+    return [value if place % step == 0 else thorough([value])[0] for place, value in enumerate(values)]
+
+
 def all_with_few_quick(values, few):
     """Returns the values as parameters; only those in ``few`` are parameters of each run."""
     return [value if value in few else thorough([value])[0] for value in values]
