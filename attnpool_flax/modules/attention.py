@@ -8,7 +8,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 
 
 @constructor_from_fields
@@ -52,33 +52,15 @@ class AdditiveAttention(PoolingModule):
     ):
         """Averages the values for each query, under its attention weights.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-
         Returns:
           [..., n, v], and with ``return_weights`` the weights [..., n, m].
         """
         return additive_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
-            **self._values(query=query, key=key, value=value),
         )
 
 
@@ -117,29 +99,14 @@ class TanhSumAttention(PoolingModule):
     def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Averages the values for each query, under its attention weights.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, v], and with ``return_weights`` the weights [..., n, m].
         """
         return tanh_sum_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(query=query, key=key, value=value),
+            **self._arguments(query=query, key=key, value=value),
         )
 
 
@@ -181,24 +148,11 @@ class LocationAttention(PoolingModule):
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
         """Averages the slots for each query, and projects the query concatenated with that average.
 
-        Args:
-          query: [..., n, d] queries.
-          state: [..., n, e] one state vector for each query. The scores of the slots come from query and state only.
-          value: [..., m, v] the vectors in the slots.
-          mask: bool, broadcastable to [..., m], True = this slot is real; None if all are.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., n, m].
         """
         return location_attention(
-            cast(query, self.dtype),
-            cast(state, self.dtype),
-            cast(value, self.dtype),
-            mask=mask,
-            return_weights=return_weights,
-            precision=self.precision,
-            **self._values(query=query, state=state, value=value),
+            mask=mask, return_weights=return_weights, **self._arguments(query=query, state=state, value=value)
         )
 
 
@@ -250,31 +204,13 @@ class MultiHeadAttention(PoolingModule):
     ):
         """Attends with several heads.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
         """
         return multi_head_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
-            **self._values(query=query, key=key, value=value),
         )

@@ -9,7 +9,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
@@ -44,22 +44,10 @@ class WeightedPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-
         Returns:
           [..., d].
         """
-        return weighted_pooling(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        return weighted_pooling(mask=mask, lengths=lengths, **self._arguments(x=x))
 
 
 @constructor_from_fields
@@ -122,18 +110,6 @@ class AttentionPool(PoolingModule):
     ):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
@@ -147,18 +123,11 @@ class AttentionPool(PoolingModule):
             segment_ids=segment_ids,
         )
         return pool(
-            cast(x, self.dtype),
             mask=mask,
-            normalize_query=self.normalize_query,
-            epsilon=self.epsilon,
-            scale=self.scale,
-            normalizer=self.normalizer,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x),
             **layout,
             **self._multipliers(deterministic, rngs, x=x),
-            **self._values(x=x),
         )
 
 
@@ -225,18 +194,6 @@ class MultiHeadAttentionPool(PoolingModule):
     ):
         """Pools tokens, once for each learned query.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
@@ -251,15 +208,10 @@ class MultiHeadAttentionPool(PoolingModule):
             segment_ids=segment_ids,
         )
         found = pool(
-            cast(x, self.dtype),
             mask=mask,
-            scale=self.scale,
-            normalizer=self.normalizer,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x),
             **layout,
             **self._multipliers(deterministic, rngs, x=x),
-            **self._values(x=x),
         )
         return of_queries(found, self.num_queries)

@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.scores import (
     additive_score,
     bilinear_score,
@@ -46,19 +46,10 @@ class BilinearScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return bilinear_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, key=key),
-        )
+        return bilinear_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -96,20 +87,10 @@ class AdditiveScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return additive_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return additive_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -147,20 +128,10 @@ class ConcatScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return concat_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return concat_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -198,20 +169,10 @@ class TanhSumScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return tanh_sum_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return tanh_sum_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -248,19 +209,10 @@ class LocationScore(PoolingModule):
     def __call__(self, query, state):
         """Scores each slot.
 
-        Args:
-          query: [..., n, d] queries.
-          state: [..., n, e] one state vector for each query.
-
         Returns:
           [..., n, m] scores, one for each slot.
         """
-        return location_score(
-            cast(query, self.dtype),
-            cast(state, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, state=state),
-        )
+        return location_score(**self._arguments(query=query, state=state))
 
 
 @constructor_from_fields
@@ -290,16 +242,7 @@ class TrilinearScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, d] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return trilinear_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, key=key),
-        )
+        return trilinear_score(**self._arguments(query=query, key=key))

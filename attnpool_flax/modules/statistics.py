@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
@@ -59,15 +59,6 @@ class AttentiveStatisticsPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-          return_weights: also return the weights.
-
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
           The weights of packed tokens have no batch axes, and N in place of L.
@@ -80,15 +71,4 @@ class AttentiveStatisticsPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            activation=self.activation,
-            global_context=self.global_context,
-            context_ddof=self.context_ddof,
-            epsilon=self.epsilon,
-            precision=self.precision,
-            return_weights=return_weights,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
