@@ -21,15 +21,10 @@ class AdditiveAttentionPool(PoolingModule):
     ``use_bias`` there is neither bias. The scores have no bias, because it would cancel in the softmax.
 
     Args:
-      in_features: d, the width of the tokens.
-      hidden_features: h, the width of the hidden layer.
       num_queries: n, the number of averages (hops, classes); None computes one, without an axis for it.
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

@@ -18,15 +18,6 @@ class AdditiveAttention(PoolingModule):
     Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
-
     >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
     >>> attention(query, key, value).shape
@@ -71,12 +62,6 @@ class TanhSumAttention(PoolingModule):
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
 
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
-
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
     >>> attention(query, key, value).shape
@@ -118,7 +103,6 @@ class LocationAttention(PoolingModule):
     ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
     Args:
-      query_features: d, the width of the queries.
       state_features: e, the width of the states.
       value_features: v, the width of the values.
       num_slots: m, the number of slots.
@@ -165,16 +149,11 @@ class MultiHeadAttention(PoolingModule):
     ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]. These are the layouts of ``nnx.MultiHeadAttention``.
 
     Args:
-      num_heads: H, the number of heads.
-      query_features: d, the width of the queries.
       key_features: e, the width of the keys; None is the queries' width.
       value_features: v, the width of the values; None is the keys' width.
       qkv_features: H·c, the width of all heads together; None is the queries' width.
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))

@@ -43,6 +43,13 @@ _ARRAYS = set()
 
 
 OPTIONS = {
+    "in_features": "d, the width of the tokens.",
+    "query_features": "d, the width of the queries.",
+    "key_features": "e, the width of the keys.",
+    "hidden_features": "h, the width of the hidden layer.",
+    "num_heads": "H, the number of heads.",
+    "use_bias": "whether there is a bias.",
+    "dropout_rate": "the dropout rate of the attention weights, in [0, 1].",
     "axis_name": "the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.",
     "dtype": "the dtype to which data and parameters are cast first; None uses their promoted dtype.",
     "param_dtype": "the dtype of the parameters.",
@@ -55,6 +62,12 @@ OPTIONS = {
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
 }
 """Descriptions of arguments of constructors that do not stand in the docstring of a class."""
+
+RNGS_WITH_DROPOUT = (
+    'random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if there is '
+    "dropout."
+)
+"""Description of ``rngs`` of a constructor that has ``dropout_rate``."""
 
 OPTIONS_OF_CALL = {
     "x": "[..., L, d] tokens.",
@@ -202,7 +215,8 @@ def constructor_from_fields(kind: Kind) -> Kind:
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
     annotations = inspect.get_annotations(kind)
-    kind.__doc__ = _with_options(kind, annotations, OPTIONS)
+    own = {"rngs": RNGS_WITH_DROPOUT} if "dropout_rate" in annotations else {}
+    kind.__doc__ = _with_options(kind, annotations, OPTIONS | own)
     made: Any = nnx.dataclass(eq=False)(kind)
     made._pooling = made.__name__
     made._initial = tuple(name for name, annotation in annotations.items() if isinstance(annotation, InitVar))

@@ -23,7 +23,6 @@ class MAPHead(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       hidden_features: f, the width of the hidden layer.
       epsilon: the epsilon of the layer normalization.
       activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
@@ -73,8 +72,6 @@ class AttentionalPooler(PoolingModule):
     [q].
 
     Args:
-      in_features: d, the width of the tokens.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       query_features: q, the width of the queries; None is the tokens' width.
       qkv_features: H·c, the width of all heads together; None is the queries' width.
@@ -128,8 +125,6 @@ class AttentionPool2d(PoolingModule):
     ``use_class_token`` ``class_token`` [d].
 
     Args:
-      in_features: d, the width of the tokens.
-      num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       out_features: o, the width of the result; None is the tokens' width.

@@ -22,7 +22,6 @@ class PowerMeanPool(PoolingModule):
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = PowerMeanPool(num_features=4)
@@ -69,7 +68,6 @@ class LogSumExpPool(PoolingModule):
         maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = LogSumExpPool(num_features=4)
@@ -114,7 +112,6 @@ class SoftmaxPool(PoolingModule):
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)

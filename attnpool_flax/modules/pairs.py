@@ -27,8 +27,6 @@ class CrossAttentionPool(PoolingModule):
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
         exclude "max".
       scale: a number that multiplies the products before the reduction.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       rngs: random keys (``nnx.Rngs``): the stream "params" for the kernels, and "dropout" (or the default stream) if
         there is dropout; not needed without both.
@@ -104,7 +102,6 @@ class CodeWiseAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = CodeWiseAttention()
@@ -154,7 +151,6 @@ class MaskAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = MaskAttention()

@@ -23,7 +23,6 @@ class WeightedPool(PoolingModule):
 
     Args:
       num_slots: L, the length of every sequence, padding included.
-      dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
@@ -67,11 +66,7 @@ class AttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or
         "sigmoid".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       query_init: initializer of the query, called with the shape [d, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -140,7 +135,6 @@ class MultiHeadAttentionPool(PoolingModule):
     ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
 
     Args:
-      num_heads: H, the number of heads.
       in_features: d, the width of the tokens and of the queries.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
@@ -149,10 +143,7 @@ class MultiHeadAttentionPool(PoolingModule):
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       query_init: initializer of the queries, called with the shape [d, n].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

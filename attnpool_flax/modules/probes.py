@@ -24,7 +24,6 @@ class PMA(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       variant: "author" adds the attention output to the projected query, and divides scores by the root of the width
         of all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected
@@ -81,7 +80,6 @@ class AttentiveProbe(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
       variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed

@@ -30,11 +30,9 @@ class LatentAttentionPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens and of the latents.
       num_latents: r, the number of latents.
-      num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r].
 
@@ -85,9 +83,7 @@ class Set2SetPool(PoolingModule):
     ``bias`` [4d] of an LSTM, with the gates in the order input, forget, cell, output.
 
     Args:
-      in_features: d, the width of the tokens.
       num_steps: the number of LSTM steps.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the bias.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
@@ -129,11 +125,9 @@ class VLADPool(PoolingModule):
     ``centers`` [K, d].
 
     Args:
-      in_features: d, the width of the tokens.
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
       centers_init: initializer of the centers, called with the shape [d, K].
@@ -179,10 +173,8 @@ class GatedSumPool(PoolingModule):
     and, unless ``use_bias`` is False, ``gate_bias`` [o] and ``value_bias`` [o].
 
     Args:
-      in_features: d, the width of the tokens.
       out_features: o, the width of the result.
       use_bias: whether there are biases.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
 
     >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))

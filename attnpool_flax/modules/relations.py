@@ -21,7 +21,6 @@ class RelationVector(PoolingModule):
 
     Args:
       in_features: f, the width of both examples.
-      hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
 

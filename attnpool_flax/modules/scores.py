@@ -24,10 +24,6 @@ class BilinearScore(PoolingModule):
 
     Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
 
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-
     >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
     >>> score(query, key).shape
@@ -58,12 +54,6 @@ class AdditiveScore(PoolingModule):
 
     Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -100,12 +90,6 @@ class ConcatScore(PoolingModule):
     Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
     also ``bias`` [h].
 
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
-
     >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
     >>> score(query, key).shape
@@ -140,12 +124,6 @@ class TanhSumScore(PoolingModule):
 
     Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -183,10 +161,8 @@ class LocationScore(PoolingModule):
     ``bias`` [m].
 
     Args:
-      query_features: d, the width of the queries.
       state_features: e, the width of the states.
       num_slots: m, the number of slots.
-      use_bias: whether there is a bias.
 
     >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
     >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))

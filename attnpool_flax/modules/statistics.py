@@ -22,15 +22,12 @@ class AttentiveStatisticsPool(PoolingModule):
     batch normalization reduces.
 
     Args:
-      in_features: d, the width of the tokens.
-      hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
       use_norm: apply a relu, ``norm_scale`` and ``norm_bias`` to the hidden layer, before the tanh.
       activation: "tanh", "relu", "gelu" or "identity"; must be "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of the variances of the result and of the context.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the bias.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
