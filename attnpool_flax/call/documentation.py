@@ -33,9 +33,9 @@ def composed(body, name, family, parameters):
       family: the module of :mod:`attnpool_ref` that has the function; "heads" for functions that only JAX has.
       parameters: the names of the public function's arguments.
     """
-    if family == "heads":  # heads have no definition in the oracle
+    if family == "heads":
         return inspect.getdoc(body)
-    definition = docstrings.of(getattr(importlib.import_module(f"attnpool_ref.{family}"), name))
+    definition = definition_of(name, family)
     if not definition.paragraphs:  # Python strips docstrings (``-OO``)
         return ""
     own = docstrings.of(body)
@@ -45,6 +45,13 @@ def composed(body, name, family, parameters):
         difference, definition.example = docstrings.filled(f"{own.sections['Packed']} {OF_PACKED}"), own.packed_example
     notes = {key: note for key, note in NOTES.items() if key in parameters}
     return str(definition.with_entries("Args", notes).with_section("In JAX", difference))
+
+
+def definition_of(name, family):
+    """Returns the parsed docstring of the oracle's function of a name and a family; empty for heads, which it lacks."""
+    return docstrings.of(
+        None if family == "heads" else getattr(importlib.import_module(f"attnpool_ref.{family}"), name)
+    )
 
 
 def _difference(own, name):

@@ -1,7 +1,7 @@
 """Derivation of a Linen class from the NNX class of the same name.
 
 The constructor's arguments become fields, except ``rngs`` and the sizes that ``init`` reads from the data. The code of
-the call is that of the NNX class: besides the fields it uses only ``_values``, ``_multipliers``, ``_mesh_axes`` and
+the call is that of the NNX class: besides the fields it uses only ``_arguments``, ``_multipliers``, ``_mesh_axes`` and
 ``_pooling``, which the Linen class has, too. Docstrings are those of the NNX class, with an example for Linen.
 """
 
@@ -19,6 +19,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from attnpool_flax.call.sharding import device_key
+from attnpool_flax.modules import creation
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shapes, read_sizes
 
@@ -40,7 +41,9 @@ LINEN_ONLY = ("deterministic", bool | None, None)
 class PoolingModule(nn.Module):
     """Base of the Linen modules: ``init`` creates the parameters, and each call passes their values to the function."""
 
+    _arguments = nn.nowrap(creation.PoolingModule._arguments)
     _nnx: ClassVar[Any] = None
+    _passed: ClassVar[Any] = ()
     _reads: ClassVar[Any] = ()
     _omitted: ClassVar[Any] = {}
 
@@ -143,6 +146,7 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
         "__post_init__": _post_init(kind),
         "__call__": nn.compact(_call(kind)),
         "_nnx": kind,
+        "_passed": kind._passed,
         "_pooling": kind.__name__,
         "_omitted": {
             **{name: f"takes `{name}` from the first input in Linen: leave it out" for name in omitted - {"rngs"}},

@@ -21,15 +21,10 @@ class AdditiveAttentionPool(PoolingModule):
     ``use_bias`` there is neither bias. The scores have no bias, because it would cancel in the softmax.
 
     Args:
-      in_features: d, the width of the tokens.
-      hidden_features: h, the width of the hidden layer.
       num_queries: n, the number of averages (hops, classes); None computes one, without an axis for it.
       gated: whether to multiply the hidden layer by a second one with a sigmoid (gated attention).
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -69,19 +64,6 @@ class AdditiveAttentionPool(PoolingModule):
     ):
         """Pools tokens, once, or once for each of n hops.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          value: [..., L, v] the values to average, or packed [N, v]; None averages the tokens.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].
           Without ``value``, v is d.
@@ -96,14 +78,10 @@ class AdditiveAttentionPool(PoolingModule):
             segment_ids=segment_ids,
         )
         return pool(
-            cast(x, self.dtype),
-            mask=mask,
             value=cast(value, self.dtype),
-            activation=self.activation,
+            mask=mask,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x),
             **layout,
             **self._multipliers(deterministic, rngs, x=x),
-            **self._values(x=x),
         )

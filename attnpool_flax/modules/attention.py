@@ -8,7 +8,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 
 
 @constructor_from_fields
@@ -17,15 +17,6 @@ class AdditiveAttention(PoolingModule):
 
     Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -52,33 +43,15 @@ class AdditiveAttention(PoolingModule):
     ):
         """Averages the values for each query, under its attention weights.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-
         Returns:
           [..., n, v], and with ``return_weights`` the weights [..., n, m].
         """
         return additive_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
-            **self._values(query=query, key=key, value=value),
         )
 
 
@@ -88,12 +61,6 @@ class TanhSumAttention(PoolingModule):
 
     Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -117,29 +84,14 @@ class TanhSumAttention(PoolingModule):
     def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Averages the values for each query, under its attention weights.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, v], and with ``return_weights`` the weights [..., n, m].
         """
         return tanh_sum_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(query=query, key=key, value=value),
+            **self._arguments(query=query, key=key, value=value),
         )
 
 
@@ -151,7 +103,6 @@ class LocationAttention(PoolingModule):
     ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
     Args:
-      query_features: d, the width of the queries.
       state_features: e, the width of the states.
       value_features: v, the width of the values.
       num_slots: m, the number of slots.
@@ -181,24 +132,11 @@ class LocationAttention(PoolingModule):
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
         """Averages the slots for each query, and projects the query concatenated with that average.
 
-        Args:
-          query: [..., n, d] queries.
-          state: [..., n, e] one state vector for each query. The scores of the slots come from query and state only.
-          value: [..., m, v] the vectors in the slots.
-          mask: bool, broadcastable to [..., m], True = this slot is real; None if all are.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., n, m].
         """
         return location_attention(
-            cast(query, self.dtype),
-            cast(state, self.dtype),
-            cast(value, self.dtype),
-            mask=mask,
-            return_weights=return_weights,
-            precision=self.precision,
-            **self._values(query=query, state=state, value=value),
+            mask=mask, return_weights=return_weights, **self._arguments(query=query, state=state, value=value)
         )
 
 
@@ -211,16 +149,11 @@ class MultiHeadAttention(PoolingModule):
     ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]. These are the layouts of ``nnx.MultiHeadAttention``.
 
     Args:
-      num_heads: H, the number of heads.
-      query_features: d, the width of the queries.
       key_features: e, the width of the keys; None is the queries' width.
       value_features: v, the width of the values; None is the keys' width.
       qkv_features: H·c, the width of all heads together; None is the queries' width.
       out_features: o, the width of the result; None is the queries' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -250,31 +183,13 @@ class MultiHeadAttention(PoolingModule):
     ):
         """Attends with several heads.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-          value: [..., m, v] values.
-          mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key; None if
-            each sees all.
-          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
-            ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
         """
         return multi_head_attention(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
-            **self._values(query=query, key=key, value=value),
         )

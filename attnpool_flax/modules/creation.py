@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import InitVar
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
@@ -12,6 +11,8 @@ import jax.numpy as jnp
 from flax import errors, nnx
 from jax.core import Tracer
 
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.call.documentation import definition_of
 from attnpool_flax.call.sharding import check_axis_name, device_key
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
@@ -27,8 +28,9 @@ from attnpool_flax.modules.parameters import (
     resolved,
     shaped_parameters,
 )
-from attnpool_flax.modules.specs import UNDRAWN
+from attnpool_flax.modules.specs import SPECS, UNDRAWN
 from attnpool_flax.reductions.dispatch import check_implementation
+from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.type_names import type_of
 
 Kind = TypeVar("Kind", bound=type)
@@ -41,18 +43,48 @@ _ARRAYS = set()
 
 
 OPTIONS = {
+    "in_features": "d, the width of the tokens.",
+    "query_features": "d, the width of the queries.",
+    "key_features": "e, the width of the keys.",
+    "hidden_features": "h, the width of the hidden layer.",
+    "num_heads": "H, the number of heads.",
+    "use_bias": "whether there is a bias.",
+    "dropout_rate": "the dropout rate of the attention weights, in [0, 1].",
     "axis_name": "the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit.",
     "dtype": "the dtype to which data and parameters are cast first; None uses their promoted dtype.",
     "param_dtype": "the dtype of the parameters.",
-    "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless\n"
-    "    ``jax_default_matmul_precision`` is set.",
-    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically;\n'
-    '    or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under queries.',
+    "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless "
+    "``jax_default_matmul_precision`` is set.",
+    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically; '
+    'or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under queries.',
     "kernel_init": "initializer of the kernels.",
     "bias_init": "initializer of the biases.",
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
 }
 """Descriptions of arguments of constructors that do not stand in the docstring of a class."""
+
+RNGS_WITH_DROPOUT = (
+    'random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if there is '
+    "dropout."
+)
+"""Description of ``rngs`` of a constructor that has ``dropout_rate``."""
+
+OPTIONS_OF_CALL = {
+    "x": "[..., L, d] tokens.",
+    "mask": "bool, broadcastable to [..., L]: True at real tokens, False at padding; None if all tokens are real.",
+    "lengths": "number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.",
+    "segment_ids": "int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and excludes "
+    "``lengths`` and the module's ``axis_name``.",
+    "x_segment_ids": "int [N], the segment id of each token, for packed x [N, d]; needs ``y_segment_ids`` and ``num_segments``, "
+    "and excludes lengths and the module's ``axis_name``.",
+    "y_segment_ids": "int [M], the segment id of each token, for packed y [M, e].",
+    "num_segments": "the number of segments, an integer: the size of the batch axis of the result.",
+    "deterministic": "True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode, "
+    "``train()`` by default.",
+    "rngs": "random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.",
+    "return_weights": "also return the weights.",
+}
+"""Descriptions of arguments of calls that stand neither in the docstring of the call nor in that of the function."""
 
 
 class Shapes(NamedTuple):
@@ -71,13 +103,16 @@ class Shapes(NamedTuple):
 class PoolingModule(nnx.Module):
     """Base of the NNX modules. Its fields are the arguments of the constructor; an ``InitVar`` is not stored.
 
-    A call passes data, options and the values of the parameters to one function. Besides the fields, the code of a call
-    uses only ``_values``, ``_multipliers``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
+    A call passes data, fields and the values of the parameters to one function. Besides the fields, the code of a call
+    uses only ``_arguments``, ``_multipliers``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
     that both kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
 
     _pooling: str
     """The module's name in the table of specs; a user's subclass has its parent's."""
+
+    _passed: ClassVar[tuple[str, ...]] = ()
+    """The fields that are arguments of the function, except ``axis_name``, which packed tokens exclude."""
 
     _initial: tuple[str, ...]
     """Arguments of the constructor that are not stored."""
@@ -111,6 +146,18 @@ class PoolingModule(nnx.Module):
     def _shaped(cls, given) -> dict[str, Shaped | None]:
         """Returns the parameters by name, as :func:`shaped_parameters` does for these arguments of the constructor."""
         return shaped_parameters(cls._pooling, given)
+
+    def _arguments(self: Any, **data):
+        """Returns the function's arguments that each call has: the data, the fields of their names, and the parameters.
+
+        ``data`` are the call's arrays by name; they and the parameters are cast to ``dtype``, unless it is None.
+        """
+        given = self._values(**data)
+        for name, value in data.items():
+            given[name] = value if self.dtype is None else cast(value, self.dtype)
+        for name in self._passed:
+            given[name] = getattr(self, name)
+        return given
 
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
@@ -168,10 +215,13 @@ def constructor_from_fields(kind: Kind) -> Kind:
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
     annotations = inspect.get_annotations(kind)
-    kind.__doc__ = _with_options(kind, annotations)
+    own = {"rngs": RNGS_WITH_DROPOUT} if "dropout_rate" in annotations else {}
+    kind.__doc__ = _with_options(kind, annotations, OPTIONS | own)
     made: Any = nnx.dataclass(eq=False)(kind)
     made._pooling = made.__name__
     made._initial = tuple(name for name, annotation in annotations.items() if isinstance(annotation, InitVar))
+    if made.__name__ in SPECS:
+        _derive_call(made, FUNCTIONS[SPECS[made.__name__].function])
     for name in made._initial:
         made.__init__.__annotations__[name] = annotations[name].type
         if name in vars(made):
@@ -182,13 +232,23 @@ def constructor_from_fields(kind: Kind) -> Kind:
     return made
 
 
-def _with_options(kind, fields):
-    """Returns the docstring of a class with the descriptions of all ``fields`` in order, some of them from OPTIONS."""
-    before, _, after = (inspect.getdoc(kind) or "").partition("Args:\n")
-    own, _, rest = after.partition("\n\n")
-    described = dict(re.findall(r"^  (\w+): (.*(?:\n    .*)*)", own, re.MULTILINE))
-    entries = [f"  {key}: {described.get(key) or OPTIONS[key]}\n" for key in fields if key != "_"]
-    return f"{before}Args:\n{''.join(entries)}\n{rest}"
+def _derive_call(kind, function):
+    """Gives a class the names of the fields that its calls pass to the function, and its call the function's descriptions."""
+    stored = inspect.get_annotations(kind).keys() - {*kind._initial, "axis_name"}
+    kind._passed = tuple(name for name in function.defaults if name in stored)
+    call, definition = inspect.unwrap(kind.__call__), definition_of(function.row.name, function.row.family)
+    described = OPTIONS_OF_CALL | definition.entries("Args")
+    call.__doc__ = kind.__call__.__doc__ = _with_options(call, inspect.signature(call).parameters, described)
+
+
+def _with_options(documented, names, descriptions):
+    """Returns a docstring with an entry in ``Args`` for each of ``names``: its own entry, or that in ``descriptions``."""
+    text = docstrings.of(documented)
+    if not text.paragraphs:  # Python strips docstrings (``-OO``)
+        return ""
+    described = descriptions | text.entries("Args")
+    entries = {name: described[name] for name in names if name not in ("_", "self")}
+    return str(text.with_section("Args", "").with_entries("Args", entries))
 
 
 def _create(module, given, rngs):

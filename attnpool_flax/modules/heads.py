@@ -8,7 +8,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.pooling.multi_head import of_queries
 
 
@@ -23,7 +23,6 @@ class MAPHead(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       hidden_features: f, the width of the hidden layer.
       epsilon: the epsilon of the layer normalization.
       activation: "gelu_tanh", "gelu" (with erf, as in timm's generic head) or "relu".
@@ -57,26 +56,10 @@ class MAPHead(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., 1, d], and with ``return_weights`` the weights [..., H, 1, L].
         """
-        return map_head(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            epsilon=self.epsilon,
-            activation=self.activation,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        return map_head(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
 
 
 @constructor_from_fields
@@ -89,8 +72,6 @@ class AttentionalPooler(PoolingModule):
     [q].
 
     Args:
-      in_features: d, the width of the tokens.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       query_features: q, the width of the queries; None is the tokens' width.
       qkv_features: H·c, the width of all heads together; None is the queries' width.
@@ -126,26 +107,11 @@ class AttentionalPooler(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
         """
-        found = attentional_pooler(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            epsilon=self.epsilon,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        found = attentional_pooler(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
         return of_queries(found, self.num_queries)
 
 
@@ -159,8 +125,6 @@ class AttentionPool2d(PoolingModule):
     ``use_class_token`` ``class_token`` [d].
 
     Args:
-      in_features: d, the width of the tokens.
-      num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       out_features: o, the width of the result; None is the tokens' width.
@@ -194,22 +158,8 @@ class AttentionPool2d(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1]; the first weight is that of the
           mean or class token.
         """
-        return attention_pool_2d(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        return attention_pool_2d(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))

@@ -8,7 +8,6 @@ from flax.typing import Dtype
 
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import cast
 from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 
 
@@ -23,7 +22,6 @@ class PowerMeanPool(PoolingModule):
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = PowerMeanPool(num_features=4)
@@ -44,14 +42,6 @@ class PowerMeanPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes the power mean of the tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., d].
         """
@@ -63,13 +53,7 @@ class PowerMeanPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            epsilon=self.epsilon,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
 @constructor_from_fields
@@ -84,7 +68,6 @@ class LogSumExpPool(PoolingModule):
         maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = LogSumExpPool(num_features=4)
@@ -105,14 +88,6 @@ class LogSumExpPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes log(mean(exp(scale x))) / scale over tokens x; ``mean=False`` takes the sum instead.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., d].
         """
@@ -124,13 +99,7 @@ class LogSumExpPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            mean=self.mean,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
 @constructor_from_fields
@@ -143,7 +112,6 @@ class SoftmaxPool(PoolingModule):
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)
@@ -163,31 +131,11 @@ class SoftmaxPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Averages tokens under their own softmax.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-          return_weights: also return the weights.
-
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L, d].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            softmax_pooling,
-            segment_softmax_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, softmax_pooling, segment_softmax_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            return_weights=return_weights,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

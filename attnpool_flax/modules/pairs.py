@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import KERNEL_INIT
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.segments import segment_cross_attention_pooling
 
@@ -27,8 +27,6 @@ class CrossAttentionPool(PoolingModule):
       reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
         exclude "max".
       scale: a number that multiplies the products before the reduction.
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       rngs: random keys (``nnx.Rngs``): the stream "params" for the kernels, and "dropout" (or the default stream) if
         there is dropout; not needed without both.
@@ -77,23 +75,6 @@ class CrossAttentionPool(PoolingModule):
     ):
         """Pools two sequences, each under its tokens' scores against the other.
 
-        Args:
-          x: [..., L, d] tokens.
-          y: [..., T, e] tokens.
-          x_mask: bool, broadcastable to [..., L], True = real; None if all are.
-          y_mask: bool, broadcastable to [..., T], True = real; None if all are.
-            Exchanged masks of the same shape are not detected.
-          x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
-          y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          x_segment_ids: int [N], the segment id of each token, for packed x [N, d]; needs ``y_segment_ids`` and
-            ``num_segments``, and excludes lengths and the module's ``axis_name``.
-          y_segment_ids: int [M], the segment id of each token, for packed y [M, e].
-          num_segments: the number of segments, an integer: the size of the batch axis of the results.
-
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]); those of packed tokens are
           ([N], [M]).
@@ -101,26 +82,15 @@ class CrossAttentionPool(PoolingModule):
         lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
         numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
         pool, layout = in_layout(
-            self,
-            cross_attention_pooling,
-            segment_cross_attention_pooling,
-            num_segments,
-            lengths,
-            **numbers,
+            self, cross_attention_pooling, segment_cross_attention_pooling, num_segments, lengths, **numbers
         )
         return pool(
-            x=cast(x, self.dtype),
-            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
-            reduction=self.reduction,
-            scale=self.scale,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x, y=y),
             **layout,
             **self._multipliers(deterministic, rngs, x=x, y=y),
-            **self._values(x=x, y=y),
         )
 
 
@@ -132,7 +102,6 @@ class CodeWiseAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = CodeWiseAttention()
@@ -161,32 +130,16 @@ class CodeWiseAttention(PoolingModule):
     ):
         """Pools the context, weighted by each context token's best score against the query.
 
-        Args:
-          query: [..., k, d] tokens, often a shared [k, d].
-          context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
-          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
-            Exchanged masks of the same shape are not detected.
-          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
-            ``query_mask``.
-          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
-            ``context_mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., d], and with ``return_weights`` the weights [..., n].
         """
         return code_wise_attention(
-            cast(query, self.dtype),
-            cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
             query_lengths=query_lengths,
             context_lengths=context_lengths,
-            scale=self.scale,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, context=context),
         )
 
 
@@ -198,7 +151,6 @@ class MaskAttention(PoolingModule):
 
     Args:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       rngs: not used; accepted because every module takes it.
 
     >>> attention = MaskAttention()
@@ -227,32 +179,16 @@ class MaskAttention(PoolingModule):
     ):
         """Averages the query's tokens for each token of the context.
 
-        Args:
-          query: [..., k, d] tokens, often a shared [k, d].
-          context: [..., n, d] tokens.
-          query_mask: bool, broadcastable to [..., k], True = real; None if all are.
-          context_mask: bool, broadcastable to [..., n], True = real; None if all are.
-            Exchanged masks of the same shape are not detected.
-          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
-            ``query_mask``.
-          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
-            ``context_mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, d], and with ``return_weights`` the weights [..., n, k].
         """
         return mask_attention(
-            cast(query, self.dtype),
-            cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
             query_lengths=query_lengths,
             context_lengths=context_lengths,
-            scale=self.scale,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(query=query, context=context),
         )
 
 
@@ -294,31 +230,15 @@ class BiDAFAttention(PoolingModule):
     ):
         """Concatenates each context token with its attention in both directions.
 
-        Args:
-          context: [..., T, d] tokens.
-          query: [..., J, d] tokens.
-          context_mask: bool, broadcastable to [..., T], True = real; None if all are.
-          query_mask: bool, broadcastable to [..., J], True = real; None if all are.
-            Exchanged masks of the same shape are not detected.
-          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
-            ``context_mask``.
-          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
-            ``query_mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., T, 4d], and with ``return_weights`` the weights ([..., T, J] of the query's tokens for each context
           token, [..., T] of the context's tokens).
         """
         return bidaf_attention(
-            cast(context, self.dtype),
-            cast(query, self.dtype),
             context_mask=context_mask,
             query_mask=query_mask,
             context_lengths=context_lengths,
             query_lengths=query_lengths,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(context=context, query=query),
+            **self._arguments(context=context, query=query),
         )

@@ -9,7 +9,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
@@ -23,7 +23,6 @@ class WeightedPool(PoolingModule):
 
     Args:
       num_slots: L, the length of every sequence, padding included.
-      dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
@@ -44,22 +43,10 @@ class WeightedPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-
         Returns:
           [..., d].
         """
-        return weighted_pooling(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        return weighted_pooling(mask=mask, lengths=lengths, **self._arguments(x=x))
 
 
 @constructor_from_fields
@@ -79,11 +66,7 @@ class AttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or
         "sigmoid".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       query_init: initializer of the query, called with the shape [d, 1].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -122,18 +105,6 @@ class AttentionPool(PoolingModule):
     ):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
@@ -147,18 +118,11 @@ class AttentionPool(PoolingModule):
             segment_ids=segment_ids,
         )
         return pool(
-            cast(x, self.dtype),
             mask=mask,
-            normalize_query=self.normalize_query,
-            epsilon=self.epsilon,
-            scale=self.scale,
-            normalizer=self.normalizer,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x),
             **layout,
             **self._multipliers(deterministic, rngs, x=x),
-            **self._values(x=x),
         )
 
 
@@ -171,7 +135,6 @@ class MultiHeadAttentionPool(PoolingModule):
     ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
 
     Args:
-      num_heads: H, the number of heads.
       in_features: d, the width of the tokens and of the queries.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
@@ -180,10 +143,7 @@ class MultiHeadAttentionPool(PoolingModule):
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,
         as in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
-      dropout_rate: the dropout rate of the attention weights, in [0, 1].
       query_init: initializer of the queries, called with the shape [d, n].
-      rngs: random keys (``nnx.Rngs``): the stream "params" for the parameters, and "dropout" (or the default stream) if
-        there is dropout.
 
     >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -225,18 +185,6 @@ class MultiHeadAttentionPool(PoolingModule):
     ):
         """Pools tokens, once for each learned query.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          deterministic: True turns dropout off, False on; None follows the module's ``train()`` or ``eval()`` mode,
-            ``train()`` by default.
-          rngs: random keys for dropout (``nnx.Rngs``, a stream or a key), in place of the module's own stream.
-          return_weights: also return the weights before dropout.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] with
           ``num_queries=None``.
@@ -251,15 +199,10 @@ class MultiHeadAttentionPool(PoolingModule):
             segment_ids=segment_ids,
         )
         found = pool(
-            cast(x, self.dtype),
             mask=mask,
-            scale=self.scale,
-            normalizer=self.normalizer,
             return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
+            **self._arguments(x=x),
             **layout,
             **self._multipliers(deterministic, rngs, x=x),
-            **self._values(x=x),
         )
         return of_queries(found, self.num_queries)

@@ -8,7 +8,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attentive_probe, pma
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.pooling.multi_head import of_queries
 
 
@@ -24,7 +24,6 @@ class PMA(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       variant: "author" adds the attention output to the projected query, and divides scores by the root of the width
         of all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected
@@ -58,26 +57,11 @@ class PMA(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, d], and with ``return_weights`` the weights [..., H, n, L]; [..., d] and [..., H, L] with
           ``num_queries=None``.
         """
-        found = pma(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            variant=self.variant,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        found = pma(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
         return of_queries(found, self.num_queries)
 
 
@@ -96,7 +80,6 @@ class AttentiveProbe(PoolingModule):
 
     Args:
       in_features: d, the width of the tokens and of the result.
-      num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
       variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed
@@ -133,25 +116,9 @@ class AttentiveProbe(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights.
-
         Returns:
           [..., n, d], or [..., d] for "aim"; and with ``return_weights`` the weights [..., H, n, L]. The axis n is
           dropped with ``num_queries=None``.
         """
-        found = attentive_probe(
-            cast(x, self.dtype),
-            mask=mask,
-            lengths=lengths,
-            variant=self.variant,
-            epsilon=self.epsilon,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(x=x),
-        )
+        found = attentive_probe(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
         return of_queries(found, self.num_queries, pooled=self.variant != "aim")

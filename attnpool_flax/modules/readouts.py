@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.readouts import gated_sum_pooling, latent_attention_pooling, set2set_pooling, vlad_pooling
 from attnpool_flax.segments import (
     segment_gated_sum_pooling,
@@ -30,11 +30,9 @@ class LatentAttentionPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens and of the latents.
       num_latents: r, the number of latents.
-      num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the biases of the MLP.
       latents_init: initializer of the latents, called with the shape [d, r].
 
@@ -63,14 +61,6 @@ class LatentAttentionPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Pools tokens after their attention to the latents.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., d].
         """
@@ -82,14 +72,7 @@ class LatentAttentionPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            epsilon=self.epsilon,
-            precision=self.precision,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
 @constructor_from_fields
@@ -100,9 +83,7 @@ class Set2SetPool(PoolingModule):
     ``bias`` [4d] of an LSTM, with the gates in the order input, forget, cell, output.
 
     Args:
-      in_features: d, the width of the tokens.
       num_steps: the number of LSTM steps.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the bias.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
@@ -126,37 +107,14 @@ class Set2SetPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return the weights of the last step.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            set2set_pooling,
-            segment_set2set_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, set2set_pooling, segment_set2set_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            num_steps=self.num_steps,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
 @constructor_from_fields
@@ -167,11 +125,9 @@ class VLADPool(PoolingModule):
     ``centers`` [K, d].
 
     Args:
-      in_features: d, the width of the tokens.
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
       centers_init: initializer of the centers, called with the shape [d, K].
@@ -199,36 +155,14 @@ class VLADPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens, once for each cluster.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          return_weights: also return each token's weights of the K clusters.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            vlad_pooling,
-            segment_vlad_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, vlad_pooling, segment_vlad_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            normalize=self.normalize,
-            return_weights=return_weights,
-            precision=self.precision,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
 @constructor_from_fields
@@ -239,10 +173,8 @@ class GatedSumPool(PoolingModule):
     and, unless ``use_bias`` is False, ``gate_bias`` [o] and ``value_bias`` [o].
 
     Args:
-      in_features: d, the width of the tokens.
       out_features: o, the width of the result.
       use_bias: whether there are biases.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
 
     >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
@@ -265,14 +197,6 @@ class GatedSumPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-
         Returns:
           [..., o].
         """
@@ -284,4 +208,4 @@ class GatedSumPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(cast(x, self.dtype), mask=mask, precision=self.precision, **layout, **self._values(x=x))
+        return pool(mask=mask, **self._arguments(x=x), **layout)

@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
@@ -21,7 +21,6 @@ class RelationVector(PoolingModule):
 
     Args:
       in_features: f, the width of both examples.
-      hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is the examples' width.
       use_bias: whether there is a bias; if not, zeros take its place.
 
@@ -46,19 +45,10 @@ class RelationVector(PoolingModule):
     def __call__(self, x, y):
         """Computes the relation vector of each pair of examples.
 
-        Args:
-          x: [..., f] examples.
-          y: [..., f] examples.
-
         Returns:
           [..., o].
         """
-        return relation_vector(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
-            precision=self.precision,
-            **self._values(x=x, y=y),
-        )
+        return relation_vector(**self._arguments(x=x, y=y))
 
 
 @constructor_from_fields
@@ -96,22 +86,11 @@ class FieldAttentionPool(PoolingModule):
     def __call__(self, target, fields, mask=None, *, return_weights=False):
         """Pools the fields, each concatenated with the target.
 
-        Args:
-          target: [..., d] vectors.
-          fields: [..., J, e] vectors.
-          mask: bool, broadcastable to [..., J], True = real; None if all are.
-          return_weights: also return the weights.
-
         Returns:
           [..., d+e], and with ``return_weights`` the weights [..., J].
         """
         return field_attention_pooling(
-            cast(target, self.dtype),
-            cast(fields, self.dtype),
-            mask=mask,
-            return_weights=return_weights,
-            precision=self.precision,
-            **self._values(target=target, fields=fields),
+            mask=mask, return_weights=return_weights, **self._arguments(target=target, fields=fields)
         )
 
 
@@ -147,20 +126,7 @@ class LabelAttention(PoolingModule):
     def __call__(self, labels, mask=None, *, return_weights=False):
         """Computes self-attention among the labels.
 
-        Args:
-          labels: [..., M, d] vectors.
-          mask: bool, broadcastable to [..., M], True = real; None if all are. A padded label is neither query nor key:
-            its row of the result and of the weights is 0.
-          return_weights: also return the weights.
-
         Returns:
           [..., M, v], and with ``return_weights`` the weights [..., M, M].
         """
-        return label_attention(
-            cast(labels, self.dtype),
-            mask=mask,
-            return_weights=return_weights,
-            implementation=self.implementation,
-            precision=self.precision,
-            **self._values(labels=labels),
-        )
+        return label_attention(mask=mask, return_weights=return_weights, **self._arguments(labels=labels))

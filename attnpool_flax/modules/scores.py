@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.scores import (
     additive_score,
     bilinear_score,
@@ -23,10 +23,6 @@ class BilinearScore(PoolingModule):
     """Bilinear attention score with a learned kernel (Luong's "general").
 
     Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
 
     >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -46,19 +42,10 @@ class BilinearScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return bilinear_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, key=key),
-        )
+        return bilinear_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -67,12 +54,6 @@ class AdditiveScore(PoolingModule):
 
     Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
     ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -96,20 +77,10 @@ class AdditiveScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return additive_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return additive_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -118,12 +89,6 @@ class ConcatScore(PoolingModule):
 
     Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
     also ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -147,20 +112,10 @@ class ConcatScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return concat_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return concat_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -169,12 +124,6 @@ class TanhSumScore(PoolingModule):
 
     Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
     ``bias`` [h].
-
-    Args:
-      query_features: d, the width of the queries.
-      key_features: e, the width of the keys.
-      hidden_features: h, the width of the hidden layer.
-      use_bias: whether there is a bias.
 
     >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -198,20 +147,10 @@ class TanhSumScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, e] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return tanh_sum_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            implementation=self.implementation,
-            **self._values(query=query, key=key),
-        )
+        return tanh_sum_score(**self._arguments(query=query, key=key))
 
 
 @constructor_from_fields
@@ -222,10 +161,8 @@ class LocationScore(PoolingModule):
     ``bias`` [m].
 
     Args:
-      query_features: d, the width of the queries.
       state_features: e, the width of the states.
       num_slots: m, the number of slots.
-      use_bias: whether there is a bias.
 
     >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
     >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
@@ -248,19 +185,10 @@ class LocationScore(PoolingModule):
     def __call__(self, query, state):
         """Scores each slot.
 
-        Args:
-          query: [..., n, d] queries.
-          state: [..., n, e] one state vector for each query.
-
         Returns:
           [..., n, m] scores, one for each slot.
         """
-        return location_score(
-            cast(query, self.dtype),
-            cast(state, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, state=state),
-        )
+        return location_score(**self._arguments(query=query, state=state))
 
 
 @constructor_from_fields
@@ -290,16 +218,7 @@ class TrilinearScore(PoolingModule):
     def __call__(self, query, key):
         """Scores each pair.
 
-        Args:
-          query: [..., n, d] queries.
-          key: [..., m, d] keys.
-
         Returns:
           [..., n, m] scores.
         """
-        return trilinear_score(
-            cast(query, self.dtype),
-            cast(key, self.dtype),
-            precision=self.precision,
-            **self._values(query=query, key=key),
-        )
+        return trilinear_score(**self._arguments(query=query, key=key))

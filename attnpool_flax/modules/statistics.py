@@ -7,7 +7,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
@@ -22,15 +22,12 @@ class AttentiveStatisticsPool(PoolingModule):
     batch normalization reduces.
 
     Args:
-      in_features: d, the width of the tokens.
-      hidden_features: h, the width of the hidden layer.
       per_channel: one weight for each feature of a token, instead of one for the token.
       global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
       use_norm: apply a relu, ``norm_scale`` and ``norm_bias`` to the hidden layer, before the tanh.
       activation: "tanh", "relu", "gelu" or "identity"; must be "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of the variances of the result and of the context.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
       bias_init: initializer of the bias.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
@@ -59,15 +56,6 @@ class AttentiveStatisticsPool(PoolingModule):
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
 
-        Args:
-          x: [..., L, d] tokens.
-          mask: bool, broadcastable to [..., L], True = real; None if all are.
-          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-          segment_ids: int [N], the segment id of each token, for packed tokens x [N, d]; needs ``num_segments``, and
-            excludes ``lengths`` and the module's ``axis_name``.
-          num_segments: the number of segments, an integer: the size of the batch axis of the result.
-          return_weights: also return the weights.
-
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
           The weights of packed tokens have no batch axes, and N in place of L.
@@ -80,15 +68,4 @@ class AttentiveStatisticsPool(PoolingModule):
             {"lengths": lengths},
             segment_ids=segment_ids,
         )
-        return pool(
-            cast(x, self.dtype),
-            mask=mask,
-            activation=self.activation,
-            global_context=self.global_context,
-            context_ddof=self.context_ddof,
-            epsilon=self.epsilon,
-            precision=self.precision,
-            return_weights=return_weights,
-            **layout,
-            **self._values(x=x),
-        )
+        return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

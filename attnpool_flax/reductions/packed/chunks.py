@@ -18,7 +18,7 @@ from attnpool_flax.numerics.narrow_products import is_narrow, token_products
 from attnpool_flax.numerics.sums import computing
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import even_rows
-from attnpool_flax.reductions.packed.segments import at
+from attnpool_flax.reductions.packed.segments import at, enumerated
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 
 ROWS = 256
@@ -349,10 +349,8 @@ def chunks_of(x, segments, heads):
     first = lax.iota(jnp.int32, count) * size
     start = jnp.minimum(first, length - size)
     least, most = at(ids, start) // group, at(ids, start + size - 1) // group
-    groups_of_chunk = most - least + 1
     steps = count + (groups - 1) * (2 if length % size else 1)  # the last chunk may repeat the groups of the one before
-    chunk = jnp.repeat(lax.iota(jnp.int32, count), groups_of_chunk, total_repeat_length=steps)
-    index = lax.iota(jnp.int32, steps) - at(jnp.cumsum(groups_of_chunk) - groups_of_chunk, chunk)
+    _, chunk, index = enumerated(most - least + 1, steps)
     own = at(least, chunk) + index
     own = jnp.where(own > at(most, chunk), groups, own)
     pairs = jnp.stack([at(first, chunk), own * group, (index == 0).astype(jnp.int32)], 1)

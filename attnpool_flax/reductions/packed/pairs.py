@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.numerics.sums import LONGEST
-from attnpool_flax.reductions.packed.segments import at, segments_of
+from attnpool_flax.reductions.packed.segments import at, enumerated, segments_of
 
 FEWEST, MOST = 8, 128
 """The smallest and the largest number of tokens of a chunk.
@@ -65,9 +64,7 @@ def pairs_of(segments):
     ids, real = _in_chunks(ids, size, count - 1), _in_chunks(real, size)
     chunks = ids.shape[0]
     least, most = ids[:, 0], ids[:, -1]
-    number = most - least + 1
-    chunk = jnp.repeat(lax.iota(jnp.int32, chunks), number, total_repeat_length=chunks + count - 1)
-    index = lax.iota(jnp.int32, chunks + count - 1) - at(jnp.cumsum(number) - number, chunk)
+    _, chunk, index = enumerated(most - least + 1, chunks + count - 1)
     segment = at(least, chunk) + index  # behind the last pair there are segments without a token
     real = at(real, chunk) & (at(ids, chunk) == segment[:, None])
     return Pairs(order, chunk, jnp.minimum(segment, count - 1), real, count)

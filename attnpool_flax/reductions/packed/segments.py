@@ -101,15 +101,24 @@ def _slots(index, length, count, ordered):
     else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
     number = count + length // LONGEST
-    start, segments = _numbered(slots, number)
+    start, segments, _ = enumerated(slots, number)
     return at(start, index) + slot, segments, number
 
 
-def _numbered(slots, number):
-    """Returns (the first slot of each segment, the segment of each of ``number`` slots) from the slots of each segment."""
-    start = jnp.cumsum(slots) - slots
-    starting = jnp.zeros(number, jnp.int32).at[start].add(1, mode="drop", indices_are_sorted=True)
-    return start, jnp.cumsum(starting) - 1
+def enumerated(counts, total):
+    """Enumerates the parts of owners that have so many parts each, one owner after another.
+
+    Args:
+      counts: [owners], int32, the number of parts of each owner.
+      total: the number of parts in the result, at least the sum of the counts. What exceeds it belongs to the last owner.
+
+    Returns:
+      (the first part of each owner [owners]; for each part, [total], its owner and its index among the owner's parts).
+    """
+    start = jnp.cumsum(counts) - counts
+    starting = jnp.zeros(total, jnp.int32).at[start].add(1, mode="drop", indices_are_sorted=True)
+    owner = jnp.cumsum(starting) - 1
+    return start, owner, lax.iota(jnp.int32, total) - at(start, owner)
 
 
 def consecutive_slots(sizes, size, number):
@@ -125,8 +134,7 @@ def consecutive_slots(sizes, size, number):
       and the place behind the last value of its segment). Of a slot that no segment needs the first place is not less.
     """
     slots, end = (sizes + size - 1) // size, jnp.cumsum(sizes)
-    start, owner = _numbered(slots, number)
-    index = lax.iota(jnp.int32, number) - at(start, owner)
+    _, owner, index = enumerated(slots, number)
     return slots, owner, at(end - sizes, owner) + index * size, at(end, owner)
 
 

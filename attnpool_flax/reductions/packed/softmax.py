@@ -175,15 +175,21 @@ def _bwd_plain(
     x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision
 ):
     dapplied = plain_products(x, segments, dnumerator)
-    dexp = _multiplied(dapplied, segments, multiplier)
-    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
-    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
-    dscores = jnp.where(keep[:, None], dscores, 0)
-    dmultiplier = None if multiplier is None else exp_scores * dapplied
+    dscores, dmultiplier = _bwd_from_products(
+        dapplied, segments, has_query, multiplier, exp_scores, dscores_out, ddenominator
+    )
     if queries.shape[0] != 1:
         return dscores, plain_sums(x, segments, dscores), dmultiplier
     x = jnp.where(segments.real[:, None], x.astype(dscores.dtype), 0)
     return dscores, jnp.dot(dscores.T, x, precision=precision)[None], dmultiplier
+
+
+def _bwd_from_products(dapplied, segments, has_query, multiplier, exp_scores, dscores_out, ddenominator):
+    """Returns (dscores, dmultiplier or None) [N, h] from the products of the tokens with ``dnumerator``."""
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    return jnp.where(keep[:, None], dscores, 0), None if multiplier is None else exp_scores * dapplied
 
 
 def _bwd_tiles(
@@ -261,15 +267,14 @@ def _bwd_whole(
     tokens = slots_of(x, segments)
     exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
     dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)
-    dexp = _multiplied(dapplied, segments, multiplier)
-    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
-    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
-    dscores = jnp.where(keep[:, None], dscores, 0)
+    dscores, dmultiplier = _bwd_from_products(
+        dapplied, segments, has_query, multiplier, exp_scores, dscores_out, ddenominator
+    )
     dqueries = tokens.sums(dscores)
     if queries.shape[0] == 1:
         dqueries = jnp.sum(dqueries, 0, keepdims=True)
     dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
-    return dx, dscores, dqueries, None if multiplier is None else exp_scores * dapplied
+    return dx, dscores, dqueries, dmultiplier
 
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
