@@ -690,7 +690,7 @@ class WeightedPool(nn.Module):
     ``init`` reads these sizes from the data: L, the length of every sequence, padding included.
 
     Attributes:
-      dtype: the dtype to which tokens and weights are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -739,7 +739,7 @@ class AttentionPool(nn.Module):
         in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -1413,7 +1413,7 @@ class PowerMeanPool(nn.Module):
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -1464,7 +1464,7 @@ class LogSumExpPool(nn.Module):
         maximum.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -1513,7 +1513,7 @@ class SoftmaxPool(nn.Module):
     Attributes:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
         used by ``init``.
@@ -1593,7 +1593,7 @@ class AttentiveStatisticsPool(nn.Module):
       activation: "tanh", "relu", "gelu" or "identity"; must be "tanh" with ``use_norm``.
       context_ddof: a number, subtracted from the number of tokens in the denominator of the context's variance.
       epsilon: the minimum of the variances of the result and of the context.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -1802,7 +1802,7 @@ class LatentAttentionPool(nn.Module):
       qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -1869,7 +1869,7 @@ class Set2SetPool(nn.Module):
 
     Attributes:
       num_steps: the number of LSTM steps.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -1956,7 +1956,7 @@ class VLADPool(nn.Module):
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a center: they take part in the softmax, but have no result.
       normalize: divide each cluster's vector by its norm, then all of them by their common norm.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -2044,7 +2044,7 @@ class GatedSumPool(nn.Module):
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases.
-      dtype: the dtype to which tokens and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -2108,7 +2108,7 @@ class CrossAttentionPool(nn.Module):
       scale: a number that multiplies the products before the reduction.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
-      dtype: the dtype to which tokens and kernels are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
@@ -2214,7 +2214,7 @@ class CodeWiseAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
@@ -2286,7 +2286,7 @@ class MaskAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
+      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose

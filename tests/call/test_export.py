@@ -118,10 +118,15 @@ WAYS = functools.partial(pytest.mark.parametrize, ("row", "title"), ids=lambda p
     [
         (table.get("mean_pooling"), "with lengths"),
         (table.get("attention_pooling"), "fullest"),
-        (table.get("top_k_pooling"), "smallest"),
-        (table.get("logsumexp_pooling"), "smallest"),
-        (table.get("cross_attention_pooling"), "with lengths"),
-        (table.get("maxsim_score"), "smallest"),
+        *(
+            pytest.param(table.get(name), title, marks=pytest.mark.thorough)
+            for name, title in (
+                ("top_k_pooling", "smallest"),
+                ("logsumexp_pooling", "smallest"),
+                ("cross_attention_pooling", "with lengths"),
+                ("maxsim_score", "smallest"),
+            )
+        ),
     ]
 )
 def test_a_program_serves_a_length_that_it_was_not_made_from(row, title):

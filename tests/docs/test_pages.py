@@ -9,6 +9,7 @@ import tomllib
 import jax
 import pytest
 from documents import ROOT, assert_prints_what_it_says, block_id, broken_links, python_blocks, shell_lines
+from marks import thorough
 
 from attnpool_ref.table import BY_NAME, SOURCES
 
@@ -36,7 +37,7 @@ def python_of(paths):
     return [text for path in paths for text in python_blocks(path.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("package", ["attnpool_ref", "attnpool_flax"])
+@pytest.mark.parametrize("package", ["attnpool_ref", *thorough(["attnpool_flax"])])
 @pytest.mark.parametrize("text", python_of(OF_BOTH), ids=block_id)
 def test_a_block_of_a_page_prints_the_same_with_both_packages(text, package, capsys):
     assert "from attnpool_ref import" in text

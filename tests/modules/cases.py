@@ -747,7 +747,7 @@ THOROUGH = (
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 thorough_case = pytest.mark.parametrize("case", [case for case in CASES if str(case) in THOROUGH], ids=str)
-masked = pytest.mark.parametrize("case", [case for case in CASES if case.masks], ids=str)
+masked = pytest.mark.parametrize("case", one_in(3, [case for case in CASES if case.masks]), ids=str)
 weighted = pytest.mark.parametrize("case", one_in(4, [case for case in CASES if case.row.weights]), ids=str)
 with_parameters = pytest.mark.parametrize("case", [case for case in CASES if case.shapes], ids=str)
 walking = pytest.mark.parametrize("case", [case for case in CASES if case.walks], ids=str)
