@@ -9,7 +9,6 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 from attnpool_flax.additive import additive_attention_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
-from attnpool_flax.segments import segment_additive_attention_pooling
 
 
 @constructor_from_fields
@@ -70,12 +69,7 @@ class AdditiveAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            additive_attention_pooling,
-            segment_additive_attention_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, additive_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
         return pool(
             value=cast(value, self.dtype),

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import errors, nnx
 from jax.core import Tracer
 
+from attnpool_flax import segments
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.call.documentation import definition_of
 from attnpool_flax.call.sharding import check_axis_name, device_key
@@ -327,13 +328,12 @@ def _dropout_key(module, rngs):
     return device_key(name, key, module._mesh_axes())
 
 
-def in_layout(module, dense, packed, num_segments, lengths, **numbers):
-    """Returns (function, its layout arguments as a dict): ``packed`` if segment ids are given, else ``dense``.
+def in_layout(module, dense, num_segments, lengths, **numbers):
+    """Returns (function, its layout arguments as a dict): that of packed tokens if segment ids are given, else ``dense``.
 
     Args:
       module: the module.
       dense: the function of padded sequences.
-      packed: the function of packed tokens.
       num_segments: the number of segments, or None.
       lengths: the lengths (or None) by the names of the dense function's arguments; packed tokens have none.
       **numbers: the segment ids (or None) by the names of the packed function's arguments.
@@ -356,4 +356,4 @@ def in_layout(module, dense, packed, num_segments, lengths, **numbers):
             raise ValueError(
                 f"{module._pooling}: `{key}` and `{next(iter(numbers))}` are both given, needs at most one of them"
             )
-    return packed, given
+    return getattr(segments, f"segment_{SPECS[module._pooling].function}"), given

@@ -8,7 +8,6 @@ from flax.typing import Dtype
 
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 
 
 @constructor_from_fields
@@ -45,14 +44,7 @@ class PowerMeanPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(
-            self,
-            power_mean_pooling,
-            segment_power_mean_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
-        )
+        pool, layout = in_layout(self, power_mean_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -91,14 +83,7 @@ class LogSumExpPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(
-            self,
-            logsumexp_pooling,
-            segment_logsumexp_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
-        )
+        pool, layout = in_layout(self, logsumexp_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -135,7 +120,5 @@ class SoftmaxPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L, d].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(
-            self, softmax_pooling, segment_softmax_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
-        )
+        pool, layout = in_layout(self, softmax_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

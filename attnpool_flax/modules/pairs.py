@@ -9,7 +9,6 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import KERNEL_INIT
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
-from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 @constructor_from_fields
@@ -81,9 +80,7 @@ class CrossAttentionPool(PoolingModule):
         """
         lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
         numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
-        pool, layout = in_layout(
-            self, cross_attention_pooling, segment_cross_attention_pooling, num_segments, lengths, **numbers
-        )
+        pool, layout = in_layout(self, cross_attention_pooling, num_segments, lengths, **numbers)
         return pool(
             x_mask=x_mask,
             y_mask=y_mask,

@@ -12,7 +12,6 @@ from attnpool_flax.modules.creation import PoolingModule, constructor_from_field
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries
-from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
 @constructor_from_fields
@@ -109,14 +108,7 @@ class AttentionPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(
-            self,
-            attention_pooling,
-            segment_attention_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
-        )
+        pool, layout = in_layout(self, attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(
             mask=mask,
             return_weights=return_weights,
@@ -191,12 +183,7 @@ class MultiHeadAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            multi_head_attention_pooling,
-            segment_multi_head_attention_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, multi_head_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
         found = pool(
             mask=mask,

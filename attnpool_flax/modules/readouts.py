@@ -9,12 +9,6 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.readouts import gated_sum_pooling, latent_attention_pooling, set2set_pooling, vlad_pooling
-from attnpool_flax.segments import (
-    segment_gated_sum_pooling,
-    segment_latent_attention_pooling,
-    segment_set2set_pooling,
-    segment_vlad_pooling,
-)
 
 
 @constructor_from_fields
@@ -65,12 +59,7 @@ class LatentAttentionPool(PoolingModule):
           [..., d].
         """
         pool, layout = in_layout(
-            self,
-            latent_attention_pooling,
-            segment_latent_attention_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, latent_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
@@ -111,9 +100,7 @@ class Set2SetPool(PoolingModule):
           [..., 2d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(
-            self, set2set_pooling, segment_set2set_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
-        )
+        pool, layout = in_layout(self, set2set_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -159,9 +146,7 @@ class VLADPool(PoolingModule):
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(
-            self, vlad_pooling, segment_vlad_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
-        )
+        pool, layout = in_layout(self, vlad_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -200,12 +185,5 @@ class GatedSumPool(PoolingModule):
         Returns:
           [..., o].
         """
-        pool, layout = in_layout(
-            self,
-            gated_sum_pooling,
-            segment_gated_sum_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
-        )
+        pool, layout = in_layout(self, gated_sum_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)

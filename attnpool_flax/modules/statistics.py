@@ -8,7 +8,6 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
-from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
 
@@ -61,11 +60,6 @@ class AttentiveStatisticsPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self,
-            attentive_statistics_pooling,
-            segment_attentive_statistics_pooling,
-            num_segments,
-            {"lengths": lengths},
-            segment_ids=segment_ids,
+            self, attentive_statistics_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
         )
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
-from marks import thorough
 
 import attnpool_flax
 from attnpool_flax.kernels import triton as pallas_triton

@@ -8,7 +8,9 @@ import attnpool_ref
 
 PACKAGES = (attnpool_ref, attnpool_flax)
 
-the_definition = pytest.mark.parametrize("package", [attnpool_ref, *thorough([attnpool_flax])], ids=lambda package: package.__name__)
+the_definition = pytest.mark.parametrize(
+    "package", [attnpool_ref, *thorough([attnpool_flax])], ids=lambda package: package.__name__
+)
 """For what equivalence and golden numbers judge in JAX as well: only the thorough run takes ``attnpool_flax``."""
 
 every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
