@@ -1,43 +1,19 @@
-"""Base class of the states of chunked pooling, their registration as pytrees, and their host options.
+"""Base class and decorator of the states of chunked pooling, and their host options.
 
 Host options are options of a pooling, such as a scale, whose values Python knows when the state is made: Python numbers
 and NumPy arrays, not arrays on a device. A state stores them, so that merging states with different options is an
 error. Options on a device are not compared, because that would read them back.
 """
 
-from dataclasses import replace
+import inspect
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-
-def pytree(*leaves, static=()):
-    """Returns a decorator that registers a dataclass as a pytree with the given names of fields as leaves.
-
-    The fields in ``static`` are static, and so is ``decided``, the name of the result's dtype. It is a name, because
-    NumPy's dtype float64 equals None. ``jax.tree_util.register_dataclass`` is not used: the tree structures of two
-    classes with equally many leaves would compare equal, and JAX could call a function that it compiled for the other
-    class.
-    """
-    static = (*static, "decided")
-    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
-
-    def flatten(state):
-        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
-
-    def flatten_with_keys(state):
-        values, settings = flatten(state)
-        return list(zip(keys, values, strict=True)), settings
-
-    def registered(state):
-        def unflatten(settings, values):
-            return state(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
-
-        jax.tree_util.register_pytree_with_keys(state, flatten_with_keys, unflatten, flatten)
-        return state
-
-    return registered
+Kind = TypeVar("Kind", bound="State")
 
 
 class State:
@@ -50,23 +26,56 @@ class State:
     """
 
     decided: str
+    """The name of the result's dtype; empty if all data are integers, whose result has JAX's default floating dtype.
+
+    It is a name, because NumPy's dtype float64 equals None.
+    """
 
     options = ()
     """Names of the fields that hold options. Merging states whose options differ is an error."""
 
     @property
     def dtype(self):
-        """The dtype of the result; None if all data are integers, whose result has JAX's default floating dtype."""
+        """The dtype of the result; None if all data are integers."""
         return jnp.dtype(self.decided) if self.decided else None
+
+    @property
+    def shape(self):
+        """The shape of the result, by default that of the field ``sum``."""
+        return vars(self)["sum"].shape
 
 
 _KINDS = []
 
 
-def kind(state):
-    """Adds a class of states to :func:`kinds`."""
-    _KINDS.append(state)
-    return state
+@dataclass_transform(eq_default=False, frozen_default=True)
+def kind(state: type[Kind]) -> type[Kind]:
+    """Makes a class of states a frozen dataclass and a pytree, adds it to :func:`kinds`, and returns it.
+
+    Its last field is ``decided``. Fields with the type Any are leaves, the others are static.
+    ``jax.tree_util.register_dataclass`` is not used: the tree structures of two classes with equally many leaves would
+    compare equal, and JAX could call a function that it compiled for the other class.
+    """
+    state.__annotations__ = {**inspect.get_annotations(state), "decided": str}
+    state.decided = ""
+    made: Any = dataclass(frozen=True, eq=False)(state)
+    leaves = [field.name for field in fields(made) if field.type is Any]
+    static = [field.name for field in fields(made) if field.type is not Any]
+    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
+
+    def flatten(state):
+        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
+
+    def flatten_with_keys(state):
+        values, settings = flatten(state)
+        return list(zip(keys, values, strict=True)), settings
+
+    def unflatten(settings, values):
+        return made(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
+    _KINDS.append(made)
+    return made
 
 
 def kinds():

@@ -1,13 +1,12 @@
 """Chunked sums and generalized means: states and state functions."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.call.states import State, kind, pytree
+from attnpool_flax.call.states import State, kind
 from attnpool_flax.means import (
     doubled_magnitude,
     either,
@@ -27,25 +26,16 @@ from attnpool_flax.tokens import Dense, DenseChannels
 
 
 @kind
-@pytree("sum", "rest")
-@dataclass(frozen=True, eq=False)
 class SumState(State):
     """State of :func:`~attnpool_flax.streaming.sum_state`.
 
     Attributes:
       sum: [..., d], the sum of the real tokens.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
     rest: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.sum.shape
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -57,8 +47,6 @@ class SumState(State):
 
 
 @kind
-@pytree("extreme", "count", "real")
-@dataclass(frozen=True, eq=False)
 class MinState(MaxState):
     """State of :func:`~attnpool_flax.streaming.min_state`.
 
@@ -66,7 +54,6 @@ class MinState(MaxState):
       extreme: [..., d], the smallest values; inf for a fully masked row.
       count: [..., d], int32, the number of real tokens that equal the smallest value and share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     def merged(self, other):
@@ -77,20 +64,16 @@ class MinState(MaxState):
 
 
 @kind
-@pytree("probability", "rest")
-@dataclass(frozen=True, eq=False)
 class NoisyOrState(State):
     """State of :func:`~attnpool_flax.streaming.noisy_or_state`.
 
     Attributes:
       probability: [..., d], the noisy-or of the real tokens.
       rest: [..., d], the compensation of ``probability``.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     probability: Any
     rest: Any
-    decided: str = ""
 
     @property
     def shape(self):
@@ -113,8 +96,6 @@ class NoisyOrState(State):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
-@dataclass(frozen=True, eq=False)
 class PowerMeanState(State):
     """State of :func:`~attnpool_flax.streaming.power_mean_state`: exponential sums of logarithms.
 
@@ -128,7 +109,6 @@ class PowerMeanState(State):
       count: [...], int32, the number of real tokens.
       p: [..., d], the same in all chunks.
       known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -140,7 +120,6 @@ class PowerMeanState(State):
     count: Any
     p: Any
     known: tuple = ()
-    decided: str = ""
 
     options = ("p",)
 
@@ -165,8 +144,6 @@ class PowerMeanState(State):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
-@dataclass(frozen=True, eq=False)
 class LogsumexpState(State):
     """State of :func:`~attnpool_flax.streaming.logsumexp_state`: exponential sums of values.
 
@@ -180,7 +157,6 @@ class LogsumexpState(State):
       scale: [..., d], the same in all chunks.
       mean: the option ``mean``; static.
       known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -192,7 +168,6 @@ class LogsumexpState(State):
     scale: Any
     mean: bool
     known: tuple = ()
-    decided: str = ""
 
     options = "scale", "mean"
 
@@ -213,8 +188,6 @@ class LogsumexpState(State):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
-@dataclass(frozen=True, eq=False)
 class SoftmaxState(State):
     """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, not yet divided.
 
@@ -226,7 +199,6 @@ class SoftmaxState(State):
       rest: [..., d], the compensation of ``excess``.
       scale: [..., d], the same in all chunks.
       known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
@@ -236,7 +208,6 @@ class SoftmaxState(State):
     rest: Any
     scale: Any
     known: tuple = ()
-    decided: str = ""
 
     options = ("scale",)
 

@@ -1,12 +1,11 @@
 """Chunked readouts: states and state functions of latent attention, VLAD and gated sums."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.call.states import State, kind, pytree
+from attnpool_flax.call.states import State, kind
 from attnpool_flax.masks import keep_real
 from attnpool_flax.readouts import asked_of_latents, gated_sum, residuals_of, vlad_of
 from attnpool_flax.reductions.accumulators import merge_pair
@@ -17,8 +16,6 @@ from attnpool_flax.tokens import Dense
 
 
 @kind
-@pytree("sum", "rest", "count")
-@dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
     """State of :func:`~attnpool_flax.streaming.latent_attention_state`: a :class:`MeanState` of attended tokens."""
 
@@ -88,8 +85,6 @@ def latent_attention_state(
 
 
 @kind
-@pytree("top", "sum", "rest", static=("normalize",))
-@dataclass(frozen=True, eq=False)
 class VladState(State):
     """State of :func:`~attnpool_flax.streaming.vlad_state`: compensated sums of residuals under unnormalized weights.
 
@@ -99,21 +94,14 @@ class VladState(State):
       sum: [..., K, d], the numerator: the sum of exp(log weight - top) times the residual.
       rest: [..., K, d], the compensation of ``sum``.
       normalize: whether ``finalize_state`` divides the sums by their norms; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
     sum: Any
     rest: Any
     normalize: bool = True
-    decided: str = ""
 
     options = ("normalize",)
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.sum.shape
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -141,8 +129,6 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
 
 
 @kind
-@pytree("sum", "rest")
-@dataclass(frozen=True, eq=False)
 class GatedSumState(SumState):
     """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of gated, projected tokens."""
 

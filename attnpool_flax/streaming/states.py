@@ -5,21 +5,18 @@ booleans, or floats of at least 32 bits. A field ``rest`` or ``total_rest`` is t
 the rounding error of that sum, without gradient (two-sum).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from attnpool_flax.call.states import State, kind, pytree
+from attnpool_flax.call.states import State, kind
 from attnpool_flax.numerics.sums import compensated_add, divisor_of
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 
 @kind
-@pytree("sum", "rest", "count")
-@dataclass(frozen=True, eq=False)
 class MeanState(State):
     """State of :func:`~attnpool_flax.streaming.mean_state`.
 
@@ -27,18 +24,11 @@ class MeanState(State):
       sum: [..., d], the sum of the real tokens, divided by a power of two above their number to avoid overflow.
       rest: [..., d], the compensation of ``sum``.
       count: [...], int32, the number of real tokens.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
     rest: Any
     count: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.sum.shape
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -54,8 +44,6 @@ class MeanState(State):
 
 
 @kind
-@pytree("extreme", "count", "real")
-@dataclass(frozen=True, eq=False)
 class MaxState(State):
     """State of :func:`~attnpool_flax.streaming.max_state`.
 
@@ -63,13 +51,11 @@ class MaxState(State):
       extreme: [..., d], the largest values; -inf for a fully masked row.
       count: [..., d], int32, the number of real tokens that equal the largest value and share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     extreme: Any
     count: Any
     real: Any
-    decided: str = ""
 
     @property
     def shape(self):
@@ -88,8 +74,6 @@ class MaxState(State):
 
 
 @kind
-@pytree("sum", "rest", "count", "extreme", "ties")
-@dataclass(frozen=True, eq=False)
 class MeanMaxState(State):
     """State of :func:`~attnpool_flax.streaming.mean_max_state`: a :class:`MeanState` and a :class:`MaxState`.
 
@@ -99,7 +83,6 @@ class MeanMaxState(State):
       count: [...], int32, the number of real tokens.
       extreme: [..., d], the largest values; -inf for a fully masked row.
       ties: [..., d], int32, the number of real tokens that equal ``extreme``.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     sum: Any
@@ -107,7 +90,6 @@ class MeanMaxState(State):
     count: Any
     extreme: Any
     ties: Any
-    decided: str = ""
 
     @property
     def shape(self):
@@ -148,20 +130,16 @@ def _larger_jvp(primals, tangents):
 
 
 @kind
-@pytree("position", "token")
-@dataclass(frozen=True, eq=False)
 class FirstState(State):
     """State of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
       position: [...], JAX's default integers: the first real position; the largest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     position: Any
     token: Any
-    decided: str = ""
 
     @property
     def shape(self):
@@ -179,15 +157,12 @@ class FirstState(State):
 
 
 @kind
-@pytree("position", "token")
-@dataclass(frozen=True, eq=False)
 class LastState(FirstState):
     """State of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
       position: [...], JAX's default integers: the last real position; the smallest integer for a fully masked row.
       token: [..., d], the token at that position.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     def merged(self, other):
@@ -197,8 +172,6 @@ class LastState(FirstState):
 
 
 @kind
-@pytree("size", "mass", "total", "total_rest", "sum", "rest")
-@dataclass(frozen=True, eq=False)
 class WeightedState(State):
     """State of :func:`~attnpool_flax.streaming.weighted_state`: sums divided by a unit, which is a power of two.
 
@@ -213,7 +186,6 @@ class WeightedState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the sum of the weighted tokens, divided by the unit.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     size: Any
@@ -222,12 +194,6 @@ class WeightedState(State):
     total_rest: Any
     sum: Any
     rest: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.sum.shape
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -250,8 +216,6 @@ class WeightedState(State):
 
 
 @kind
-@pytree("size", "mass", "total", "total_rest", "sum", "rest")
-@dataclass(frozen=True, eq=False)
 class ChannelState(WeightedState):
     """State of :func:`~attnpool_flax.streaming.weighted_state` for weights of each channel.
 
@@ -262,7 +226,6 @@ class ChannelState(WeightedState):
       total_rest: [..., d].
       sum: [..., d].
       rest: [..., d].
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     def expand_to_features(self, values):
@@ -271,8 +234,6 @@ class ChannelState(WeightedState):
 
 
 @kind
-@pytree("top", "total", "total_rest", "sum", "rest")
-@dataclass(frozen=True, eq=False)
 class AttentionState(State):
     """State of :func:`~attnpool_flax.streaming.attention_state`: an online softmax with compensated sums.
 
@@ -282,7 +243,6 @@ class AttentionState(State):
       total_rest: [...], the compensation of ``total``.
       sum: [..., d], the numerator: the sum of exp(score - top) times the token.
       rest: [..., d], the compensation of ``sum``.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -290,12 +250,6 @@ class AttentionState(State):
     total_rest: Any
     sum: Any
     rest: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.sum.shape
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -312,8 +266,6 @@ class AttentionState(State):
 
 
 @kind
-@pytree("top", "total", "total_rest", "sum", "rest")
-@dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
     """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: attention states of n queries and H heads.
 
@@ -323,13 +275,10 @@ class MultiHeadAttentionState(AttentionState):
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 
 @kind
-@pytree("top", "total", "total_rest", "sum", "rest")
-@dataclass(frozen=True, eq=False)
 class AdditiveAttentionState(AttentionState):
     """State of :func:`~attnpool_flax.streaming.additive_attention_state`: an attention state, or n of them (hops).
 
@@ -339,7 +288,6 @@ class AdditiveAttentionState(AttentionState):
       total_rest: [...] or [..., n].
       sum: [..., v] or [..., n, v], where v is the width of the values.
       rest: [..., v] or [..., n, v].
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
 

@@ -1,13 +1,12 @@
 """Chunked statistics: moments about a center, merged without subtracting large squares (Chan et al. 1983)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.call.states import State, kind, pytree
+from attnpool_flax.call.states import State, kind
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sums import compensated_add
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation, moments
@@ -31,8 +30,6 @@ _MOMENTS = (
 
 
 @kind
-@pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
-@dataclass(frozen=True, eq=False)
 class StdState(State):
     """State of :func:`~attnpool_flax.streaming.std_state`: moments, [..., d], or [..., 1] if the channels share them.
 
@@ -54,7 +51,6 @@ class StdState(State):
       ddof: [..., 1], the option ``ddof``.
       epsilon: [..., 1], the option ``epsilon``.
       known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     unit: Any
@@ -71,7 +67,6 @@ class StdState(State):
     ddof: Any
     epsilon: Any
     known: tuple = ()
-    decided: str = ""
 
     options = "ddof", "epsilon"
 
@@ -92,8 +87,6 @@ class StdState(State):
 
 
 @kind
-@pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
-@dataclass(frozen=True, eq=False)
 class StatisticsState(StdState):
     """State of :func:`~attnpool_flax.streaming.statistics_state`: the fields are those of :class:`StdState`."""
 
@@ -108,8 +101,6 @@ class StatisticsState(StdState):
 
 
 @kind
-@pytree("top", *_MOMENTS, "epsilon", static=("known",))
-@dataclass(frozen=True, eq=False)
 class AttentiveStatisticsState(State):
     """State of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under weights exp(score - top).
 
@@ -127,7 +118,6 @@ class AttentiveStatisticsState(State):
       second_rest: the compensation of ``second``.
       epsilon: [..., 1], the option ``epsilon``.
       known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
-      decided: the name of the result's dtype; empty if all data are integers (then JAX's default floating dtype).
     """
 
     top: Any
@@ -143,7 +133,6 @@ class AttentiveStatisticsState(State):
     second_rest: Any
     epsilon: Any
     known: tuple = ()
-    decided: str = ""
 
     options = ("epsilon",)
 
