@@ -149,10 +149,10 @@ def _sum_of_tanh_jvp(primals, tangents):
 def sum_of_units(of_unit, query, key, weights):
     """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m].
 
-    Units are computed in a loop, a few at a time. On GPUs, where a loop would read and write all scores in each of its
-    steps, all units are one reduction, into which XLA fuses them. So the pairs [..., n, m] of at most a few units exist
-    in memory, also in the backward pass, which recomputes them. The derivative is a forward-mode rule, from which JAX
-    derives reverse mode.
+    Units are computed in a loop, a few at a time. On GPUs, and in the backward pass on TPUs, where a loop would read and
+    write all scores in each of its steps, all units are one reduction, into which XLA fuses them. So the pairs
+    [..., n, m] of at most a few units exist in memory, also in the backward pass, which recomputes them. The derivative
+    is a forward-mode rule, from which JAX derives reverse mode.
 
     Args:
       of_unit: from one unit's query [..., n, 1], key [..., 1, m] and weight [] to its summand of the scores.
@@ -202,7 +202,7 @@ def _tangent_of_sum(of_unit, primals, tangents):
     def at_once(primals, tangents):
         return jax.jvp(by_argument(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
 
-    return platforms.choose(primals, tangents, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.choose(primals, tangents, cpu=by_loop, default=at_once)
 
 
 def _tangent_by_loop(of_unit, primals, tangents):
