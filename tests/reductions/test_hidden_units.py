@@ -209,4 +209,4 @@ def test_gpus_keep_units_with_a_bias_and_their_gradient_behind_barriers(name):
 
     bias = {"bias": jnp.ones(H)}
     assert barriers("cuda", **bias) > barriers("cuda")
-    assert barriers("tpu", **bias) == barriers("tpu") == 0
+    assert barriers("tpu", **bias) == barriers("tpu")
