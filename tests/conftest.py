@@ -6,6 +6,7 @@ in ``.pytest_cache/d/jax``, so a second run compiles only those that have change
 """
 
 import atexit
+import contextlib
 import gc
 import mmap
 import os
@@ -44,11 +45,11 @@ def pytest_configure(config):
     config.pluginmanager.register(table, "allowed-warnings")
     if hasattr(config, "workerinput"):  # a process of pytest-xdist ends at once: freeing its programs takes seconds
         atexit.register(os._exit, 0)
-    if hasattr(config, "cache"):
+    with contextlib.suppress(AttributeError, OSError):  # pytest has no cache, or cannot write it
         jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        # of a file that another process is still writing: the program is then compiled
+        # of a file that another process is still writing, or that is broken: the program is then compiled
         config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 

@@ -2214,7 +2214,7 @@ class CodeWiseAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
@@ -2286,7 +2286,7 @@ class MaskAttention(nn.Module):
 
     Attributes:
       scale: a number that multiplies the products.
-      dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose

@@ -1,6 +1,7 @@
 """NNX module of additive attention pooling (ABMIL)."""
 
 from dataclasses import KW_ONLY, InitVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
@@ -48,6 +49,8 @@ class AdditiveAttentionPool(PoolingModule):
     bias_init: InitVar[Initializer] = BIAS_INIT
     rngs: InitVar[nnx.Rngs]
 
+    _of_call: ClassVar = {"value": "[..., L, v] the values to average, or packed [N, v]; None averages the tokens."}
+
     def __call__(
         self,
         x,
@@ -75,7 +78,7 @@ class AdditiveAttentionPool(PoolingModule):
             value=cast(value, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._arguments(x=x),
             **layout,
-            **self._multipliers(deterministic, rngs, x=x),
         )

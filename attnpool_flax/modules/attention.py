@@ -1,6 +1,7 @@
 """NNX modules of attention: one result for each query."""
 
 from dataclasses import KW_ONLY, InitVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
@@ -50,8 +51,8 @@ class AdditiveAttention(PoolingModule):
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
+            **self._arguments(query=query, key=key, value=value),
         )
 
 
@@ -129,6 +130,10 @@ class LocationAttention(PoolingModule):
     bias_init: InitVar[Initializer] = BIAS_INIT
     rngs: InitVar[nnx.Rngs]
 
+    _of_call: ClassVar = {
+        "state": "[..., n, e] one state for each query. The scores of the slots come from query and state only."
+    }
+
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
         """Averages the slots for each query, and projects the query concatenated with that average.
 
@@ -190,6 +195,6 @@ class MultiHeadAttention(PoolingModule):
             mask=mask,
             lengths=lengths,
             return_weights=return_weights,
-            **self._arguments(query=query, key=key, value=value),
             **self._multipliers(deterministic, rngs, query=query, key=key, value=value),
+            **self._arguments(query=query, key=key, value=value),
         )

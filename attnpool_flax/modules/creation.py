@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import InitVar
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
@@ -38,6 +39,9 @@ Kind = TypeVar("Kind", bound=type)
 
 _PLAIN = (nnx.Param, nnx.BatchStat)
 """Classes of variables whose raw value is the value to use."""
+
+_SYMBOL = re.compile(r",? (the paper's [^:.]*)?:math:`[^`]*`")
+"""A symbol of the equation in a function's docstring, which that of a module lacks."""
 
 _ARRAYS = set()
 """Classes of arrays that earlier calls found to need no conversion."""
@@ -120,6 +124,9 @@ class PoolingModule(nnx.Module):
 
     _omitted: ClassVar[Mapping[str, str]] = {}
     """Messages for arguments that the constructors of similar modules take and this one does not."""
+
+    _of_call: ClassVar[Mapping[str, str]] = {}
+    """Descriptions of arguments of the call that differ from those of the function."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -238,7 +245,8 @@ def _derive_call(kind, function):
     stored = inspect.get_annotations(kind).keys() - {*kind._initial, "axis_name"}
     kind._passed = tuple(name for name in function.defaults if name in stored)
     call, definition = inspect.unwrap(kind.__call__), definition_of(function.row.name, function.row.family)
-    described = OPTIONS_OF_CALL | definition.entries("Args")
+    described = {name: _SYMBOL.sub("", text) for name, text in definition.entries("Args").items()}
+    described = OPTIONS_OF_CALL | described | kind._of_call
     call.__doc__ = kind.__call__.__doc__ = _with_options(call, inspect.signature(call).parameters, described)
 
 
@@ -248,7 +256,7 @@ def _with_options(documented, names, descriptions):
     if not text.paragraphs:  # Python strips docstrings (``-OO``)
         return ""
     described = descriptions | text.entries("Args")
-    entries = {name: described[name] for name in names if name not in ("_", "self")}
+    entries = {name: described[name] for name in names if name != "self" and name[0] != "_"}
     return str(text.with_section("Args", "").with_entries("Args", entries))
 
 

@@ -1,6 +1,7 @@
 """NNX modules of attention between two sequences."""
 
 from dataclasses import KW_ONLY, InitVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
@@ -56,6 +57,10 @@ class CrossAttentionPool(PoolingModule):
             raise ValueError("CrossAttentionPool: `qk_features` needs `x_features`, `y_features` or both")
         super().__post_init__(*initial)
 
+    _of_call: ClassVar = {
+        "num_segments": "the number of segments, an integer: the size of the batch axis of the results."
+    }
+
     def __call__(
         self,
         x,
@@ -85,9 +90,9 @@ class CrossAttentionPool(PoolingModule):
             x_mask=x_mask,
             y_mask=y_mask,
             return_weights=return_weights,
+            **self._multipliers(deterministic, rngs, x=x, y=y),
             **self._arguments(x=x, y=y),
             **layout,
-            **self._multipliers(deterministic, rngs, x=x, y=y),
         )
 
 
@@ -100,6 +105,7 @@ class CodeWiseAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       rngs: not used; accepted because every module takes it.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
 
     >>> attention = CodeWiseAttention()
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -149,6 +155,7 @@ class MaskAttention(PoolingModule):
     Args:
       scale: a number that multiplies the products.
       rngs: not used; accepted because every module takes it.
+      dtype: the dtype to which the data are cast first; None uses their promoted dtype.
 
     >>> attention = MaskAttention()
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))

@@ -112,9 +112,9 @@ class AttentionPool(PoolingModule):
         return pool(
             mask=mask,
             return_weights=return_weights,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._arguments(x=x),
             **layout,
-            **self._multipliers(deterministic, rngs, x=x),
         )
 
 
@@ -188,8 +188,8 @@ class MultiHeadAttentionPool(PoolingModule):
         found = pool(
             mask=mask,
             return_weights=return_weights,
+            **self._multipliers(deterministic, rngs, x=x),
             **self._arguments(x=x),
             **layout,
-            **self._multipliers(deterministic, rngs, x=x),
         )
         return of_queries(found, self.num_queries)

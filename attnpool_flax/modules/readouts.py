@@ -1,6 +1,7 @@
 """NNX modules of readouts: latent attention, Set2Set, VLAD and the gated sum."""
 
 from dataclasses import KW_ONLY, InitVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
@@ -138,6 +139,11 @@ class VLADPool(PoolingModule):
     bias_init: InitVar[Initializer] = BIAS_INIT
     centers_init: InitVar[Initializer] = QUERY_INIT
     rngs: InitVar[nnx.Rngs]
+
+    _of_call: ClassVar = {
+        "x": "[..., L, d] tokens.",
+        "return_weights": "also return each token's weights of the K clusters.",
+    }
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens, once for each cluster.

@@ -1,6 +1,7 @@
 """NNX modules of attention between examples, fields and labels."""
 
 from dataclasses import KW_ONLY, InitVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
@@ -122,6 +123,11 @@ class LabelAttention(PoolingModule):
     implementation: str | None = None
     kernel_init: InitVar[Initializer] = KERNEL_INIT
     rngs: InitVar[nnx.Rngs]
+
+    _of_call: ClassVar = {
+        "mask": "bool, broadcastable to [..., M]: True at real labels, False at padding; None if all are real. A padded "
+        "label is neither query nor key: its row of the result and of the weights is 0."
+    }
 
     def __call__(self, labels, mask=None, *, return_weights=False):
         """Computes self-attention among the labels.
