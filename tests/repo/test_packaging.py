@@ -155,6 +155,12 @@ def test_importing_the_implementation_without_its_extra_names_it(absent):
     assert result.stderr.splitlines()[-1] == words
 
 
+@pytest.mark.thorough  # Python compiles all of JAX anew
+def test_modules_are_there_where_python_strips_docstrings():
+    code = "from attnpool_flax import AttentionPool, linen; print(AttentionPool.__call__.__doc__ or linen.PMA.__name__)"
+    assert run_python("-OO", "-c", code).stdout == "PMA\n"
+
+
 def test_what_tests_alone_import_is_in_no_extra_of_users():
     extras = PROJECT["optional-dependencies"]
     names = {extra: [re.match(r"[\w-]+", one)[0] for one in extras[extra]] for extra in ("flax", "dev")}
