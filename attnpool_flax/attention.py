@@ -18,8 +18,16 @@ from attnpool_flax.numerics.sums import weighted
 from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
 from attnpool_flax.queries.product_average import Products
 from attnpool_flax.queries.softmax_average import softmax_average
-from attnpool_flax.reductions.dispatch import for_units
-from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled, split, squared_distances
+from attnpool_flax.scores import (
+    additive,
+    affine_of_both,
+    choice_for_units,
+    dot,
+    gaussian,
+    scaled,
+    split,
+    squared_distances,
+)
 
 
 class _ForScores(ForQueries):
@@ -171,7 +179,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("key", "value", "mask"), choose=for_units)
+@compiled(as_they_come=("key", "value", "mask"), choose=choice_for_units)
 def additive_attention(
     query,
     key,
@@ -220,7 +228,7 @@ def _attend(scores, value, mask, multiplier, return_weights, precision):
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("key", "value", "mask"), choose=for_units)
+@compiled(as_they_come=("key", "value", "mask"), choose=choice_for_units)
 def tanh_sum_attention(
     query,
     key,

@@ -7,11 +7,11 @@ from jax import lax
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import maximum, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.numerics.sums import computing
-from attnpool_flax.reductions.softmax import exponential
 from attnpool_ref import contract
 
 

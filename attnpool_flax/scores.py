@@ -15,7 +15,7 @@ from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.queries.blocks import over_queries, size_of
-from attnpool_flax.reductions.dispatch import for_units, resolve_for_units
+from attnpool_flax.reductions.dispatch import resolve_for_units
 
 
 @compiled
@@ -80,7 +80,13 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-@compiled(choose=for_units)
+def choice_for_units(values, call):
+    """Returns the requested implementation, or "tiles"; see :func:`resolve_for_units` and :func:`compiled`."""
+    del call
+    return values["implementation"] or "tiles"
+
+
+@compiled(choose=choice_for_units)
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: hidden units are summed without an array [..., n, m, h] over pairs.
 
@@ -253,7 +259,7 @@ def _apart(units):
     return platforms.choose(units, cpu=as_they_are, tpu=as_they_are, default=lax.optimization_barrier)
 
 
-@compiled(choose=for_units)
+@compiled(choose=choice_for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: computed as the additive score, by the two parts of the kernel.
 
@@ -270,7 +276,7 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@compiled(choose=for_units)
+@compiled(choose=choice_for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: computed as the additive score, with an ``out_kernel`` of ones.
 
@@ -321,7 +327,7 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@compiled(choose=for_units)
+@compiled(choose=choice_for_units)
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: features are summed without an array [..., n, m, d] of differences.
 

@@ -27,7 +27,7 @@ from attnpool_flax.reductions.dispatch import (
     KERNEL,
     KernelRefusal,
     check_implementation,
-    for_tokens,
+    default_implementation,
     in_forward_mode,
     logged_dispatches,
 )
@@ -47,7 +47,7 @@ _PYTHON_NUMBERS = (float, int)
 
 
 def compiled(
-    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, choose=for_tokens
+    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, choose=None
 ) -> Any:  # typed in __init__.pyi
     """Turns the body of a function into the public function; without ``function``, returns a decorator that does so.
 
@@ -62,7 +62,9 @@ def compiled(
         and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
-      choose: returns the implementation of a call, like :func:`for_tokens`; for bodies with ``implementation``.
+      choose: for bodies with ``implementation``: from every argument by name (arrays, or objects with a shape and a
+        dtype) and the resolved signature (:class:`attnpool_ref.contract.Call`) to the implementation that the body
+        uses. None, and a result of None, is the requested implementation, or the default for tokens.
     """
     options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
     options |= {"one_pass": one_pass, "choose": choose}
@@ -170,7 +172,9 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
         function.check_kernel(values, call)
         return KERNEL
     with on_platform(platform):
-        return function.choose(values, call)
+        chosen = None if function.choose is None else function.choose(values, call)
+        arrays = [value for value in values.values() if isinstance(value, jax.Array)]
+        return chosen or values["implementation"] or default_implementation(*arrays)
 
 
 @dataclass

@@ -28,8 +28,9 @@ from attnpool_flax.kernels.triton_blocks import (
     program_of,
     store_piece,
 )
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import token_products
-from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 ELEMENTS = 4096
 """Target number of elements in a block of tokens: 32 for each thread of 4 warps."""

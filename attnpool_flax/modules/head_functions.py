@@ -18,7 +18,6 @@ from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.numerics.activations import relu
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.pooling.multi_head import attended, choice_for_heads, queries_of_heads
-from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.tokens import Dense
 from attnpool_ref import contract
 
@@ -101,8 +100,8 @@ def attentional_pooler(
 
 
 def _choice_for_2d(values, call):
-    """Returns the implementation of a call of :func:`attention_pool_2d`, whose first loop over tokens may be a mean."""
-    return for_tokens(values, call) if values["class_token"] is None else choice_for_heads(values, call)
+    """Returns None for calls of :func:`attention_pool_2d` that compute a mean first, else :func:`choice_for_heads`."""
+    return None if values["class_token"] is None else choice_for_heads(values, call)
 
 
 @compiled(as_they_come=("x",), choose=_choice_for_2d)

@@ -9,17 +9,16 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.narrow_products import factor_precision
-from attnpool_flax.reductions.dispatch import for_tokens
 
 
 def choice_for_query(values, call):
-    """Returns the implementation of a call: "einsum" for every normalizer but the softmax, else by :func:`for_tokens`.
+    """Returns "einsum" for every normalizer but the softmax, else None (see :func:`compiled`).
 
-    Without a query, it is that of :func:`for_tokens` for every normalizer, because the query is the mean of the tokens,
-    whose sum has both implementations.
+    Without a query it returns None for every normalizer: the query is the mean of the tokens, whose sum has both
+    implementations.
     """
     whole = values["normalizer"] != "softmax" and values["query"] is not None
-    return "einsum" if whole else for_tokens(values, call)
+    return "einsum" if whole else None
 
 
 @compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_query)

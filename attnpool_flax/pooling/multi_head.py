@@ -11,7 +11,7 @@ from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.narrow_products import factor_precision
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import weighted
-from attnpool_flax.reductions.dispatch import KERNEL, for_tokens, log_dispatch
+from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch
 from attnpool_flax.scores import dot
 from attnpool_flax.tokens import Packed
 
@@ -155,16 +155,15 @@ def of_queries(found, num_queries, pooled=True):
 
 
 def choice_for_heads(values, call):
-    """Returns the implementation of functions that call :func:`attended`.
+    """Returns "einsum" for calls of :func:`attended` that project the tokens, or whose normalizer is not the softmax.
 
-    It is "einsum" if the tokens are projected, or if the normalizer is not the softmax, else that of
-    :func:`for_tokens`, which describes the arguments.
+    For others it returns None (see :func:`compiled`).
     """
     split, packed = values.get("axis_name") is not None, "segment_ids" in values
     kernels = values["key_kernel"], values["value_kernel"]
     folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
     softmax = values.get("normalizer", "softmax") == "softmax"
-    return for_tokens(values, call) if folded and softmax else "einsum"
+    return None if folded and softmax else "einsum"
 
 
 @compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_heads)

@@ -4,7 +4,6 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions.dispatch import for_tokens
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
@@ -74,14 +73,14 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def choice_for_weights(values, call):
-    """Returns the implementation of weighted pooling: "einsum" for weights with an axis of features.
+    """Returns "einsum" for weights with an axis of features, which need no matrix product, else None.
 
-    These need no matrix product. Otherwise it is that of :func:`for_tokens`, which describes the arguments.
+    It is an argument of :func:`compiled`.
     """
     per_channel = values["weights"] is not None and values["weights"].ndim == len(
         call.targets.get("x", values["x"].shape)
     )
-    return "einsum" if per_channel else for_tokens(values, call)
+    return "einsum" if per_channel else None
 
 
 @compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_weights)

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.one_pass import einsum
 from attnpool_flax.numerics.rounding import largest_product
 from attnpool_flax.numerics.sums import weighted
-from attnpool_flax.reductions.softmax import exponential
 
 
 class Products(NamedTuple):

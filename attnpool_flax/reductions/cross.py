@@ -21,13 +21,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing, in_slices
 from attnpool_flax.reductions.loops import tiling
 from attnpool_flax.reductions.loops.blocks import inside_loop
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.softmax import exponential
 
 EXAMPLE = 2**21
 """The largest number of bytes of one example of a side, which a CPU's cache holds."""

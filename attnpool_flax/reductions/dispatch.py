@@ -114,27 +114,6 @@ def resolve_for_units(implementation):
     return implementation
 
 
-def for_tokens(values, call):
-    """Returns the implementation of a function that loops over tokens: the requested one, or the default.
-
-    Args:
-      values: every argument by name; arrays, or objects with a shape and a dtype.
-      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
-
-    Returns:
-      "einsum" or "tiles", or another implementation if the call requests it.
-    """
-    del call
-    arrays = [value for value in values.values() if isinstance(value, jax.Array)]
-    return values["implementation"] or default_implementation(*arrays)
-
-
-def for_units(values, call):
-    """Returns the implementation of a function that sums over hidden units; arguments as in :func:`for_tokens`."""
-    del call
-    return values["implementation"] or "tiles"
-
-
 def log_dispatch(implementation):
     """Appends an implementation to each list that a :func:`logged_dispatches` block has open."""
     for log in _LOGS.get():

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.one_pass import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
 from attnpool_flax.numerics.sums import weighted
 from attnpool_flax.reductions.loops.budget import over_first
 from attnpool_flax.reductions.packed.pairs import pairs_of
 from attnpool_flax.reductions.packed.segments import at
-from attnpool_flax.reductions.softmax import exponential
 
 
 def dense(by_center, x, mask, centers, weights, dtype, precision):

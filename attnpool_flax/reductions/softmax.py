@@ -32,6 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
@@ -78,11 +79,6 @@ class OnlineSoftmax(NamedTuple):
 
 def _times(sums, scale):
     return jax.tree.map(lambda array: array * scale, sums)
-
-
-def exponential(scores, max_score):
-    """Computes exp(score - max_score); 0 for a score of -inf, whatever the maximum."""
-    return jnp.exp(scores - jnp.where(max_score == -jnp.inf, 0, max_score))
 
 
 def weights_of(scores, state):

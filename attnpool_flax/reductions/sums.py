@@ -14,10 +14,7 @@ def products_of_tile(tokens, queries, precision):
     """Multiplies tokens [rows, size, d] with queries [rows or 1, h, d]: [rows, size, h]."""
     rows, size, width = tokens.shape
     if queries.shape[0] == 1 or rows == 1:
-        if queries.shape[1] == 1:
-            flat = jnp.dot(jnp.reshape(tokens, (-1, width)), queries[0, 0], precision=precision)
-        else:
-            flat = jnp.dot(jnp.reshape(tokens, (-1, width)), queries[0].T, precision=precision)
+        flat = jnp.dot(jnp.reshape(tokens, (-1, width)), queries[0].T, precision=precision)
         return jnp.reshape(flat, (rows, size, queries.shape[1]))
     return jnp.einsum("rsd,rhd->rsh", tokens, queries, precision=precision)
 
@@ -26,8 +23,6 @@ def sums_of_tile(weights, tokens, precision):
     """Sums tokens [rows, size, d] under weights [rows, size, h]: [rows, h, d]."""
     if tokens.shape[0] > 1:
         return jnp.einsum("rsh,rsd->rhd", weights, tokens, precision=precision)
-    if weights.shape[2] == 1:
-        return jnp.dot(weights[0, :, 0], tokens[0], precision=precision)[None, None]
     return jnp.dot(weights[0].T, tokens[0], precision=precision)[None]
 
 

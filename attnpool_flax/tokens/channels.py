@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
 from attnpool_flax.numerics.sums import LONGEST, computing, summed
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
 from attnpool_flax.reductions.packed.segments import at, consecutive_slots
-from attnpool_flax.reductions.softmax import exponential
 
 FEW, FOLDS = 8, 7
 """Tokens of a part, and the number of rounds of folding, for a symbolic number of tokens: 8 ** 7 are 2 million."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.kernels import softmax_kernel
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.numerics.sums import computing, divisor_of, weighted
@@ -128,7 +129,7 @@ class Dense(Tokens):
         if self.mask is not None:
             scores = jnp.where(self.mask[..., None, :], scores, -jnp.inf)
         max_score = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
-        return self.fill_padding(softmax.exponential(scores, max_score[..., None])), max_score
+        return self.fill_padding(exponential(scores, max_score[..., None])), max_score
 
     def all_reduce_softmax(self, max_score, numerator):
         """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices; unchanged without a mesh."""

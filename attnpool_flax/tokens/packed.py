@@ -6,6 +6,7 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing
@@ -16,7 +17,7 @@ from attnpool_flax.reductions.loops import mapped_sums
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_flax.reductions.packed.segments import at, segments_of
-from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential, weight_sums
+from attnpool_flax.reductions.softmax import OnlineSoftmax, weight_sums
 from attnpool_flax.tokens.channels import PackedChannels
 from attnpool_flax.tokens.protocol import Tokens
 

@@ -32,9 +32,6 @@ TILE = 2**16
 TOKENS = 512
 """The largest number of tokens of such a tile: float32 sums of more tokens drift."""
 
-MOST = 2**30
-"""The number of tokens from which on there is no loop, whose index is int32."""
-
 CHAIN = 32
 """The largest number of tiles in a chain, which are added one after another: longer float32 sums drift."""
 
@@ -73,38 +70,35 @@ class Tiling(NamedTuple):
         Returns:
           (a tree of the states [B, chains, ...] after each chain, the last arrays).
         """
-        last = None if mask is None or self.size == self.length else _last(mask)
+        whole = self.size == self.length
+        last = None if mask is None or whole else _last(mask)
 
         def step(carry):
-            index, before, states, arrays = carry
-            tile = self._tile(index, mask)
-            if self.size != self.length:
-                starts = lax.rem(tile.first, jnp.int32(CHAIN * self.size)) == 0
+            row, first, before, states, arrays = carry
+            tile = Tile(self, row, first, None)
+            tile = tile if mask is None else tile._replace(real=tile.slice(mask))
+            if not whole:
+                starts = lax.rem(first, jnp.int32(CHAIN * self.size)) == 0
                 before = jax.tree.map(lambda a, b: jnp.where(starts, a, b), state, before)
             after, arrays = body(tile, tile.tokens(x), before, arrays)
             states = jax.tree.map(tile.update_chain, states, after)
-            if self.size == self.length:
-                return index + self.rows * self.length, before, states, arrays
-            end = self.length - 1 if last is None else _at(last, (tile.row,), (1,))[0]
-            done = tile.first + self.size > end
-            return jnp.where(done, (tile.row + 1) * self.length, index + self.size), after, states, arrays
+            if whole:
+                return row + self.rows, first, before, states, arrays
+            end = self.length - 1 if last is None else _at(last, (row,), (1,))[0]
+            done = first + self.size > end
+            return row + done, jnp.where(done, 0, first + self.size), after, states, arrays
 
         def stacked(array):
             return jnp.broadcast_to(array[:1, None], (self.batch, self.chains, *array.shape[1:]))
 
         def unfinished(carry):
-            return carry[0] < self.batch * self.length
+            return carry[0] < self.batch
 
-        start = jnp.zeros((), jnp.int32), state, jax.tree.map(stacked, state), arrays
+        zero = jnp.zeros((), jnp.int32)
+        start = zero, zero, state, jax.tree.map(stacked, state), arrays
         axes = varying_axes(x)
         start = jax.tree.map(lambda array: cast_varying(array, axes - varying_axes(array)), start)
-        return lax.while_loop(unfinished, step, start)[2:]
-
-    def _tile(self, index, mask):
-        """Returns the tile from the token with an index in [B L] on."""
-        length = jnp.int32(self.length)
-        tile = Tile(self, lax.div(index, length), 0 if self.size == self.length else lax.rem(index, length), None)
-        return tile if mask is None else tile._replace(real=tile.slice(mask))
+        return lax.while_loop(unfinished, step, start)[3:]
 
 
 class Tile(NamedTuple):
@@ -202,14 +196,14 @@ def make_tiling(batch, length, width):
 def tiling_of(x, *others):
     """Returns the :class:`Tiling` of tokens [B or 1, L, d].
 
-    It is None if the tokens have at most WHOLE bytes or are too many for int32, or if L or d is a symbol of
-    ``jax.export``. If the tokens are shared, B comes from the other arrays [B or 1, ...], which may be None.
+    It is None if the tokens have at most WHOLE bytes, or if L or d is a symbol of ``jax.export``. If the tokens are
+    shared, B comes from the other arrays [B or 1, ...], which may be None.
     """
     batch = _batch((x, *others))
     _, length, width = x.shape
     if not known(length, width) or not length * width:
         return None
-    if known(batch) and (batch * length * width * x.dtype.itemsize <= WHOLE or batch * length >= MOST):
+    if known(batch) and batch * length * width * x.dtype.itemsize <= WHOLE:
         return None
     return make_tiling(batch, length, width)
 
@@ -256,8 +250,7 @@ def _mappable(tiled, tiling):
     def _(count, are_mapped, *arrays):
         x, is_mapped = arrays[0], are_mapped[0]
         copied = tiling.batch != 1 and (x.shape[1] == 1 if is_mapped else x.shape[0] != 1)
-        tokens = count * tiling.batch * tiling.length
-        if copied or (known(tokens) and not 0 < tokens < MOST):  # folding would copy the tokens, or has too few or many
+        if copied or (known(count) and not count):  # folding would copy the tokens, or there are none
             result = _mapped(loop, are_mapped, arrays)
         else:
             result = _folded(tiled, tiling, count, are_mapped, arrays)

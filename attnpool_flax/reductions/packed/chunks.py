@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import is_narrow, token_products
 from attnpool_flax.numerics.sums import computing
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import even_rows
 from attnpool_flax.reductions.packed.segments import at, enumerated
-from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 ROWS = 256
 """Rows of a group: its segments times the queries are at most this, where one segment has not more."""

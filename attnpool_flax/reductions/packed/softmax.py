@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.packed import chunks as packed_chunks
 from attnpool_flax.reductions.packed.segments import at
@@ -30,7 +31,7 @@ from attnpool_flax.reductions.packed.sums import (
     zeros,
 )
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
