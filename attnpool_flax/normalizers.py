@@ -7,11 +7,11 @@ from jax import lax
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.numerics.exponential import below, exponential
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import maximum, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 
 
@@ -72,9 +72,9 @@ def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     max_score = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
-    below = scores - jnp.where(max_score == -jnp.inf, 0, max_score)
-    denominator = jnp.sum(jnp.exp(below), axis, keepdims=True)
-    logarithms = below - jnp.log(jnp.where(denominator == 0, 1, denominator))
+    differences = below(scores, max_score)
+    denominator = jnp.sum(jnp.exp(differences), axis, keepdims=True)
+    logarithms = differences - jnp.log(jnp.where(denominator == 0, 1, denominator))
     logarithms = jnp.where(scores == -jnp.inf, lax.stop_gradient(logarithms), logarithms)  # ignores cotangents there
     return logarithms if mask is None else jnp.where(mask, logarithms, -jnp.inf)
 
@@ -143,7 +143,7 @@ def _with_largest(scores, mask, degree, axis):
     a row with a score of +inf, and 0 in a row without a score above -inf.
     """
     scores = scores if mask is None else jnp.where(mask, scores, -jnp.inf)
-    largest = jnp.expand_dims(maximum(lax.stop_gradient(scores), axis), axis).astype(computing(scores.dtype))
+    largest = jnp.expand_dims(maximum(lax.stop_gradient(scores), axis), axis).astype(computing_dtype(scores.dtype))
     empty = largest == -jnp.inf
     return scores, jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest)) / degree, empty
 

@@ -16,12 +16,13 @@ from jax.core import Tracer
 from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.example_blocks import over_examples
 from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
+from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.numerics.platforms import PLATFORMS, on_platform
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
     KERNEL,
@@ -62,9 +63,11 @@ def compiled(
         and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
-      choose: for bodies with ``implementation``: from every argument by name (arrays, or objects with a shape and a
-        dtype) and the resolved signature (:class:`attnpool_ref.contract.Call`) to the implementation that the body
-        uses. None, and a result of None, is the requested implementation, or the default for tokens.
+      choose: the rule by which :func:`chosen_implementation` answers for bodies with ``implementation``: from every
+        argument by name (arrays, or objects with a shape and a dtype) and the resolved signature
+        (:class:`attnpool_ref.contract.Call`) to "einsum" or "tiles". None, and a result of None, is the requested
+        implementation, or the default for tokens. A :class:`~attnpool_flax.queries.blocks.ForQueries` also says how
+        many scores a call has, which :func:`over_examples` divides into blocks.
     """
     options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
     options |= {"one_pass": one_pass, "choose": choose}

@@ -8,6 +8,7 @@ import numpy as np
 
 from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_flax.numerics.sizes import as_limit
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
 
@@ -48,11 +49,6 @@ def result_dtype(promoted):
     if promoted == np.float64 and not _SETTINGS.jax_enable_x64:
         return np.dtype(np.float32)
     return promoted
-
-
-def computing_dtype(dtype):
-    """Returns the dtype in which a result of this dtype is computed: float64 for float64, else float32."""
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
 def convert_host_array(value, argument, computing):

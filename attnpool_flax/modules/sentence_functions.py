@@ -14,7 +14,7 @@ from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize
 from attnpool_flax.numerics.activations import OF_SCORES
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
 from attnpool_ref import contract
 from attnpool_ref.formats import sentences
@@ -48,7 +48,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     """
     x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
     prompt_length = _checked_prompt(prompt_length)
-    precision = resolve_precision(_ROW.name, precision, computing(x.dtype))  # products are of float32 or wider
+    precision = resolve_precision(_ROW.name, precision, computing_dtype(x.dtype))  # products are of float32 or wider
     shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
     if lengths is not None:
         mask = lengths_to_mask(lengths, shape[-1])
@@ -126,12 +126,12 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
 
 def _mean_by_root(x, mask, ranks, precision):
     """Divides the sum by the root of the count, as mean times root, because a sum may overflow in a narrow dtype."""
-    count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
+    count = jnp.sum(mask, -1, keepdims=True, dtype=computing_dtype(x.dtype))
     return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
 
 def _mean_by_rank(x, mask, ranks, precision):
-    wide = computing(x.dtype)  # bfloat16 cannot count beyond 256
+    wide = computing_dtype(x.dtype)  # bfloat16 cannot count beyond 256
     return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), mask, precision=precision).astype(x.dtype)
 
 
@@ -156,5 +156,5 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
 def _widened(*arrays) -> Any:
     """Promotes the arrays, or None, to a common dtype of at least float32; returns also their promoted dtype, last."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
-    wide = computing(dtype)
+    wide = computing_dtype(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

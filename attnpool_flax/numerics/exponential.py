@@ -5,4 +5,13 @@ import jax.numpy as jnp
 
 def exponential(scores, max_score):
     """Computes exp(score - max_score); 0 for a score of -inf, whatever the maximum."""
-    return jnp.exp(scores - jnp.where(max_score == -jnp.inf, 0, max_score))
+    return jnp.exp(below(scores, max_score))
+
+
+def below(scores, max_score):
+    """Computes score - max_score; -inf for a score of -inf, whatever the maximum.
+
+    A maximum of -inf is raised to the smallest finite number. XLA recognizes this form of the softmax on GPUs, and reads
+    the scores once; with a ``where`` it reads them twice.
+    """
+    return scores - jnp.maximum(max_score, jnp.finfo(max_score.dtype).min)

@@ -132,6 +132,6 @@ def _with_gradient_of_jvp(primals, tangents):
     return _with_gradient_of(*primals), tangents[1]
 
 
-def computing(dtype):
+def computing_dtype(dtype):
     """Returns the computing dtype, which is that of intermediate results: float64 for float64, else float32."""
     return jnp.dtype("float64" if dtype == "float64" else "float32")

@@ -24,7 +24,7 @@ from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import computing, in_slices
+from attnpool_flax.numerics.sums import computing_dtype, in_slices
 from attnpool_flax.reductions.loops import tiling
 from attnpool_flax.reductions.loops.blocks import inside_loop
 from attnpool_flax.reductions.rules import reverse_rule
@@ -69,7 +69,7 @@ def _forward(x, y, x_mask, y_mask, scale, mean, precision):
 def _map_examples(function, *arrays):
     """Maps a function over examples: by a loop on CPUs, by ``vmap`` elsewhere.
 
-    Under ``vmap`` the function gets ``multiply``: True on GPUs, False on TPUs.
+    Under ``vmap`` the function gets ``on_gpus``: True on GPUs, False on TPUs.
     """
 
     def loop(*arrays):
@@ -82,15 +82,15 @@ def _map_examples(function, *arrays):
 
         return lax.map(example_step, jnp.arange(arrays[0].shape[0]))
 
-    def whole(*arrays, multiply):
-        return jax.vmap(functools.partial(function, multiply=multiply))(*arrays)
+    def whole(*arrays, on_gpus):
+        return jax.vmap(functools.partial(function, on_gpus=on_gpus))(*arrays)
 
-    kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
+    kernels = {"tpu": functools.partial(whole, on_gpus=False), "default": functools.partial(whole, on_gpus=True)}
     return platforms.choose(*arrays, cpu=loop, **kernels)
 
 
-def _example(x, y, x_mask, y_mask, *, scale, mean, precision, multiply=None):
-    x, y = _Tokens(x, x_mask, precision, multiply), _Tokens(y, y_mask, precision, multiply)
+def _example(x, y, x_mask, y_mask, *, scale, mean, precision, on_gpus=None):
+    x, y = _Tokens(x, x_mask, precision, on_gpus), _Tokens(y, y_mask, precision, on_gpus)
     x_summary, y_summary = x.summary(mean), y.summary(mean)
     return (
         Side(*_pooled(x, scale * y_summary, y_mask), x_summary),
@@ -102,14 +102,14 @@ class _Tokens:
     """Tokens [L, d] of one example, 0 at padding.
 
     They are in the computing dtype, float32 or float64; on accelerators bfloat16 and float16 tokens keep their dtype.
-    ``multiply`` is as in :func:`_map_examples`, or None on CPUs.
+    ``on_gpus`` is as in :func:`_map_examples`, or None on CPUs.
     """
 
-    def __init__(self, x, mask, precision, multiply):
-        self.narrow = multiply is not None and is_narrow(x)
-        x = x if self.narrow else x.astype(computing(x.dtype))
+    def __init__(self, x, mask, precision, on_gpus):
+        self.narrow = on_gpus is not None and is_narrow(x)
+        x = x if self.narrow else x.astype(computing_dtype(x.dtype))
         self.x = x if mask is None else jnp.where(mask[:, None], x, 0)
-        self.mask, self.precision, self.multiply = mask, precision, bool(multiply)
+        self.mask, self.precision, self.multiply = mask, precision, bool(on_gpus)
 
     def products(self, query):
         """Returns the products [L] with a query [d]."""
@@ -138,7 +138,11 @@ def _divisor(mean, length):
 def _terms(mask, mean, like):
     """Returns the weight [L] of each token: 1 in a sum, in a mean 1 / :func:`_divisor`; 0 at padding."""
     length = like.shape[-2]
-    real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
+    real = (
+        jnp.ones(like.shape[:-1], computing_dtype(like.dtype))
+        if mask is None
+        else mask.astype(computing_dtype(like.dtype))
+    )
     return real / _divisor(mean, length)
 
 
@@ -185,13 +189,13 @@ def _cross_bwd(mean, precision, residuals, cotangents):
     return dx, dy, None, None, dscale
 
 
-def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision, multiply=None):
+def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision, on_gpus=None):
     """Returns for each side (dscores [L], the sum [d] of its tokens under them).
 
     Times the scale, this sum is the gradient of the other side's sum or mean, dY.
     """
     (x_side, y_side), (dx_side, dy_side) = sides, cotangents
-    x, y = _Tokens(x, x_mask, precision, multiply), _Tokens(y, y_mask, precision, multiply)
+    x, y = _Tokens(x, x_mask, precision, on_gpus), _Tokens(y, y_mask, precision, on_gpus)
     return _bwd_side(x, x_side, dx_side, y_mask), _bwd_side(y, y_side, dy_side, x_mask)
 
 

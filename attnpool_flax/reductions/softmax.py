@@ -173,27 +173,27 @@ def _zero_padding(values, mask):
 # Accelerators: the forward pass reads x twice, the backward pass twice more, and no float32 copy of narrow tokens is written
 
 
-def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
+def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, on_gpus):
     """Computes :func:`plain` on accelerators from the tokens in their own dtype.
 
     Scores of unmasked tokens are masked afterwards, because a masked copy of the tokens would cost memory. In the
     weighted sum padding is replaced in the tokens, of which XLA writes a copy only on GPUs, for several queries.
     """
-    scores = _zero_without_query(raw_products(x, mask, queries, precision, multiply), has_query)
+    scores = _zero_without_query(raw_products(x, mask, queries, precision, on_gpus), has_query)
 
     def weighted_sums(weights):
-        return token_sums(weights, x, mask, precision, multiply)
+        return token_sums(weights, x, mask, precision, on_gpus)
 
     return _from_products(scores, mask, multiplier, bias, weighted_sums)
 
 
-def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
+def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
     """Computes :func:`_bwd_tiles` on accelerators, by whole products of the tokens in their own dtype."""
     *_, dnumerator = arrays
-    dapplied = raw_products(x, mask, dnumerator, precision, multiply)
+    dapplied = raw_products(x, mask, dnumerator, precision, on_gpus)
 
     def weighted_sums(weights):
-        return token_sums(weights, x, mask, precision, multiply)
+        return token_sums(weights, x, mask, precision, on_gpus)
 
     dscores, dqueries, dmultiplier = _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
     return dscores, dqueries, None if dmultiplier is None else _zero_padding(dmultiplier, mask)
@@ -205,9 +205,9 @@ def _bwd_whole(x, mask, queries, *arrays, precision, multiply):
 
 def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
-    kernels = _online_softmax_tiles, plain, _online_softmax_whole
-    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
+    kernels = _online_softmax_tiles, _online_softmax_whole
+    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    plain_ = functools.partial(plain, precision=factor_precision(precision))  # of small arrays, on every platform
     arrays = x, mask, has_query, queries, multiplier, bias
     return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
 
@@ -261,9 +261,8 @@ def _softmax_bwd(precision, residuals, cotangents):
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
     exp_scores = exponential(scores, max_score[:, None])
     arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    kernels = _bwd_tiles, _bwd_plain, _bwd_whole
-    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))
+    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_bwd_tiles, _bwd_whole))
+    plain_ = functools.partial(_bwd_plain, precision=factor_precision(precision))
     kernels = with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries)
     dscores, dqueries, dmultiplier = by_platform(*kernels, *arrays, whole=whole)
     if queries.shape[0] == 1:

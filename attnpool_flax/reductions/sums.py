@@ -5,7 +5,7 @@ import functools
 import jax.numpy as jnp
 
 from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, products, raw_products, token_sums
-from attnpool_flax.numerics.sums import computing, summed, weighted
+from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
 from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
@@ -39,7 +39,7 @@ def plain_sum(x, mask, weights, divisor, precision):
     Returns:
       [B, h, d] in the computing dtype; h is 1 without weights.
     """
-    x = flatten_batch(x).astype(computing(x.dtype))
+    x = flatten_batch(x).astype(computing_dtype(x.dtype))
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
         weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
@@ -50,14 +50,14 @@ def plain_sum(x, mask, weights, divisor, precision):
 
 def _sum(x, mask, weights, divisor, precision):
     x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
-    kernels = _sum_tiles, plain_sum, _sum_whole
-    tiled_, plain_, whole = (functools.partial(function, **options) for function in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))  # of small arrays, on every platform
+    tiled_, whole = (functools.partial(kernel, **options) for kernel in (_sum_tiles, _sum_whole))
+    # of small arrays, on every platform
+    plain_ = functools.partial(plain_sum, divisor=divisor, precision=factor_precision(precision))
     tiling = tiling_of(x, mask, weights)
     return by_platform(with_rules(tiled_, plain_), plain_, tiling, x, mask, weights, whole=whole)
 
 
-def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
+def _sum_whole(x, mask, weights, *, divisor, precision, on_gpus):
     """Computes :func:`plain_sum` on accelerators, from tokens in their own dtype; weights are not rounded to it."""
     if weights is None or not is_narrow(x):
         return plain_sum(x, mask, weights, divisor, precision)
@@ -66,11 +66,11 @@ def _sum_whole(x, mask, weights, *, divisor, precision, multiply):
         weights = jnp.where(mask[..., None], weights, 0)
     if weights.shape[0] == 1:  # shared by the examples
         weights = jnp.broadcast_to(weights, (x.shape[0], *weights.shape[1:]))
-    return token_sums(weights, x, mask, precision, multiply)
+    return token_sums(weights, x, mask, precision, on_gpus)
 
 
 def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
-    dtype = computing(x.dtype)
+    dtype = computing_dtype(x.dtype)
 
     def body(tile, tokens, sums, arrays):
         own = jnp.ones((*tokens.shape[:2], 1), dtype) if weights is None else tile.masked(tile.slice(weights), 0)
@@ -102,9 +102,8 @@ def _sum_bwd(divisor, precision, residuals, dsum):
     dx = jnp.reshape(dx.astype(x.dtype), shape)
     if weights is None:
         return dx, None, None
-    kernels = _dweights_tiles, _dweights_plain, _dweights_whole
-    tiled_, plain_, whole = (functools.partial(f, precision=precision) for f in kernels)
-    plain_ = functools.partial(plain_, precision=factor_precision(precision))
+    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_dweights_tiles, _dweights_whole))
+    plain_ = functools.partial(_dweights_plain, precision=factor_precision(precision))
     tiling, arrays = tiling_of(x, mask, weights), (x, mask, dsum / divisor)
     dweights = by_platform(with_rules(tiled_, plain_), plain_, tiling, *arrays, whole=whole)
     return dx, None, jnp.sum(dweights, 0, keepdims=True) if weights.shape[0] == 1 else dweights
@@ -115,9 +114,9 @@ def _dweights_plain(x, mask, dsum, *, precision):
     return products(x if mask is None else jnp.where(mask[..., None], x, 0), dsum, precision)
 
 
-def _dweights_whole(x, mask, dsum, *, precision, multiply):
+def _dweights_whole(x, mask, dsum, *, precision, on_gpus):
     """Computes :func:`_dweights_plain` on accelerators from the tokens in their own dtype."""
-    dweights = raw_products(x, mask, dsum, precision, multiply)
+    dweights = raw_products(x, mask, dsum, precision, on_gpus)
     return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
 
 

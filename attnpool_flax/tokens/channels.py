@@ -9,7 +9,7 @@ from jax import lax
 
 from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
-from attnpool_flax.numerics.sums import LONGEST, computing, summed
+from attnpool_flax.numerics.sums import LONGEST, computing_dtype, summed
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
 from attnpool_flax.reductions.packed.segments import at, consecutive_slots
 
@@ -26,7 +26,7 @@ class DenseChannels:
 
     def __init__(self, x, mask, axis_name=None):
         self.real = None if mask is None else mask[..., None]
-        self.x, self.axis_name = self.fill_padding(x.astype(computing(x.dtype))), axis_name
+        self.x, self.axis_name = self.fill_padding(x.astype(computing_dtype(x.dtype))), axis_name
 
     def fill_padding(self, values, padding: float = 0):
         """Replaces the values [..., L, d] at padding by ``padding``."""
@@ -102,7 +102,7 @@ class PackedChannels:
     def __init__(self, x, segments, number):
         self.number, self.segments = number, segments
         self.real = self.segments.real[:, None]
-        self.x = self.fill_padding(x.astype(computing(x.dtype)))
+        self.x = self.fill_padding(x.astype(computing_dtype(x.dtype)))
 
     def fill_padding(self, values, padding: float = 0):
         """Replaces the values [N, d] at padding by ``padding``."""

@@ -13,7 +13,7 @@ from attnpool_flax.kernels import softmax_kernel
 from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
-from attnpool_flax.numerics.sums import computing, divisor_of, weighted
+from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import cross, max, perceptron, residuals, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
@@ -34,7 +34,7 @@ class Dense(Tokens):
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
         """Stores the tokens. Chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
-        self.mask, self.precision, self.dtype = mask, precision, computing(x.dtype)
+        self.mask, self.precision, self.dtype = mask, precision, computing_dtype(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))

@@ -9,7 +9,7 @@ from jax import lax
 from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import perceptron, residuals
 from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_default, log_dispatch
@@ -21,10 +21,7 @@ from attnpool_flax.reductions.softmax import OnlineSoftmax, weight_sums
 from attnpool_flax.tokens.channels import PackedChannels
 from attnpool_flax.tokens.protocol import Tokens
 
-PALLAS = (
-    "`implementation` is 'pallas', which takes no packed tokens: its kernels for them never ran on a device, where the "
-    'default moves about 2.3 times the bytes of x, in a step 6.5 times; pass None, "einsum" or "tiles"'
-)
+PALLAS = '`implementation` is \'pallas\', whose kernels take no packed tokens; pass None, "einsum" or "tiles"'
 """The error of a softmax of packed tokens that requests a kernel."""
 
 
@@ -41,7 +38,7 @@ class Packed(Tokens):
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
         self.x, self.requested, self.precision = x, implementation, precision
-        self.dtype, self.number = computing(x.dtype), num_segments
+        self.dtype, self.number = computing_dtype(x.dtype), num_segments
         self.x, segment_ids, mask = unify_varying(x, segment_ids, mask)
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions.loops.budget import over_first
 
 
@@ -107,7 +107,7 @@ class Tokens:
     def with_values(self, values):
         """Returns a copy of this object with other values [..., L, e] or [N, e] in place of x, under the same mask."""
         other = copy.copy(self)
-        other.x, other.dtype = values, computing(values.dtype)
+        other.x, other.dtype = values, computing_dtype(values.dtype)
         return other
 
     def sums_of_residuals(self, centers, logs, dtype, precision):

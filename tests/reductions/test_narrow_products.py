@@ -18,7 +18,7 @@ BITS = {"bfloat16": 16, "float16": 22, "float32": 23}
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_form = pytest.mark.parametrize(
-    "heads, multiply", [(1, False), (1, True), (4, False)], ids=["one query", "one query, multiplied", "4 queries"]
+    "heads, on_gpus", [(1, False), (1, True), (4, False)], ids=["one query", "one query, on GPUs", "4 queries"]
 )
 every_count = pytest.mark.parametrize("heads", [1, 4])
 
@@ -56,11 +56,11 @@ def with_gradients(function):
 
 
 @pytest.fixture
-def on_accelerators(monkeypatch, multiply):
+def on_accelerators(monkeypatch, on_gpus):
     """Takes the branch of accelerators."""
 
     def by_platform(tiled, plain, tiling, *arrays, whole):
-        return whole(*arrays, multiply=multiply)
+        return whole(*arrays, on_gpus=on_gpus)
 
     monkeypatch.setattr(softmax, "by_platform", by_platform)
 
@@ -68,7 +68,7 @@ def on_accelerators(monkeypatch, multiply):
 @pytest.mark.compiles
 @every_dtype
 @every_form
-def test_results_and_gradients_are_those_of_float32_tokens(arrays, dtype, multiply, heads, on_accelerators):
+def test_results_and_gradients_are_those_of_float32_tokens(arrays, dtype, on_gpus, heads, on_accelerators):
     x, mask, *factors = arrays
     x = jnp.asarray(x, dtype)
     found, gradients = with_gradients(pooled)(x, mask, *factors)
@@ -96,7 +96,7 @@ def _plain(x, mask, queries, multiplier, bias, dtype):
 
 @every_dtype
 @every_form
-def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators):
+def test_padding_changes_no_bit(arrays, dtype, on_gpus, heads, on_accelerators):
     x, mask, *factors = arrays
     step = with_gradients(pooled)
 
@@ -108,8 +108,8 @@ def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators)
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("multiply", [False, True])
-def test_nan_in_padding_reaches_no_second_derivative(multiply, on_accelerators, monkeypatch):
+@pytest.mark.parametrize("on_gpus", [False, True])
+def test_nan_in_padding_reaches_no_second_derivative(on_gpus, on_accelerators, monkeypatch):
     monkeypatch.setattr(sums, "by_platform", softmax.by_platform)
     random = np.random.default_rng(7)
     x, mask = random.normal(size=(B, L, D)).astype(np.float32), np.arange(L) < np.array([[L - 2], [0], [3]])

@@ -22,15 +22,15 @@ BITS = {"bfloat16": 16, "float16": 22, "float32": 22}
 """Bits of a factor that products see: of two narrow rows, or of float32."""
 
 HIGHEST = jax.lax.Precision.HIGHEST
-every_form = pytest.mark.parametrize("multiply", [False, True], ids=["chunks", "slots"])
+every_form = pytest.mark.parametrize("on_gpus", [False, True], ids=["chunks", "slots"])
 
 
 @pytest.fixture(autouse=True)
-def on_accelerators(monkeypatch, multiply):
+def on_accelerators(monkeypatch, on_gpus):
     """Takes the branch of accelerators, with chunks and slots of a few tokens."""
 
     def by_platform(tiled, plain, tiling, *arrays, whole):
-        return whole(*arrays, multiply=multiply)
+        return whole(*arrays, on_gpus=on_gpus)
 
     monkeypatch.setattr(packed_softmax, "by_platform", by_platform)
     monkeypatch.setattr(packed_chunks, "FEWEST", 8)
@@ -82,7 +82,7 @@ def with_gradients(kernel, packing):
 
 
 @pytest.mark.parametrize(
-    ("multiply", "ordered", "heads", "own_queries", "dtype"),
+    ("on_gpus", "ordered", "heads", "own_queries", "dtype"),
     [
         (False, True, 4, False, "bfloat16"),
         (False, False, 1, False, "float16"),
@@ -92,7 +92,7 @@ def with_gradients(kernel, packing):
         (True, False, 2, True, "float32"),
     ],
 )
-def test_results_and_gradients_are_those_of_float64(multiply, ordered, heads, own_queries, dtype):
+def test_results_and_gradients_are_those_of_float64(on_gpus, ordered, heads, own_queries, dtype):
     x, packing, factors = tokens(ordered, heads, own_queries)
     x = jnp.asarray(x, dtype)
     found = with_gradients(packed_softmax.tiled, packing)(x, *factors)
@@ -111,7 +111,7 @@ def test_results_and_gradients_are_those_of_float64(multiply, ordered, heads, ow
 
 @every_form
 @pytest.mark.parametrize("ordered", [True, False], ids=["sorted", "unsorted"])
-def test_padding_changes_no_bit_and_nan_stays_in_its_segment(ordered, multiply):
+def test_padding_changes_no_bit_and_nan_stays_in_its_segment(ordered, on_gpus):
     x, packing, factors = tokens(ordered, 2)
     ids, real = packing[0], np.asarray((packing[0] >= 0) & packing[1])
     step = with_gradients(packed_softmax.tiled, packing)
@@ -132,7 +132,7 @@ def test_padding_changes_no_bit_and_nan_stays_in_its_segment(ordered, multiply):
 
 @pytest.mark.thorough
 @every_form
-def test_second_derivatives_are_those_of_whole_arrays(multiply):
+def test_second_derivatives_are_those_of_whole_arrays(on_gpus):
     x, packing, factors = tokens(False, 2, length=11)
     real = np.asarray((packing[0] >= 0) & packing[1])
     clean, poisoned = (jnp.asarray(np.where(real[:, None], x, fill)) for fill in (0, np.nan))
@@ -155,7 +155,7 @@ def test_second_derivatives_are_those_of_whole_arrays(multiply):
 @pytest.mark.parametrize(
     ("length", "count"), [(5, 1), *(pytest.param(*own, marks=pytest.mark.thorough) for own in ((40, 40), (64, 3)))]
 )
-def test_any_number_of_segments_and_tokens(length, count, multiply):
+def test_any_number_of_segments_and_tokens(length, count, on_gpus):
     x, (ids, mask, _, ordered), factors = tokens(True, 2, length=length, count=count)
     packing = ids, mask, jnp.ones(count, bool), ordered
     found, expected = (
@@ -167,7 +167,7 @@ def test_any_number_of_segments_and_tokens(length, count, multiply):
 
 
 @every_form
-def test_they_are_mapped_and_sharded(multiply):
+def test_they_are_mapped_and_sharded(on_gpus):
     x, packing, factors = tokens(False, 2)
     both = jnp.stack([jnp.asarray(x), jnp.flip(jnp.asarray(x), 0)])
 

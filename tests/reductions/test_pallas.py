@@ -306,7 +306,7 @@ REFUSED = {
         lambda: attnpool_flax.segment_attention_pooling(
             X[0], jnp.zeros(3, int), 1, query=jnp.ones(4), indices_are_sorted=True, implementation="pallas"
         ),
-        "segment_attention_pooling: `implementation` is 'pallas', which takes no packed tokens: .* never ran .*; pass None",
+        "segment_attention_pooling: `implementation` is 'pallas', whose kernels take no packed tokens; pass None",
     ),
     "another reduction of packed tokens": (
         lambda: attnpool_flax.segment_mean_pooling(X[0], jnp.zeros(3, int), 1, implementation="pallas"),

@@ -14,7 +14,7 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.numerics.varying import cast_varying, unify_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import by_budget, in_blocks, rows_of
 
@@ -64,7 +64,7 @@ def packed(function, x, segments, width):
 
 def _zero_padded(x, real):
     x = x if real is None else jnp.where(real, x, 0)
-    return x.astype(computing(x.dtype))
+    return x.astype(computing_dtype(x.dtype))
 
 
 def _sum_of_blocks(block, add, parts, sums, cost):

@@ -292,11 +292,11 @@ def by_platform(tiled, plain, tiling, *arrays, whole=None):
       plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
       tiling: the tiling of the tokens, or None.
       *arrays: the arguments of the kernel.
-      whole: the kernel for accelerators, called with ``multiply=True`` on GPUs and ``multiply=False`` on TPUs; or None.
+      whole: the kernel for accelerators, called with ``on_gpus=True`` on GPUs and ``on_gpus=False`` on TPUs; or None.
     """
     if tiling is None:
         return plain(*arrays)
     kernels = {"default": plain}
     if whole is not None:
-        kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
+        kernels = {"tpu": functools.partial(whole, on_gpus=False), "default": functools.partial(whole, on_gpus=True)}
     return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)

@@ -16,7 +16,7 @@ from jax import lax
 
 from attnpool_flax.numerics.exponential import exponential
 from attnpool_flax.numerics.narrow_products import is_narrow, token_products
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import even_rows
 from attnpool_flax.reductions.packed.segments import at, enumerated
@@ -91,7 +91,7 @@ class Chunks(NamedTuple):
 
     def zeros(self, *shape):
         """Returns an array of 0 in float32, or float64 for float64 tokens, with the tokens' varying manual axes."""
-        return cast_varying(jnp.zeros(shape, computing(self.x.dtype)), varying_axes(self.x))
+        return cast_varying(jnp.zeros(shape, computing_dtype(self.x.dtype)), varying_axes(self.x))
 
     def empty(self, shape, dtype):
         """Returns an uninitialized array, to be written in full, with the varying manual axes of the tokens."""

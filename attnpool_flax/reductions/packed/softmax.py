@@ -24,7 +24,7 @@ from attnpool_flax.reductions.packed.sums import (
     plain_products,
     plain_sums,
     products_by_tiles,
-    products_of_tile,
+    products_of_rows,
     sums_by_tiles,
     tiling_of,
     zero_padded_tile,
@@ -208,7 +208,7 @@ def _bwd_tiles(
         tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
         ids, real = tiling.slice(segments.ids, step), tiling.slice(segments.real, step)
         keep = real if has_query is None else real & at(has_query, ids)
-        dapplied, exp_tile = products_of_tile(tokens, at(dnumerator, ids)), tiling.slice(exp_scores, step)
+        dapplied, exp_tile = products_of_rows(tokens, at(dnumerator, ids)), tiling.slice(exp_scores, step)
         dexp = dapplied
         if multiplier is not None:
             dexp = dapplied * zero_padded_tile(multiplier, segments, tiling, step)
@@ -233,9 +233,9 @@ def _bwd_tiles(
 # Accelerators: no copy of narrow tokens, and no scatter of sorted tokens
 
 
-def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, multiply):
+def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precision, on_gpus):
     """Computes :func:`plain` on accelerators from tokens in their own dtype: by slots on GPUs, by chunks on TPUs."""
-    if not multiply:
+    if not on_gpus:
         return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
     tokens = slots_of(x, segments)
     scores = tokens.products(queries, precision)
@@ -258,10 +258,10 @@ def _bwd_whole(
     dnumerator,
     *,
     precision,
-    multiply,
+    on_gpus,
 ):
     """Returns (dx, dscores, dqueries, dmultiplier) on accelerators, by slots on GPUs and by chunks on TPUs."""
-    if not multiply:
+    if not on_gpus:
         cotangents = dscores_out, ddenominator, dnumerator
         arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
         return packed_chunks.gradients(*arrays, precision=precision)

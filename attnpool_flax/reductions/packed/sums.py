@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import computing
+from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform
@@ -65,7 +65,7 @@ def plain_total(x, segments, factor):
     compiler writes the selected tokens to memory before it scatters them. JAX differentiates it in both modes.
     """
     tokens = jnp.where(segments.real[:, None], _multiplied_by(x, segments.ids, factor), 0)
-    return segments.sum(tokens.astype(computing(x.dtype)))
+    return segments.sum(tokens.astype(computing_dtype(x.dtype)))
 
 
 def _multiplied_by(x, ids, factor):
@@ -82,7 +82,7 @@ def _total_by_tiles(x, segments, factor, *, tiling):
         tokens = _multiplied_by(tiling.slice(x, step), tiling.slice(segments.ids, step), factor)
         return _add_to_slots(sums, segments, tiling, step, jnp.where(keep[:, None], tokens, 0).astype(sums.dtype)), None
 
-    start = zeros((segments.sizes[0], x.shape[1]), computing(x.dtype), x)
+    start = zeros((segments.sizes[0], x.shape[1]), computing_dtype(x.dtype), x)
     return segments.sum_slots(lax.scan(tile_step, start, jnp.arange(tiling.steps))[0])
 
 
@@ -187,12 +187,12 @@ def products_by_tiles(x, segments, rows, *, tiling):
 
     def tile_step(step):
         tokens = zero_padded_tile(x, segments, tiling, step)
-        return products_of_tile(tokens, at(rows, tiling.slice(segments.ids, step)))
+        return products_of_rows(tokens, at(rows, tiling.slice(segments.ids, step)))
 
     return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
 
 
-def products_of_tile(tokens, rows):
+def products_of_rows(tokens, rows):
     """Multiplies each token [size, d] with its own h rows [size, h, d]: [size, h].
 
     It is a product with ones, because XLA's sums of a gathered row are slow on CPUs.
@@ -245,7 +245,7 @@ def _plain_max_jvp(least, primals, tangents):
     x, segments = primals
     extreme = plain_max(x, segments, least)
     tied = (signed(x, least) == segments.expand_to_tokens(extreme)) & segments.real[:, None]
-    count = jnp.maximum(segments.sum(tied.astype(jnp.int32)), 1).astype(computing(x.dtype))
+    count = jnp.maximum(segments.sum(tied.astype(jnp.int32)), 1).astype(computing_dtype(x.dtype))
     dx = jnp.where(tied, signed(tangents[0].astype(count.dtype), least), 0)
     return extreme, (segments.sum(dx) / count).astype(extreme.dtype)
 
@@ -275,7 +275,7 @@ def _max_bwd(least, residuals, dextreme):
     x, segments, extreme = residuals
     extreme = signed(extreme, least)  # with the sign of x
     count = by_platform(_count_by_tiles, _count_plain, tiling_of(x), x, segments, extreme)
-    share = dextreme.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
+    share = dextreme.astype(computing_dtype(x.dtype)) / jnp.maximum(count, 1).astype(computing_dtype(x.dtype))
     tied = (x == segments.expand_to_tokens(extreme)) & segments.real[:, None]
     return jnp.where(tied, segments.expand_to_tokens(signed(share, least)), 0).astype(x.dtype), None
 
