@@ -64,6 +64,26 @@ class Entry:
         return tuple(dict.fromkeys(found))
 
 
+def entries(text):
+    """Parses entries: a line with the names, separated by " | ", then the other fields, each as "  field: text".
+
+    A line with four blanks continues a field. In a call it is the next statement, unless a bracket is open.
+    """
+    found, fields, key = [], {}, "names"
+    for line in text.strip().splitlines():
+        if not line.startswith(" "):
+            fields, key = {"names": line, "call": ""}, "names"
+            found.append(fields)
+        elif line.startswith("    "):
+            whole = fields[key].count("(") == fields[key].count(")")
+            fields[key] += ("\n" if key == "call" and whole else " ") + line.strip()
+        else:
+            key, _, value = line.strip().partition(": ")
+            fields[key] = value
+    lists = [{key: tuple(each[key].split(" | ")) for key in ("names", "takes") if key in each} for each in found]
+    return tuple(Entry(**each | parts) for each, parts in zip(found, lists, strict=True))
+
+
 def _calls(text):
     """Returns (name, call) of each call by a plain name that is not in ``FOREIGN``, in the order of the text."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
