@@ -25,9 +25,6 @@ def sum_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Zaheer et al. 2017, theorem 2, without the two networks of the paper.
 
@@ -60,9 +57,6 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, but +inf if all real values are +inf.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Corso et al. 2020, section 2.1, the aggregator min.
@@ -97,9 +91,6 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Hyndman and Fan 1996, definition 7.
@@ -187,9 +178,6 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Maron and Lozano-Pérez 1997, section 2, noisy-or.
 
@@ -230,9 +218,6 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Radenović, Tolias and Chum 2019, equation 3, GeM.
@@ -317,9 +302,6 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     Returns:
       [..., d] averages; with ``return_weights`` a tuple of these and the weights [..., L, d]. Both are 0
       in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       McFee, Salamon and Bello 2018, section II-C; AutoPool with a learned scale.

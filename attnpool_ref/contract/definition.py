@@ -25,7 +25,8 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
     tokens come in the caller's dtype: the body converts those of one segment after another.
 
     Args:
-      function: the body, which has the name of its row in the table.
+      function: the body, which has the name of its row in the table. If its docstring has no section ``Raises``, it gets
+        the one that follows from the row.
       selects: whether the body only selects elements. It then receives all examples at once, in the caller's dtype.
     """
     if function is None:
@@ -87,6 +88,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
             warnings.warn(f"{row.name}: overflow on the way to a {dtype} result", RuntimeWarning, stacklevel=2)
         return result
 
+    function.__doc__ = docstrings.with_errors(row, function)
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
     checked_definition.__dict__["body"] = function

@@ -52,11 +52,12 @@ class Docstring:
         return replace(self, sections=sections, packed_example="")
 
     def __str__(self):
-        parts = list(self.paragraphs)
-        for title in TITLES:
-            if self.sections.get(title):
-                parts.append(f"{title}:\n{textwrap.indent(self.sections[title], '  ')}")
-        return "\n\n".join([*parts, self.example] if self.example else parts)
+        shown = [title for title in TITLES if self.sections.get(title) or (title == "Packed" and self.packed_example)]
+        sections = {title: f"{title}:\n{textwrap.indent(self.sections[title], '  ')}".rstrip() for title in shown}
+        packed = sections.pop("Packed", "")
+        return "\n\n".join(
+            filter(None, [*self.paragraphs, *sections.values(), self.example, packed, self.packed_example])
+        )
 
 
 def parse(text):
@@ -83,6 +84,20 @@ def parse(text):
 def of(function):
     """Parses a function's docstring."""
     return parse(inspect.getdoc(function))
+
+
+def with_errors(row, function):
+    """Returns the docstring of a definition; without a section ``Raises`` it gets the errors that follow from the row."""
+    found = of(function)
+    if not found.paragraphs or "Raises" in found.sections:  # Python strips docstrings (``-OO``)
+        return function.__doc__
+    masks = [argument for argument in row.arguments.values() if argument.kind == "mask"]
+    errors = "if shapes disagree"
+    if masks:
+        errors += f", or if {'the' if len(masks) == 1 else 'a'} mask has a float dtype"
+    if "axis" in row.options:
+        errors = "if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``"
+    return str(found.with_section("Raises", f"ValueError: {errors}."))
 
 
 def help_text(function):
