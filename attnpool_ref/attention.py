@@ -37,10 +37,6 @@ def attend(
     Returns:
       [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if the normalizer is unknown, or if a normalizer
-        function returns weights of another shape than its scores.
-
     Source:
       Vaswani et al. 2017, equation 1, generalized to any scores.
 
@@ -352,9 +348,6 @@ def kernel_regression(
 
     Returns:
       [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
-
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the kernel is unknown.
 
     Source:
       Zhang et al. (d2l), chapter Attention Pooling by Similarity, which calls the triangular kernel Epanechikov.

@@ -138,9 +138,6 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
-
     Source:
       Durand, Thome and Cord 2016, equation 4, only its part for the k largest values.
 
@@ -260,9 +257,6 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.
 
     Source:
       Pinheiro and Collobert 2015, equation 4.

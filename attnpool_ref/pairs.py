@@ -56,9 +56,6 @@ def cross_attention_pooling(
       (x_pooled [..., d], y_pooled [..., e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [..., L], y_weights [..., T])).
 
-    Raises:
-      ValueError: if shapes disagree, if a mask has a float dtype, or if the reduction is unknown.
-
     Source:
       Notebook 000 (docs/notebooks), for SimKGC; only real tokens count, as the notebook says.
 

@@ -158,9 +158,6 @@ def set2set_pooling(
       [..., 2d], the last :math:`q^*`; with ``return_weights`` a tuple of this and the weights [..., L].
       Both are 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``num_steps`` is less than 1.
-
     Source:
       Vinyals et al. 2016, equations 3 to 7 (vinyals2016), as PyTorch Geometric's ``Set2Set``.
 

@@ -73,9 +73,6 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
     Returns:
       [..., m], :math:`d`; 0 at padding.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the mode is unknown.
-
     Source:
       Patro and Namboodiri 2018 (DCN), equations 3 and 4. The value of the fixed weight is not in the paper; its
       figure 3 shows a linear layer before the projection, which the equations do not have.

@@ -4,6 +4,8 @@ import inspect
 import textwrap
 from dataclasses import dataclass, field, replace
 
+from attnpool_ref.table.language import Needs, NotZero, OrFunction
+
 TITLES = ("Args", "Returns", "Raises", "Source", "In JAX", "Packed")
 """Titles of sections, in their order. ``Packed`` has text for the packed function only, and is not shown in help."""
 
@@ -91,13 +93,26 @@ def with_errors(row, function):
     found = of(function)
     if not found.paragraphs or "Raises" in found.sections:  # Python strips docstrings (``-OO``)
         return function.__doc__
-    masks = [argument for argument in row.arguments.values() if argument.kind == "mask"]
-    errors = "if shapes disagree"
-    if masks:
-        errors += f", or if {'the' if len(masks) == 1 else 'a'} mask has a float dtype"
+    return str(found.with_section("Raises", filled(f"ValueError: {_errors(row)}.", "  ")))
+
+
+def _errors(row):
     if "axis" in row.options:
-        errors = "if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``"
-    return str(found.with_section("Raises", f"ValueError: {errors}."))
+        return "if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``"
+    masks = [argument for argument in row.arguments.values() if argument.kind == "mask"]
+    named = [f"the {option}" for option, values in row.options.items() if isinstance(values, tuple)]
+    reasons = [
+        "shapes disagree",
+        *([f"{'the' if len(masks) == 1 else 'a'} mask has a float dtype"] if masks else []),
+        *(f"``{r.argument}`` is given without ``{r.option}``" for r in row.relations if isinstance(r, Needs)),
+        *(f"``{r.argument}`` is 0 without ``{r.option}``" for r in row.relations if isinstance(r, NotZero)),
+        *([f"{' or '.join(named)} is unknown"] if named else []),
+        *(f"``{option}`` is less than 1" for option, values in row.options.items() if values == "positive"),
+    ]
+    if any(isinstance(values, OrFunction) for values in row.options.values()):
+        reasons.append("a normalizer function returns weights of another shape than its scores")
+    *others, last = reasons
+    return f"if {', if '.join(others)}, or if {last}" if others else f"if {last}"
 
 
 def help_text(function):
