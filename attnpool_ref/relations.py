@@ -29,9 +29,6 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
     Returns:
       [...] losses, at least 0.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Patro and Namboodiri 2018 (DAN), equation 2, whose function t is the identity here, its only documented choice.
       The paper does not print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or

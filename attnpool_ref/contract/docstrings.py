@@ -100,10 +100,12 @@ def _errors(row):
     if "axis" in row.options:
         return "if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``"
     masks = [argument for argument in row.arguments.values() if argument.kind == "mask"]
+    of_weights = ["the weights are boolean (then they are probably a mask)"] if "weights" in row.arguments else []
     named = [f"the {option}" for option, values in row.options.items() if isinstance(values, tuple)]
     reasons = [
         "shapes disagree",
         *([f"{'the' if len(masks) == 1 else 'a'} mask has a float dtype"] if masks else []),
+        *of_weights,
         *(f"``{r.argument}`` is given without ``{r.option}``" for r in row.relations if isinstance(r, Needs)),
         *(f"``{r.argument}`` is 0 without ``{r.option}``" for r in row.relations if isinstance(r, NotZero)),
         *([f"{' or '.join(named)} is unknown"] if named else []),

@@ -179,10 +179,6 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to exactly 0.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
-        probably a mask).
-
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
 
