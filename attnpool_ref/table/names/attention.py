@@ -12,7 +12,6 @@ attn_mask | key_padding_mask | mask of several heads
   source: PyTorch's nn.MultiheadAttention
   differs: In this layer True hides a key; F.scaled_dot_product_attention is as attnpool. [B * H, n, m]: `reshape(B, H,
     n, m)`.
-  module: MultiHeadAttention
 multiple queries | several queries | one head with several queries
   call: dot_product_attention(q, x, x, mask[..., None, :])
   source: Vaswani et al. 2017 (vaswani2017)
@@ -23,31 +22,26 @@ multi-head attention | nn.MultiheadAttention | MultiHeadDotProductAttention
   source: Vaswani et al. 2017 (vaswani2017)
   differs: `padding` is torch's `key_padding_mask`. Flax's shapes: Q, K, V [width, heads, head width], O [heads, head
     width, out width].
-  module: MultiHeadAttention
 causal attention | self-attention
   call: multi_head_attention(x, x, x, mask[..., None, :] & tril, query_kernel=Q, key_kernel=K, value_kernel=V,
     out_kernel=O)
   source: Vaswani et al. 2017 (vaswani2017)
   differs: `tril` [L, L] is True on and below the diagonal. With left padding, padding sees no key, and gives 0 plus any
     output bias.
-  module: MultiHeadAttention
 Bahdanau attention | additive attention | concat attention of seq2seq
   call: additive_attention(q, k, v, W_q, W_k, w, mask[..., None, :])
   source: Bahdanau, Cho, Bengio 2015 (bahdanau2015)
   differs: It is d2l's `AdditiveAttention` without dropout. `additive_score` computes only the scores.
-  module: AdditiveAttention
 additive score
   call: attend(additive_score(q, k, W_q, W_k, w), v, mask[..., None, :])
   source: Bahdanau, Cho, Bengio 2015 (bahdanau2015)
   differs: `additive_attention` does the same in one call. In JAX neither has the hidden layer of all pairs [..., n, m,
     h].
-  module: AdditiveScore
 Luong attention | multiplicative attention | Luong general | bilinear attention
   call: attend(bilinear_score(q, k, W), v, mask[..., None, :])
   source: Luong, Pham, Manning 2015 (luong2015)
   differs: W [d, e] (widths of q and k) is the paper's W_a; a torch layer that maps q to width e has its transpose as
     weight.
-  module: BilinearScore
 Luong dot | dot-product attention without a scale
   call: attend(dot_score(q, k), v, mask[..., None, :])
   source: Luong, Pham, Manning 2015 (luong2015)
@@ -61,13 +55,11 @@ Luong concat
   source: Luong, Pham, Manning 2015 (luong2015)
   differs: W [d+e, h] has the query's rows first and is the transpose of a torch layer's weight; w [h] is the paper's
     v_a.
-  module: ConcatScore
 trilinear score | BiDAF similarity
   call: attend(trilinear_score(q, k, w), v, mask[..., None, :])
   source: Seo et al. 2017 (seo2017)
   differs: q is BiDAF's context, k its query. w [3d] has the parts for q, k and q * k; their concatenation is never
     computed.
-  module: TrilinearScore
 cosine attention | content-based addressing | NTM attention
   call: attend(sharpness * cosine_score(q, k), v, mask[..., None, :])
   source: Graves, Wayne, Danihelka 2014; Wang et al. 2016 (wang2016)
@@ -77,23 +69,19 @@ Attn class | location-based attention
   source: Luong, Pham, Manning 2015 (luong2015); PyTorch's translation tutorial
   differs: Scores depend on a query and its `state` [n, e], not on the values. W [d+e, m] has one column for each of m
     positions.
-  module: LocationAttention
 location score | Luong location
   call: attend(location_score(q, state, W), v, mask[..., None, :])
   source: Luong, Pham, Manning 2015 (luong2015)
   differs: Luong's scores depend only on the query. For them, set the rows of W for the state to 0.
-  module: LocationScore
 tanh sum attention
   call: tanh_sum_attention(q, k, v, W, mask[..., None, :])
   source: Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v
   differs: Scores are sums of the hidden layer, without learned weights v. `tanh_sum_score` computes only the scores.
-  module: TanhSumAttention
 tanh sum score
   call: attend(tanh_sum_score(q, k, W), v, mask[..., None, :])
   source: Bahdanau, Cho, Bengio 2015 (bahdanau2015), with ones for v
   differs: `tanh_sum_attention` does the same in one call. In JAX neither has the hidden layer of all pairs [..., n, m,
     h].
-  module: TanhSumScore
 Nadaraya-Watson | kernel regression | attention pooling by similarity
   call: kernel_regression(q, k, v, mask[..., None, :])
   source: Zhang et al., Dive into Deep Learning (d2l)
@@ -110,18 +98,15 @@ attention pooling | attn | attn pooling | attention with a learned query | 注�
   call: attention_pooling(x, mask, q)
   source: Raffel, Ellis 2016, with a dot product as the score
   differs: Scores are divided by sqrt(d) unless you pass `scale`. A fully masked row gives 0.
-  module: AttentionPool
 attention weights | attn weights | heat map | attention map | 注意力权重 | 权重
   call: pooled, weights = attention_pooling(x, mask, q, return_weights=True)
   source: `attnpool_ref.plot`; d2l's show_heatmaps (d2l)
   differs: `attnpool_ref.plot.show_weights` draws the weights over tokens, and `show_heatmaps` draws matrices.
-  module: AttentionPool
 Hopfield pooling | HopfieldPooling | modern Hopfield network
   call: attention_pooling(x, mask, q, scale=beta)
   source: Ramsauer et al. 2021
   differs: One step, without norms and projections. For a second, pass the result as query, and a key kernel also as
     `query_kernel`.
-  module: AttentionPool
 attention dropout | dropout | attn_drop
   call: attend(scores, value, mask, dropout_multiplier=kept / (1 - rate))
   source: a recipe; torch's `dropout_p`
@@ -130,7 +115,6 @@ mean query | attention pooling without parameters | self-weighted mean
   call: attention_pooling(x, mask)
   source: attnpool
   differs: The query is the masked mean of each sequence, so no parameter is learned.
-  module: AttentionPool
 """)
 
 NORMALIZERS = entries("""

@@ -7,23 +7,19 @@ ABMIL | attention-based MIL | attention MIL | whole-slide images (WSI)
   call: additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)
   source: Ilse, Tomczak, Welling 2018; AttentionDeepMIL
   differs: Bags may be padded and masked. AttentionDeepMIL takes one bag. The last bias cancels in the softmax.
-  module: AdditiveAttentionPool
 gated attention MIL | gated ABMIL | GatedAttention
   call: additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)
   source: Ilse, Tomczak, Welling 2018; AttentionDeepMIL
   differs: Bags may be padded and masked. AttentionDeepMIL takes one bag. The last bias cancels in the softmax.
-  module: AdditiveAttentionPool
 CLAM | CLAM-SB | CLAM-MB | Attn_Net_Gated | whole-slide images
   call: additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)
   source: Lu et al. 2021; mahmoodlab/CLAM
   differs: For CLAM-SB `w` is [h] (hidden width), for CLAM-MB [h, classes]. CLAM's `A_raw` are scores before the
     softmax.
-  module: AdditiveAttentionPool
 torchmil AttentionPool
   call: additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w, activation="tanh")
   source: torchmil's `AttentionPool`
   differs: torchmil's `return_att` returns scores, attnpool's `return_weights` returns weights.
-  module: AdditiveAttentionPool
 DSMIL
   call: critical = attend(swapaxes(c, -1, -2), x, mask[..., None, :], normalizer="hardmax")
     dot_product_attention(f(critical), f(x), g(x), mask[..., None, :])
@@ -53,7 +49,6 @@ LSE pooling | log-sum-exp pooling | logmeanexp | LsePlus
   call: logsumexp_pooling(x, mask, r)
   source: Pinheiro, Collobert 2015; timm's LsePlus
   differs: `r` is the sharpness. The sum of exponentials is divided by the number of real tokens, unless `mean=False`.
-  module: LogSumExpPool
 TransMIL | GraphMultisetTransformer
   source: Shao et al. 2021; Baek et al. 2021
   differs: attnpool does not have these models. TransMIL pools by `first_pooling` (CLS token), GraphMultisetTransformer
@@ -83,49 +78,46 @@ ASP | attentive statistics pooling | attentive statistics | speaker embedding
   call: attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=w)
   source: Okabe, Koshinaka, Shinoda 2018
   differs: w [h] gives one weight for each frame. The variance is computed around the mean, not as E[x^2] - mean^2.
-  module: AttentiveStatisticsPool
 ECAPA | ECAPA-TDNN | SpeechBrain AttentiveStatisticsPooling
   call: attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t,
     global_context=True, epsilon=1e-12)
   source: Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb
   differs: From ECAPA's batch norm: s = weight / sqrt(variance + 1e-5), t = bias - mean * s. A fully masked row gives 0,
     not NaN.
-  module: AttentiveStatisticsPool
 ASTP | WeSpeaker ASTP | 3D-Speaker ASTP
   call: attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)
   source: WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default
   differs: ASTP's variance, E[x^2] - mean^2, loses digits in float32. Its minimum, here `epsilon`, is 1e-7, in
     3D-Speaker 1e-10.
-  module: AttentiveStatisticsPool
 multi-head ASP | MHASTP | MQMHASTP
   call: concatenate([attentive_statistics_pooling(y, mask, kernel=W, bias=b, out_kernel=V) for y, W, b, V in heads], -1)
   source: WeSpeaker's `MHASTP`
   differs: `heads` has (y, W, b, V) for each head (`MQMHASTP`: and query), y its channels of x. WeSpeaker clamps
     variances at 1e-7.
+  module: none
 SAP | self-attentive pooling
   call: additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)
   source: Cai, Chen, Li 2018; voxceleb_trainer
   differs: In voxceleb_trainer's ResNetSE34L the hidden layer is as wide as x. Here its width is that of `W`.
-  module: AdditiveAttentionPool
 SpeechBrain AttentionPooling | S3PRL AttentionPooling | linear attention score | Linear(d, 1)
   call: attention_pooling(x, mask, w, scale=1.0)
   source: SpeechBrain's and S3PRL's `AttentionPooling`
   differs: `w` [d] is the weight of the linear layer. Its bias is left out, because it cancels in the softmax.
-  module: AttentionPool
 AutoPool | softmax pooling | adaptive pooling of sound events
   call: softmax_pooling(p, mask, alpha)
   source: McFee, Salamon, Bello 2018; marl/autopool
   differs: `p` are probabilities, `alpha` is the sharpness. autopool's Keras layer ignores masks; its default axis is
     the batch.
-  module: SoftmaxPool
 linear softmax pooling | linear softmax
   call: weighted_pooling(p, p, mask)
   source: Wang, Li, Metze 2019
   differs: `p` [..., L, d] are probabilities, weighted by themselves. If all are 0, the result is 0.
+  module: none
   takes: weighted_pooling weights[..., L, d]
 PANNs AttBlock | channel gating | AttBlock
   call: weighted_pooling(f(x), masked_softmax(gate, mask[..., None], axis=-2), mask)
   source: Kong et al. 2020
   differs: `gate` [..., L, d] are scores. AttBlock clamps them to ±10.
+  module: none
   takes: weighted_pooling weights[..., L, d]
 """)

@@ -67,7 +67,8 @@ class Entry:
 def entries(text):
     """Parses entries: a line with the names, separated by " | ", then the other fields, each as "  field: text".
 
-    A line with four blanks continues a field. In a call it is the next statement, unless a bracket is open.
+    A line with four blanks continues a field. In a call it is the next statement, unless a bracket is open. Without the
+    field ``module`` it is the module of a function in the call, if one has a module; "none" is none.
     """
     found, fields, key = [], {}, "names"
     for line in text.strip().splitlines():
@@ -80,8 +81,12 @@ def entries(text):
         else:
             key, _, value = line.strip().partition(": ")
             fields[key] = value
-    lists = [{key: tuple(each[key].split(" | ")) for key in ("names", "takes") if key in each} for each in found]
-    return tuple(Entry(**each | parts) for each, parts in zip(found, lists, strict=True))
+    for fields in found:
+        modules = [table.get(name).module for name, _ in _calls(fields["call"]) if name in table.BY_NAME]
+        module = fields.get("module") or next(filter(None, modules), "")
+        fields["module"] = "" if module == "none" else module
+        fields |= {key: tuple(fields[key].split(" | ")) for key in ("names", "takes") if key in fields}
+    return tuple(Entry(**fields) for fields in found)
 
 
 def _calls(text):

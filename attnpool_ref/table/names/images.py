@@ -7,12 +7,12 @@ GeM | generalized mean pooling | power mean
   call: power_mean_pooling(x, mask, p)
   source: Radenović, Tolias, Chum 2019; cnnimageretrieval-pytorch
   differs: x is [..., height * width, d]. attnpool uses logarithms: in float16 50 with p = 3 gives 50, not inf.
-  module: PowerMeanPool
 lp pooling | p-norm pooling | lp_pool2d
   call: n ** (1 / p) * power_mean_pooling(abs(x), mask, p)
   source: a recipe; `n` [..., 1] is the number of real tokens
   differs: `p` is the exponent. torch's `lp_pool2d` is also the root of a sum, but without abs: a negative token can
     make it NaN.
+  module: none
 """)
 
 HEADS = entries("""
@@ -21,7 +21,6 @@ learned query | learned queries | attention pooling head | MultiHeadAttentionPoo
   source: Vaswani et al. 2017 (vaswani2017)
   differs: `q` is [n, d] (n queries). For few queries, attnpool_flax folds the key kernel into them, and projects no
     tokens.
-  module: MultiHeadAttentionPool
 MAP head | MAPHead | SigLIP head | multihead attention pooling
   call: pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)
     residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")
@@ -35,6 +34,7 @@ AttentionPoolLatent | timm attention pooling
   source: timm's `AttentionPoolLatent`
   differs: timm normalizes before the MLP only with `norm_layer`. timm's layer fails if `embed_dim` is not
     `in_features`.
+  module: none
 CoCa pooler | AttentionalPooler | CONCH
   call: clean = layer_norm(where(mask[..., None], x, 0), s, t, epsilon=1e-5)
     multi_head_attention_pooling(clean, mask, query=layer_norm(q, u, v, epsilon=1e-5), **maps)
@@ -71,6 +71,7 @@ SimPool
   source: Psomas et al. 2023; billpsomas/simpool
   differs: SimPool's power gamma is left out: it needs the minimum of the whole batch. `identity` are kernels that
     change nothing.
+  module: none
 Perceiver resampler | Flamingo resampler | token merging (ToMe)
   source: Alayrac et al. 2022; Bolya et al. 2023
   differs: These have several layers or return a sequence. For one layer, use `multi_head_attention_pooling`.
@@ -81,10 +82,8 @@ NetVLAD | VLAD
   call: vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)
   source: Arandjelović et al. 2016; pytorch-NetVlad
   differs: Returns [..., K clusters, d]: reshape it for the flat vector. pytorch-NetVlad also assigns padding of zeros.
-  module: VLADPool
 GhostVLAD | ghost clusters
   call: vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)
   source: Zhong, Arandjelović, Zisserman 2018
   differs: W [d, K + G] has G more columns than there are centers [K, d]. The last G columns are the ghost clusters.
-  module: VLADPool
 """)

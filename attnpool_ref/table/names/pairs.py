@@ -18,7 +18,6 @@ cross attention pooling | cross pooling
   call: cross_attention_pooling(x, y, x_mask, y_mask)
   source: Notebook 000, for SimKGC (notebook000)
   differs: `x` and `y` are two sequences. Padding has weight 0; in the notebook it has weight.
-  module: CrossAttentionPool
 cross attention pooling of all pairs | each with each of another batch
   call: cross_attention_pooling_all_pairs(x, y, x_mask, y_mask)
   source: Notebook 000, for SimKGC (notebook000)
@@ -31,7 +30,6 @@ BiDAF | bidirectional attention flow | trilinear attention
   call: bidaf_attention(context, query, w, context_mask, query_mask)
   source: Seo et al. 2017 (seo2017)
   differs: Context and query are both masked. `trilinear_score` computes only the scores.
-  module: BiDAFAttention
 soft alignment | ESIM | decomposable attention
   call: dot_product_attention(f(x), f(y), y, y_mask[..., None, :], scale=1.0)
   source: Parikh et al. 2016; Chen et al. 2017
@@ -52,12 +50,10 @@ NeurJudge separation | fact separation | mask attention
   call: orthogonal_decomposition(d, mask_attention(c, d, c_mask, d_mask))
   source: Yue et al. 2021 (yue2021)
   differs: Each token of the fact `d` attends to the real tokens of the verdict `c`.
-  module: MaskAttention
 code-wise attention | label-aware pooling
   call: code_wise_attention(labels, x, label_mask, mask)
   source: Yue et al. 2021 (yue2021)
   differs: A token's score is the maximum of its dot products with the real labels. Labels may be masked.
-  module: CodeWiseAttention
 graph decomposition | NeurJudge label graph
   call: graph_decomposition(labels, adjacency, num_layers=2)
   source: Yue et al. 2021 (yue2021)
@@ -67,13 +63,11 @@ label attention | LEMM
     value_kernel=V)
   source: Vaswani et al. 2017, as LEMM (Zhong et al. 2020) has no public code
   differs: Labels attend to tokens, then to each other, as in Vaswani et al. This does not reproduce LEMM.
-  module: LabelAttention
 DVQA attention | visual question answering | attention over image regions
   call: additive_attention(f[..., None, :], g, g, W_q, W_i, w, mask[..., None, :], bias=b)
   source: Patro, Namboodiri 2018 (patro2018)
   differs: `f` is the vector of the question, and `g` [..., L, e] are the image regions. The bias of DVQA's scores
     cancels.
-  module: AdditiveAttention
 """)
 
 RELATIONS = entries("""
@@ -81,7 +75,6 @@ MIAN | field attention | item-behaviour interaction | CTR attention
   call: field_attention_pooling(item, fields, kernel, bias, mask)
   source: Zhang et al. 2021 (zhang2021)
   differs: The kernel is [J, d + e] (J fields; widths of item and fields), or [d + e], shared by all fields.
-  module: FieldAttentionPool
 differential attention | DAN | attention triplet loss
   call: attention_triplet_loss(anchor, positive, negative, margin=0.2)
   source: Patro, Namboodiri 2018 (patro2018)
@@ -95,7 +88,6 @@ contrastive case relations | CTM relation vector
   call: relation_vector(x, y, W1, W2, W3, b)
   source: Liu et al. 2022 (liu2022)
   differs: `x` and `y` are [..., d], vectors of two cases. attnpool computes the sigmoid without overflow for any input.
-  module: RelationVector
 CTM triplet loss | relation triplet loss
   call: relation_triplet_loss(x, similar, dissimilar, W1, W2, W3, b, margin=1.0)
   source: Liu et al. 2022 (liu2022)

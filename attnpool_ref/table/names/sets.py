@@ -32,7 +32,6 @@ Set2Set
   call: set2set_pooling(x, mask, input_kernel=W, recurrent_kernel=R, bias=b, num_steps=3)
   source: Vinyals, Bengio, Kudlur 2016; PyG, DGL
   differs: `b` is the sum of the two biases of torch's LSTM. A fully masked row gives 0.
-  module: Set2SetPool
 PNA | principal neighbourhood aggregation | MultiAggregation
   call: concatenate([mean_pooling(x, mask), max_pooling(x, mask), min_pooling(x, mask), std_pooling(x, mask)], -1)
   source: Corso et al. 2020
@@ -42,13 +41,11 @@ PyG SoftmaxAggregation | DeeperGCN | GENConv
   call: softmax_pooling(x, mask, t)
   source: Li et al. 2020; PyG's `SoftmaxAggregation`
   differs: No difference in the result. `t` multiplies the tokens in the softmax.
-  module: SoftmaxPool
 PyG PowerMeanAggregation
   call: power_mean_pooling(x, mask, p)
   source: Li et al. 2020; PyG's `PowerMeanAggregation`
   differs: Except for a fixed p = 1, PyG by default clamps the mean of x**p to 100 before the root: (10, 10) with p = 3
     gives 4.64.
-  module: PowerMeanPool
 PyG StdAggregation | PyG VarAggregation
   call: std_pooling(x, mask)
   source: PyG's `StdAggregation`
@@ -64,11 +61,11 @@ global attention | GlobalAttention | AttentionalAggregation | gated readout
   source: Li et al. 2016; PyG's `AttentionalAggregation`
   differs: `gate` are scores [..., L]. If they are x @ w, and without f, write `attention_pooling(x, mask, w,
     scale=1.0)`.
+  module: none
 GGNN readout | MPNN readout | gated sum | gated graph readout
   call: gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)
   source: Li et al. 2016; Gilmer et al. 2017
   differs: GGNN's outer tanh is left out. MPNN has no tanh; for it write `sum_pooling(sigmoid(g(x)) * f(x), mask)`.
-  module: GatedSumPool
 LSTMAggregation | SortAggregation | GRUAggregation | MulAggregation | SortPool | SortPooling | DGCNN
   source: PyG's aggregations
   differs: attnpool has no LSTM or GRU over the tokens, does not sort tokens, and has no product.

@@ -27,6 +27,7 @@ SGPT | weighted mean | weightedmean | position-weighted mean
   call: weighted_pooling(x, token_positions(mask) + 1, mask)
   source: Muennighoff 2022; sentence-transformers' mode weightedmean
   differs: Positions count only real tokens. sentence-transformers also counts padding between tokens.
+  module: none
 mean_sqrt_len_tokens | sum over square root of the length
   call: sum_pooling(x, mask) / sqrt(n)[..., None]
   source: sentence-transformers' mode of that name
@@ -73,10 +74,12 @@ WeightedLayerPooling | weighted layers
   source: sentence-transformers' `WeightedLayerPooling`
   differs: Pass K layers [..., K, d] as the tokens. If the weights sum to 0, the library divides by 0; attnpool returns
     0.
+  module: none
 ScalarMix | ELMo layer mixing | SUPERB featurizer
   call: weighted_pooling(layers, masked_softmax(w)) * scale
   source: Peters et al. 2018; AllenNLP's ScalarMix
   differs: Pass K layers [..., K, d] as the tokens. `scale` is ScalarMix's gamma, which SUPERB does not have.
+  module: none
 SPLADE
   call: max_pooling(log1p(relu(logits)), mask)
   source: Formal et al. 2021; sentence-transformers' `SpladePooling`
@@ -96,21 +99,21 @@ NV-Embed | latent attention pooling
   source: Lee et al. 2025; modeling_nvembed.py
   differs: As in the original, tokens are queries, latents are keys; most copies exchange them. The original then
     divides by the norm.
-  module: LatentAttentionPool
 IDF-weighted mean | TF-IDF | inverse document frequency | SIF | weighted average | weights for each token
   call: weighted_pooling(x, weights, mask)
   source: Arora et al. 2017
   differs: attnpool divides by the sum of `weights` [..., L]; SIF by the number of tokens, then it subtracts a principal
     component.
-  module: WeightedPool
 recency | exponential decay
   call: weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)
   source: a recipe; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens
   differs: `decay` is between 0 and 1. The last real token has the largest weight, on whichever side the padding is.
+  module: none
 ALiBi pooling | attention with a linear bias
   call: attention_pooling(x, mask, q, bias=-slope * (n - 1 - token_positions(mask)))
   source: after Press et al. 2022; `n` = `mask.sum(-1, keepdims=True)`, the number of real tokens
   differs: `slope` is positive: the farther a token is from the last real token, the lower its bias.
+  module: none
 """)
 
 CLASSIFIERS = entries("""
@@ -118,7 +121,6 @@ Lin's self-attentive embedding | structured self-attention | multi-hop attention
   call: additive_attention_pooling(x, mask, kernel=W, out_kernel=V)
   source: Lin et al. 2017
   differs: V [h, r] (hidden width, hops) gives [..., r, d]. Reshape it for the paper's flat vector.
-  module: AdditiveAttentionPool
 Lin's penalty | Frobenius penalty | diversity of hops
   call: attention_penalty(weights)
   source: Lin et al. 2017
@@ -129,13 +131,11 @@ HAN word attention | hierarchical attention network | sentence attention | Atten
   source: Yang et al. 2016
   differs: Write one call for words, one for sentences. Some ports overflow, because they do not subtract the maximum
     score.
-  module: AdditiveAttentionPool
 CTM case encoder | attention with a context vector, no hidden layer
   call: attention_pooling(x, mask, u, key_kernel=W)
   source: Liu et al. 2022 (liu2022)
   differs: Write one call for words, one for sentences. CTM's bias cancels in the softmax. The default scale, 1/sqrt(d),
     is CTM's.
-  module: AttentionPool
 """)
 
 SPANS = entries("""
