@@ -8,23 +8,8 @@ from dataclasses import dataclass
 import attnpool_ref
 from attnpool_ref import table
 
-FOREIGN = frozenset(
-    [
-        "abs",
-        "arange",
-        "broadcast_to",
-        "concatenate",
-        "log1p",
-        "relu",
-        "sqrt",
-        "swapaxes",
-        "tanh",
-        "where",
-        "zeros",
-        "f",
-        "g",
-    ]
-)
+NUMPY = {"abs", "arange", "broadcast_to", "concatenate", "log1p", "relu", "sqrt", "swapaxes", "tanh", "where", "zeros"}
+FOREIGN = frozenset(NUMPY | {"f", "g"})
 """Functions that a call may use besides those of attnpool: NumPy's and JAX's, and f and g of the caller."""
 
 
