@@ -400,9 +400,6 @@ def l2_normalize(x, *, axis=-1):
     Returns:
       An array of the shape of ``x``, whose vectors have norm 1, or 0 for a zero vector.
 
-    Raises:
-      ValueError: if ``x`` has no axis ``axis``.
-
     Source:
       Wang et al. 2022 (SimKGC), ``_pool_output``, which also bounds the norm from below by 1e-12.
 

@@ -97,14 +97,13 @@ def with_errors(row, function):
 
 
 def _errors(row):
-    if "axis" in row.options:
-        return "if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``"
-    masks = [argument for argument in row.arguments.values() if argument.kind == "mask"]
+    masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
+    of_masks = [f"{'the' if len(masks) == 1 else 'a'} mask has a float dtype"] if masks else []
     of_weights = ["the weights are boolean (then they are probably a mask)"] if "weights" in row.arguments else []
     named = [f"the {option}" for option, values in row.options.items() if isinstance(values, tuple)]
     reasons = [
         "shapes disagree",
-        *([f"{'the' if len(masks) == 1 else 'a'} mask has a float dtype"] if masks else []),
+        *of_masks,
         *of_weights,
         *(f"``{r.argument}`` is given without ``{r.option}``" for r in row.relations if isinstance(r, Needs)),
         *(f"``{r.argument}`` is 0 without ``{r.option}``" for r in row.relations if isinstance(r, NotZero)),
@@ -113,6 +112,9 @@ def _errors(row):
     ]
     if any(isinstance(values, OrFunction) for values in row.options.values()):
         reasons.append("a normalizer function returns weights of another shape than its scores")
+    if "axis" in row.options:
+        reasons = [f"{text} or does not broadcast" for text in of_masks]
+        reasons.append(f"``{next(iter(row.arguments))}`` has no axis ``axis``")
     *others, last = reasons
     return f"if {', if '.join(others)}, or if {last}" if others else f"if {last}"
 
