@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.contract.blocks import call_in_blocks
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.numerics.blocks import call_in_blocks
 from attnpool_ref.numerics.tokens import drop, fill_padding, weighted_sum
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from attnpool_ref import contract, table
 from attnpool_ref.contract import docstrings, states
-from attnpool_ref.contract.blocks import cast
 from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.numerics.blocks import cast
 from attnpool_ref.table.language import present
 
 OPTIONS = {
