@@ -62,11 +62,6 @@ def additive_attention_pooling(
       [..., v] averages, or [..., n, v] with n hops; with ``return_weights`` a tuple of these and the
       weights, [..., L] or [..., n, L]. All are 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if ``gate_bias`` is given without ``gate_kernel``,
-        if the activation or the normalizer is unknown, or if a normalizer function returns weights of another shape
-        than its scores.
-
     Source:
       Ilse et al. 2018, equations 8 and 9; with n hops Lin et al. 2017, equation 6, and CLAM's branch for each class.
 

@@ -37,10 +37,6 @@ def attend(
     Returns:
       [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, if the normalizer is unknown, or if a normalizer
-        function returns weights of another shape than its scores.
-
     Source:
       Vaswani et al. 2017, equation 1, generalized to any scores.
 
@@ -85,9 +81,6 @@ def dot_product_attention(
 
     Returns:
       [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m].
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, equation 1.
@@ -145,9 +138,6 @@ def additive_attention(
       [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m]. Both are
       0 for a query that sees no key.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Bahdanau et al. 2015, equations 5 and 6 and section A.1.2.
 
@@ -181,9 +171,6 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
     Returns:
       [..., n, v] results; with ``return_weights`` a tuple of these and the weights [..., n, m]. Both are 0 for a
       query that sees no key.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of notebook 002 (docs/notebooks).
@@ -220,9 +207,6 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
 
     Returns:
       [..., n, o] results; with ``return_weights`` a tuple of these and the weights [..., n, m].
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 and class ``Attn`` of notebook 002
@@ -286,9 +270,6 @@ def multi_head_attention(
 
     Returns:
       [..., n, o] results; with ``return_weights`` a tuple of these and the weights [..., H, n, m].
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, section 3.2.2; biases as in common implementations.
@@ -367,9 +348,6 @@ def kernel_regression(
 
     Returns:
       [..., n, v] averages; with ``return_weights`` a tuple of these and the weights [..., n, m].
-
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the kernel is unknown.
 
     Source:
       Zhang et al. (d2l), chapter Attention Pooling by Similarity, which calls the triangular kernel Epanechikov.

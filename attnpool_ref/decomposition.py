@@ -23,9 +23,6 @@ def orthogonal_decomposition(x, reference):
     Returns:
       (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Wang et al. 2016, orthogonal decomposition; the fact separation of Yue et al. 2021, without the 1e-10 added to its
       denominator.
@@ -62,9 +59,6 @@ def linear_decomposition(x, reference):
     Returns:
       (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Wang et al. 2016, linear decomposition.
 
@@ -93,9 +87,6 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 
     Returns:
       (similar, dissimilar): :math:`s^+` and :math:`s^-`, both [..., d]. They add up to ``x``.
-
-    Raises:
-      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, rigid decomposition.

@@ -28,9 +28,6 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     Returns:
       [..., d] vectors, :math:`y`.
 
-    Raises:
-      ValueError: if shapes disagree.
-
     Source:
       Ba et al. 2016, equation 3, with :math:`\epsilon` as in common implementations.
 

@@ -25,9 +25,6 @@ def sum_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Zaheer et al. 2017, theorem 2, without the two networks of the paper.
 
@@ -60,9 +57,6 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, but +inf if all real values are +inf.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Corso et al. 2020, section 2.1, the aggregator min.
@@ -97,9 +91,6 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Hyndman and Fan 1996, definition 7.
@@ -147,9 +138,6 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``k`` is less than 1.
-
     Source:
       Durand, Thome and Cord 2016, equation 4, only its part for the k largest values.
 
@@ -186,9 +174,6 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Maron and Lozano-Pérez 1997, section 2, noisy-or.
@@ -230,9 +215,6 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Radenović, Tolias and Chum 2019, equation 3, GeM.
@@ -276,9 +258,6 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``scale`` is 0 without ``mean``.
-
     Source:
       Pinheiro and Collobert 2015, equation 4.
 
@@ -317,9 +296,6 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     Returns:
       [..., d] averages; with ``return_weights`` a tuple of these and the weights [..., L, d]. Both are 0
       in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       McFee, Salamon and Bello 2018, section II-C; AutoPool with a learned scale.

@@ -108,9 +108,6 @@ def sparsemax(scores, mask=None, *, axis=-1):
     Returns:
       Weights of the shape of ``scores``.
 
-    Raises:
-      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
-
     Source:
       Martins and Astudillo 2016, equation 2, proposition 1 and algorithm 1.
 
@@ -143,9 +140,6 @@ def entmax15(scores, mask=None, *, axis=-1):
 
     Returns:
       Weights of the shape of ``scores``.
-
-    Raises:
-      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Peters, Niculae and Martins 2019, algorithm 2.
@@ -199,9 +193,6 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
 
     Returns:
       Weights of the shape of ``scores``.
-
-    Raises:
-      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       Peters, Niculae and Martins 2019, section 3, computed by bisection, like their algorithm 1.
@@ -318,9 +309,6 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     Returns:
       Weights of the shape of ``scores``.
 
-    Raises:
-      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
-
     Source:
       Ramapuram et al. 2025, without the bias.
 
@@ -354,9 +342,6 @@ def hardmax(scores, mask=None, *, axis=-1):
 
     Returns:
       Weights of the shape of ``scores``.
-
-    Raises:
-      ValueError: if the mask has a float dtype or does not broadcast, or if ``scores`` has no axis ``axis``.
 
     Source:
       ONNX, operator Hardmax (onnx).
@@ -414,9 +399,6 @@ def l2_normalize(x, *, axis=-1):
 
     Returns:
       An array of the shape of ``x``, whose vectors have norm 1, or 0 for a zero vector.
-
-    Raises:
-      ValueError: if ``x`` has no axis ``axis``.
 
     Source:
       Wang et al. 2022 (SimKGC), ``_pool_output``, which also bounds the norm from below by 1e-12.

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.contract.blocks import call_in_blocks
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.numerics.blocks import call_in_blocks
 from attnpool_ref.numerics.tokens import drop, fill_padding, weighted_sum
 
 
@@ -55,9 +55,6 @@ def cross_attention_pooling(
     Returns:
       (x_pooled [..., d], y_pooled [..., e]), or with ``return_weights``
       ((x_pooled, y_pooled), (x_weights [..., L], y_weights [..., T])).
-
-    Raises:
-      ValueError: if shapes disagree, if a mask has a float dtype, or if the reduction is unknown.
 
     Source:
       Notebook 000 (docs/notebooks), for SimKGC; only real tokens count, as the notebook says.
@@ -180,9 +177,6 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     Returns:
       [...] scores; 0 if x or y has no real token.
 
-    Raises:
-      ValueError: if shapes disagree, or if a mask has a float dtype.
-
     Source:
       Khattab and Zaharia 2020, equation 3; ``mean`` as in sentence-transformers.
 
@@ -265,9 +259,6 @@ def code_wise_attention(
     Returns:
       [..., d] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., n].
 
-    Raises:
-      ValueError: if shapes disagree, or if a mask has a float dtype.
-
     Source:
       Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The formulas are those of the code; they have not
       been compared with the paper's equations.
@@ -319,9 +310,6 @@ def mask_attention(
     Returns:
       [..., n, d], 0 at padded tokens of the context, and everywhere if no query token is real; with
       ``return_weights`` a tuple of this and the weights [..., n, k].
-
-    Raises:
-      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
       Yue et al. 2021, ``Mask_Attention`` in the authors' code, with explicit masks. The formulas are those of the code;
@@ -378,9 +366,6 @@ def bidaf_attention(
     Returns:
       [..., T, 4d], :math:`G`; with ``return_weights`` a tuple of this and the weights (a [..., T, J], b
       [..., T]).
-
-    Raises:
-      ValueError: if shapes disagree, or if a mask has a float dtype.
 
     Source:
       Seo et al. 2017, equations 1 to 4.

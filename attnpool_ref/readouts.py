@@ -158,9 +158,6 @@ def set2set_pooling(
       [..., 2d], the last :math:`q^*`; with ``return_weights`` a tuple of this and the weights [..., L].
       Both are 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if ``num_steps`` is less than 1.
-
     Source:
       Vinyals et al. 2016, equations 3 to 7 (vinyals2016), as PyTorch Geometric's ``Set2Set``.
 
@@ -212,9 +209,6 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
 
     Returns:
       [..., o] pooled vectors; 0 for a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Li et al. 2016, equation 7, without its outer tanh.
@@ -276,9 +270,6 @@ def vlad_pooling(
     Returns:
       [..., K, d], :math:`V`; with ``return_weights`` a tuple of this and the weights [..., L, K]. Both
       are 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Arandjelović et al. 2016, equation 4 (arandjelovic2016), and Zhong et al. 2018 (GhostVLAD) for the ghosts.

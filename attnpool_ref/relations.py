@@ -29,9 +29,6 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
     Returns:
       [...] losses, at least 0.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Patro and Namboodiri 2018 (DAN), equation 2, whose function t is the identity here, its only documented choice.
       The paper does not print the margin: 0.2 is the default of the authors' later code. With several exemplars, add or
@@ -73,9 +70,6 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
     Returns:
       [..., m], :math:`d`; 0 at padding.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the mode is unknown.
-
     Source:
       Patro and Namboodiri 2018 (DCN), equations 3 and 4. The value of the fixed weight is not in the paper; its
       figure 3 shows a linear layer before the projection, which the equations do not have.
@@ -111,9 +105,6 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
       [..., o] relation vectors. The magnitude of a component is at most the sum of the magnitudes in its
       column of ``out_kernel``.
 
-    Raises:
-      ValueError: if shapes disagree.
-
     Source:
       Liu et al. 2022 (CTM), from the authors' code; it was not compared with the paper's text.
 
@@ -146,9 +137,6 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
 
     Returns:
       [...] losses, at least 0.
-
-    Raises:
-      ValueError: if shapes disagree.
 
     Source:
       Liu et al. 2022 (CTM), from the authors' code; it was not compared with the paper's text.
@@ -186,9 +174,6 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
       [..., d+e] pooled vectors; with ``return_weights`` a tuple of these and the weights [..., J]. If no
       field is real, both are 0, the part of the target too.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Zhang et al. 2021 (MIAN), equations 7 to 13, and 14 and 15 with a target of width 0. The paper leaves open whether
       the kernel of behaviors is shared over time, and whether the vectors that equation 15
@@ -222,9 +207,6 @@ def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel
 
     Returns:
       [..., M, v]; with ``return_weights`` a tuple of this and the weights [..., M, M].
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Vaswani et al. 2017, equation 1, with one head over label vectors. Zhong et al. 2020 (LEMM) describes such a

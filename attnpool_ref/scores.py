@@ -19,9 +19,6 @@ def dot_score(query, key):
     Returns:
       [..., n, m] scores.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Luong et al. 2015, section 3.1, "dot".
 
@@ -44,9 +41,6 @@ def scaled_dot_score(query, key, *, scale=None):
 
     Returns:
       [..., n, m] scores.
-
-    Raises:
-      ValueError: if widths or batch axes disagree.
 
     Source:
       Vaswani et al. 2017, section 3.2.1.
@@ -73,9 +67,6 @@ def bilinear_score(query, key, kernel):
     Returns:
       [..., n, m] scores.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Luong et al. 2015, section 3.1, "general".
 
@@ -99,9 +90,6 @@ def cosine_score(query, key):
 
     Returns:
       [..., n, m] scores from -1 to 1.
-
-    Raises:
-      ValueError: if widths or batch axes disagree.
 
     Source:
       Wang et al. 2016, section 3.1, the similarity matrix.
@@ -128,9 +116,6 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
     Returns:
       [..., n, m] scores.
-
-    Raises:
-      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
       Bahdanau et al. 2015, section A.1.2. Its formula has no bias, and neither has the layer of Zhang et al. (d2l).
@@ -162,9 +147,6 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
     Returns:
       [..., n, m] scores.
 
-    Raises:
-      ValueError: if two arguments disagree on the size of an axis.
-
     Source:
       Luong et al. 2015, section 3.1, "concat".
 
@@ -194,9 +176,6 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
     Returns:
       [..., n, m] scores.
-
-    Raises:
-      ValueError: if two arguments disagree on the size of an axis.
 
     Source:
       Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`; this is the second rule of notebook 002
@@ -228,9 +207,6 @@ def location_score(query, state, kernel, *, bias=None):
     Returns:
       [..., n, m] scores.
 
-    Raises:
-      ValueError: if two arguments disagree on the size of an axis.
-
     Source:
       Luong, Pham, Manning 2015, equation 8, applied to query and state: the first rule of notebook 002
       (docs/notebooks), and PyTorch's tutorial on sequence-to-sequence translation.
@@ -258,9 +234,6 @@ def trilinear_score(query, key, kernel):
     Returns:
       [..., n, m] scores.
 
-    Raises:
-      ValueError: if widths or batch axes disagree.
-
     Source:
       Seo et al. 2017 (BiDAF), equation 1 with :math:`\alpha(h, u)`.
 
@@ -284,9 +257,6 @@ def gaussian_score(query, key, *, bandwidth=1.0):
 
     Returns:
       [..., n, m] scores, at most 0.
-
-    Raises:
-      ValueError: if widths or batch axes disagree.
 
     Source:
       Zhang et al. (d2l), chapter Attention Pooling by Similarity, the Gaussian kernel, in log space.

@@ -35,10 +35,6 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
-        probably a mask).
-
     Source:
       Snyder et al. 2018, section 2.1, the second half of the statistics pooling layer.
 
@@ -77,10 +73,6 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
     Returns:
       [..., 2d] pooled vectors; 0 in a fully masked row, or if the weights sum to 0.
-
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
-        probably a mask).
 
     Source:
       Snyder et al. 2018, section 2.1, the statistics pooling layer.

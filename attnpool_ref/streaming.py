@@ -14,8 +14,8 @@ import numpy as np
 
 from attnpool_ref import contract, table
 from attnpool_ref.contract import docstrings, states
-from attnpool_ref.contract.blocks import cast
 from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.numerics.blocks import cast
 from attnpool_ref.table.language import present
 
 OPTIONS = {
@@ -129,6 +129,16 @@ KINDS = {"channel_state": _kind("ChannelState", "weighted_state")} | {
 }
 """Classes of states, by the function that returns them; ``ChannelState`` is that of weights for each feature."""
 
+_OF_END = """
+        Args:
+          start: an integer, the same for all examples: how many positions of the sequence, padding included, come
+            before this chunk.
+
+        Raises:
+          ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is not an integer or is
+            negative (``attnpool_flax`` does not check the value of a JAX array).
+"""
+
 TEXTS = {
     "mean_state": """
         >>> whole = merge_states(mean_state([[1.0], [3.0]]), mean_state([[8.0], [99.0]], [True, False]))
@@ -144,28 +154,12 @@ TEXTS = {
         >>> finalize_state(merge_states(mean_max_state([[1.0], [3.0]]), mean_max_state([[8.0]])))
         array([4., 8.])
         """,
-    "first_state": """
-        Args:
-          start: an integer, the same for all examples: how many positions of the sequence, padding included, come
-            before this chunk.
-
-        Raises:
-          ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is not an integer or is
-            negative (``attnpool_flax`` does not check the value of a JAX array).
-
+    "first_state": f"""{_OF_END}
         >>> later, earlier = first_state([[1.0], [2.0]], start=2), first_state([[8.0], [9.0]], [False, True], start=0)
         >>> finalize_state(merge_states(later, earlier))
         array([9.])
         """,
-    "last_state": """
-        Args:
-          start: an integer, the same for all examples: how many positions of the sequence, padding included, come
-            before this chunk.
-
-        Raises:
-          ValueError: if shapes disagree, if the mask has a float dtype, or if ``start`` is not an integer or is
-            negative (``attnpool_flax`` does not check the value of a JAX array).
-
+    "last_state": f"""{_OF_END}
         >>> later, earlier = last_state([[1.0], [2.0]], [True, False], start=2), last_state([[8.0], [9.0]], start=0)
         >>> finalize_state(merge_states(later, earlier))
         array([1.])

@@ -22,32 +22,3 @@ from attnpool_ref.contract.shapes import (
 from attnpool_ref.contract.tracebacks import with_frame_name, with_short_traceback, without_frames
 from attnpool_ref.contract.values import check_not_zero, check_values
 from attnpool_ref.numerics.rounding import roundings
-
-__all__ = [
-    "COUNTS",
-    "FEATURES",
-    "LARGEST_SIZE",
-    "Call",
-    "axes_text",
-    "bind",
-    "check_combinations",
-    "check_dtype",
-    "check_not_zero",
-    "check_values",
-    "check_weights",
-    "checked_static",
-    "common_dtype",
-    "full_shape",
-    "symbol_suggestion",
-    "kind_of",
-    "with_frame_name",
-    "refuse_non_numeric",
-    "with_short_traceback",
-    "resolve",
-    "roundings",
-    "without_frames",
-    "signature_of",
-    "size_of",
-    "equal_axes",
-    "with_all_axes",
-]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract, table
-from attnpool_ref.contract import blocks, conversion_errors, docstrings
+from attnpool_ref.contract import conversion_errors, docstrings
+from attnpool_ref.numerics import blocks
 
 
 def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the public types
@@ -19,13 +20,14 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
     of the body is cast to the result dtype that follows from the arguments (``docs/contract.md``). A function that
     returns states instead gets a dict of the arguments, with numbers in the caller's dtype, and the resolved call.
 
-    The body is called on one block of examples after another (:mod:`attnpool_ref.contract.blocks`), unless the function
+    The body is called on one block of examples after another (:mod:`attnpool_ref.numerics.blocks`), unless the function
     takes packed tokens or an option ``axis``, or returns a state. It may write into arrays with batch axes. The body of
     another definition is called as ``other.body``, without checks, on arrays like those that it would receive. Packed
     tokens come in the caller's dtype: the body converts those of one segment after another.
 
     Args:
-      function: the body, which has the name of its row in the table.
+      function: the body, which has the name of its row in the table. If its docstring has no section ``Raises``, it gets
+        the one that follows from the row.
       selects: whether the body only selects elements. It then receives all examples at once, in the caller's dtype.
     """
     if function is None:
@@ -87,6 +89,7 @@ def definition(function=None, *, selects=False) -> Any:  # __init__.pyi has the 
             warnings.warn(f"{row.name}: overflow on the way to a {dtype} result", RuntimeWarning, stacklevel=2)
         return result
 
+    function.__doc__ = docstrings.with_errors(row, function)
     checked_definition.__doc__ = docstrings.help_text(function)
     checked_definition = contract.with_frame_name(checked_definition, function)
     checked_definition.__dict__["body"] = function

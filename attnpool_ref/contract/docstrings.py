@@ -4,6 +4,8 @@ import inspect
 import textwrap
 from dataclasses import dataclass, field, replace
 
+from attnpool_ref.table.language import Needs, NotZero, OrFunction
+
 TITLES = ("Args", "Returns", "Raises", "Source", "In JAX", "Packed")
 """Titles of sections, in their order. ``Packed`` has text for the packed function only, and is not shown in help."""
 
@@ -52,11 +54,12 @@ class Docstring:
         return replace(self, sections=sections, packed_example="")
 
     def __str__(self):
-        parts = list(self.paragraphs)
-        for title in TITLES:
-            if self.sections.get(title):
-                parts.append(f"{title}:\n{textwrap.indent(self.sections[title], '  ')}")
-        return "\n\n".join([*parts, self.example] if self.example else parts)
+        shown = [title for title in TITLES if self.sections.get(title) or (title == "Packed" and self.packed_example)]
+        sections = {title: f"{title}:\n{textwrap.indent(self.sections[title], '  ')}".rstrip() for title in shown}
+        packed = sections.pop("Packed", "")
+        return "\n\n".join(
+            filter(None, [*self.paragraphs, *sections.values(), self.example, packed, self.packed_example])
+        )
 
 
 def parse(text):
@@ -83,6 +86,37 @@ def parse(text):
 def of(function):
     """Parses a function's docstring."""
     return parse(inspect.getdoc(function))
+
+
+def with_errors(row, function):
+    """Returns the docstring of a definition; without a section ``Raises`` it gets the errors that follow from the row."""
+    found = of(function)
+    if not found.paragraphs or "Raises" in found.sections:  # Python strips docstrings (``-OO``)
+        return function.__doc__
+    return str(found.with_section("Raises", filled(f"ValueError: {_errors(row)}.", "  ")))
+
+
+def _errors(row):
+    masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
+    of_masks = [f"{'the' if len(masks) == 1 else 'a'} mask has a float dtype"] if masks else []
+    of_weights = ["the weights are boolean (then they are probably a mask)"] if "weights" in row.arguments else []
+    named = [f"the {option}" for option, values in row.options.items() if isinstance(values, tuple)]
+    reasons = [
+        "shapes disagree",
+        *of_masks,
+        *of_weights,
+        *(f"``{r.argument}`` is given without ``{r.option}``" for r in row.relations if isinstance(r, Needs)),
+        *(f"``{r.argument}`` is 0 without ``{r.option}``" for r in row.relations if isinstance(r, NotZero)),
+        *([f"{' or '.join(named)} is unknown"] if named else []),
+        *(f"``{option}`` is less than 1" for option, values in row.options.items() if values == "positive"),
+    ]
+    if any(isinstance(values, OrFunction) for values in row.options.values()):
+        reasons.append("a normalizer function returns weights of another shape than its scores")
+    if "axis" in row.options:
+        reasons = [f"{text} or does not broadcast" for text in of_masks]
+        reasons.append(f"``{next(iter(row.arguments))}`` has no axis ``axis``")
+    *others, last = reasons
+    return f"if {', if '.join(others)}, or if {last}" if others else f"if {last}"
 
 
 def help_text(function):

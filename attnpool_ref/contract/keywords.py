@@ -1,36 +1,28 @@
 """Suggestions for a keyword that a function does not have: misspellings, and the names that other libraries use."""
 
 ELSEWHERE = {
-    "attention_mask": ("mask", ""),  # transformers
+    "mask": ("attention_mask", "masks"),  # transformers
+    "axis": ("dim", "axes"),  # PyTorch
+    "keepdims": ("keepdim",),
+    "query": ("q", "queries"),
+    "key": ("k", "keys"),
+    "value": ("v", "values"),
+    "x": ("input", "inputs", "tokens", "hidden_states", "embeddings", "token_embeddings", "features"),
+    "lengths": ("valid_lens", "seq_lens"),  # d2l
+    "segment_ids": ("segments",),
+    "epsilon": ("eps",),
+    "scale": ("sm_scale",),
+}
+"""Keywords of other libraries, by the argument here."""
+
+REVERSED = {
     "padding_mask": ("mask", "{}={}"),  # True at padding in fairseq, at real tokens in KerasHub
     "key_padding_mask": ("mask", "{}=~{}"),  # PyTorch
     "attn_mask": ("mask", "{}={}"),  # True at blocked pairs in PyTorch's MultiheadAttention, not in its function
-    "masks": ("mask", ""),
-    "dim": ("axis", ""),  # PyTorch
-    "keepdim": ("keepdims", ""),
-    "axes": ("axis", ""),
-    "q": ("query", ""),
-    "k": ("key", ""),
-    "v": ("value", ""),
-    "queries": ("query", ""),
-    "keys": ("key", ""),
-    "values": ("value", ""),
-    "input": ("x", ""),
-    "inputs": ("x", ""),
-    "tokens": ("x", ""),
-    "hidden_states": ("x", ""),  # transformers
-    "embeddings": ("x", ""),
-    "token_embeddings": ("x", ""),  # sentence-transformers
-    "features": ("x", ""),
-    "valid_lens": ("lengths", ""),  # d2l
-    "seq_lens": ("lengths", ""),
-    "segments": ("segment_ids", ""),
-    "eps": ("epsilon", ""),
-    "sm_scale": ("scale", ""),
     "train": ("deterministic", "{}=not {}"),
     "training": ("deterministic", "{}=not {}"),
 }
-"""For a keyword of another library: the argument here, and a template of code if its values may mean the opposite."""
+"""For keywords whose values may mean the opposite: the argument here, and a template of code."""
 
 MISSING = {
     "'rngs'": ", such as `rngs=nnx.Rngs(0)`",
@@ -71,10 +63,11 @@ def suggestion(keyword, known, shown=None):
     """
     from difflib import get_close_matches  # takes 10 ms, and only messages need it
 
-    name, written = ELSEWHERE.get(keyword, (None, ""))
-    if name in known and written:
+    name, written = REVERSED.get(keyword, (None, ""))
+    if name in known:
         return f"; did you mean `{written.format(name, keyword)}`?{' True is a real token here' * (name == 'mask')}"
-    near = [name] if name in known else [each for each in known if each.endswith(f"_{keyword}")]
+    near = [name for name, others in ELSEWHERE.items() if keyword in others and name in known]
+    near = near or [each for each in known if each.endswith(f"_{keyword}")]
     near = near or get_close_matches(keyword, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {' or '.join(f'`{name}`' for name in near)}?"

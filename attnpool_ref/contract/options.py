@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
-from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
+from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol, shape_text
 from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import OrFunction
 
@@ -83,6 +83,4 @@ def check_weights(normalizer, weights, shape):
     if kind_of(weights.dtype) == "c":
         raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
     if tuple(weights.shape) != tuple(shape):
-        raise ValueError(
-            f"{name}: `weights` has shape {axes_text(weights.shape)}, needs that of the scores, {axes_text(shape)}"
-        )
+        raise ValueError(f"{name}: {shape_text('weights', weights)}, needs that of the scores, {axes_text(shape)}")

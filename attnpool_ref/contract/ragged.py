@@ -3,6 +3,7 @@
 from typing import Any
 
 from attnpool_ref import contract
+from attnpool_ref.contract.shapes import shape_text
 from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table import Variant
 
@@ -43,16 +44,14 @@ def checked_sequences(name, arrays):
         contract.refuse_non_numeric(name, f"sequences[{i}]", array)
         contract.check_dtype(name, f"sequences[{i}]", array)
         if array.ndim != 2:
-            raise ValueError(f"{name}: `sequences[{i}]` has shape {contract.axes_text(array.shape)}, needs [L, d]")
+            raise ValueError(f"{name}: {shape_text(f'sequences[{i}]', array)}, needs [L, d]")
         if array.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"{name}: `sequences[{i}]` has shape {contract.axes_text(array.shape)} but `sequences[0]` has "
+                f"{name}: {shape_text(f'sequences[{i}]', array)} but `sequences[0]` has "
                 f"{contract.axes_text(arrays[0].shape)}: `sequences[{i}]` needs [L, d] with d = {arrays[0].shape[1]}"
             )
     if not arrays[0].shape[1]:
-        raise ValueError(
-            f"{name}: `sequences[0]` has shape {contract.axes_text(arrays[0].shape)}, needs [L, d] with d at least 1"
-        )
+        raise ValueError(f"{name}: {shape_text('sequences[0]', arrays[0])}, needs [L, d] with d at least 1")
     return contract.common_dtype(array.dtype for array in arrays if contract.kind_of(array.dtype) == "f")
 
 

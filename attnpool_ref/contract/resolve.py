@@ -11,7 +11,6 @@ from attnpool_ref.contract.keywords import with_suggestion
 from attnpool_ref.contract.options import checked_static
 from attnpool_ref.contract.shapes import (
     alternative,
-    axes_text,
     batch_of,
     check_broadcast,
     check_counts,
@@ -19,6 +18,7 @@ from attnpool_ref.contract.shapes import (
     full_shape,
     normalize_axis,
     own_axes,
+    shape_text,
     sizes_of,
 )
 from attnpool_ref.contract.suggestions import as_boolean, did_you_mean, substitutions, with_shape
@@ -105,7 +105,7 @@ def resolve(row, values):
             if _agree(row, values | substituted):
                 reason = str(error).partition("; did you mean")[0]
                 if argument:
-                    reason = f"{row.name}: `{argument.name}` has shape {axes_text(values[argument.name].shape)}, needs {argument}"
+                    reason = f"{row.name}: {shape_text(argument.name, values[argument.name])}, needs {argument}"
                 raise ValueError(f"{reason}; did you mean {suggestion}?") from None
         raise
 

@@ -41,6 +41,11 @@ def axes_text(shape):
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
+def shape_text(key, value):
+    """Returns the beginning of a message about the shape of an argument."""
+    return f"`{key}` has shape {axes_text(value.shape)}"
+
+
 def with_all_axes(shape, whole):
     """Appends axes of size 1 to ``shape``, which is () or the first axes of ``whole``, up to the rank of ``whole``."""
     return tuple(shape) + (1,) * (len(whole) - len(shape))
@@ -84,7 +89,7 @@ def batch_of(name, arguments, given):
         if len(argument.shapes) > 1:  # earlier data decide the number of batch axes
             rank = len(own_axes(alternative(name, argument, value, batch)))
         if value.ndim < max(rank, 1):
-            raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
+            raise ValueError(f"{name}: {shape_text(key, value)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
         if not own:
             continue
@@ -122,16 +127,13 @@ def sizes_of(row, arguments, given, values, batch):
             if other and is_symbol(size) != is_symbol(sizes[axis_name]):
                 fixed = (key, other) if is_symbol(sizes[axis_name]) else (other, key)
                 raise ValueError(_fixed(row.name, axis, *fixed, arguments, given, {size, sizes[axis_name]}))
-            theirs = f"`{other}` has {axes_text(given[other].shape)}" if other else f"`{axis}` is {sizes[axis_name]}"
-            others = (
-                [own for shape in arguments[other].shapes for own in shape if root(own) == axis_name]
-                if other
-                else [axis]
-            )
-            apart = _apart(row, values, axis, others)
+            theirs, others = f"`{axis}` is {sizes[axis_name]}", [axis]
+            if other:
+                theirs = f"`{other}` has {axes_text(given[other].shape)}"
+                others = [own for shape in arguments[other].shapes for own in shape if root(own) == axis_name]
             raise ValueError(
-                f"{row.name}: `{key}` has shape {axes_text(value.shape)} but {theirs}: "
-                f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}{apart}"
+                f"{row.name}: {shape_text(key, value)} but {theirs}: "
+                f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}{_apart(row, values, axis, others)}"
             )
 
     pending, having = [], {}
@@ -144,9 +146,9 @@ def sizes_of(row, arguments, given, values, batch):
             other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
             if theirs != (argument.lacks in own):
                 needs = ", ".join(argument.shapes[0 if theirs else 1])
+                shape = axes_text(given[other].shape)
                 raise ValueError(
-                    f"{row.name}: `{key}` has shape {axes_text(value.shape)} but `{other}` has "
-                    f"{axes_text(given[other].shape)}: `{key}` needs [{needs}]"
+                    f"{row.name}: {shape_text(key, value)} but `{other}` has {shape}: `{key}` needs [{needs}]"
                 )
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
@@ -160,18 +162,15 @@ def sizes_of(row, arguments, given, values, batch):
             set_size(key, argument, value, unknown[0], max(rest, 0))
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
-            raise ValueError(
-                f"{row.name}: `{key}` has shape {axes_text(value.shape)}, needs {argument} with {axis} = {total}"
-            )
+            raise ValueError(f"{row.name}: {shape_text(key, value)}, needs {argument} with {axis} = {total}")
     for axis, rooted in same.items():
         if rooted in sizes:
             sizes[axis], given_by[axis] = sizes[rooted], given_by[rooted]
     for axis, size in sizes.items():
         if axis in FEATURES and axis not in may_be_0 and size == 0:
             key = given_by[axis]
-            raise ValueError(
-                f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
-            )
+            needs = f"needs {arguments[key]} with {axis} at least 1"
+            raise ValueError(f"{row.name}: {shape_text(key, given[key])}, {needs}")
     return sizes
 
 
@@ -193,7 +192,7 @@ def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
     """
     symbol, size = sorted(sizes, key=is_symbol, reverse=True)
     return (
-        f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "
+        f"{name}: {shape_text(symbolic, given[symbolic])} but `{fixed}` has "
         f"{axes_text(given[fixed].shape)}: `{symbolic}` needs {arguments[symbolic]} with {axis} = {size}, no symbol"
         f"{symbol_suggestion(symbol, size)}"
     )
@@ -219,7 +218,7 @@ def alternative(name, argument, value, batch):
         fitting = [axes for axes in shapes if value.ndim == len(own_axes(axes))]
         fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(own_axes(axes)), 1)]
     if not fitting:
-        raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+        raise ValueError(f"{name}: {shape_text(argument.name, value)}, needs {argument}")
     return fitting[0]
 
 
@@ -230,36 +229,28 @@ def check_broadcast(name, argument, value, batch, sizes):
     targets = [full_shape(axes, batch, sizes) for axes in argument.shapes]
     for target in targets:
         if value.ndim <= len(target):
-            if all(a in (1, b) for a, b in zip(value.shape[::-1], target[::-1], strict=False)):
+            if _broadcasts(value.shape, target):
                 return target
             break
-    target = targets[0]
-    if argument.kind == "mask":
-        needs = f"needs a shape that broadcasts to {argument} = {axes_text(target)}"
-        raise ValueError(
-            f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, {needs}{_repair(argument, value, targets)}"
-        )
-    raise ValueError(
-        f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs a shape that broadcasts to {argument} = {axes_text(target)}"
-    )
+    needs = f"needs a shape that broadcasts to {argument} = {axes_text(targets[0])}"
+    repair = _repair(argument, value, targets) if argument.kind == "mask" else ""
+    raise ValueError(f"{name}: {shape_text(argument.name, value)}, {needs}{repair}")
+
+
+def _broadcasts(shape, target):
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in zip(shape[::-1], target[::-1], strict=False))
 
 
 def _repair(argument, value, targets):
     """Returns the suggestion for a mask whose shape does not fit; "" if none is likely."""
     key, shape, target = argument.name, tuple(value.shape), targets[0]
-
-    def fits(candidate):
-        return len(candidate) <= len(target) and all(
-            a in (1, b) for a, b in zip(candidate[::-1], target[::-1], strict=False)
-        )
-
-    if shape and fits((*shape[:-1], 1, shape[-1])):
+    if shape and _broadcasts((*shape[:-1], 1, shape[-1]), target):
         return f"; did you mean `{key}[..., None, :]`?"
     squeezed = tuple(s for s in shape if s != 1)
-    if len(shape) > len(target) and fits(squeezed):
+    if len(shape) > len(target) and _broadcasts(squeezed, target):
         index = ", ".join("0" if s == 1 else ":" for s in shape)
         return f"; did you mean `{key}[{index}]`?"
-    if shape and len(shape) >= 2 and fits((*shape[:-2], shape[-1], shape[-2])):
+    if len(shape) >= 2 and _broadcasts((*shape[:-2], shape[-1], shape[-2]), target):
         return f"; did you mean `{key}.swapaxes(-1, -2)`?"
     for whole in targets:  # torch's mask of several heads, [B * H, n, m]
         if len(shape) == 3 < len(whole) and shape == (math.prod(whole[:-2]), *whole[-2:]):
@@ -273,13 +264,13 @@ def check_counts(name, argument, value, batch, sizes):
     Raises:
       ValueError: if the lengths have another shape than (), the batch axes or all of these axes.
     """
-    axes, shape = argument.shapes[0], tuple(value.shape)
+    axes = argument.shapes[0]
     whole = full_shape(axes, batch, sizes)
-    own = full_shape(axes[:1], batch, sizes)
-    if shape in ((), own, whole):
+    legal = (), full_shape(axes[:1], batch, sizes), whole
+    if tuple(value.shape) in legal:
         return whole
-    needs = " or ".join(dict.fromkeys(axes_text(legal) for legal in ((), own, whole)))
-    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(shape)}, needs {needs}")
+    needs = " or ".join(dict.fromkeys(map(axes_text, legal)))
+    raise ValueError(f"{name}: {shape_text(argument.name, value)}, needs {needs}")
 
 
 def normalize_axis(name, axis, ndim):
@@ -296,15 +287,13 @@ def check_lengths(name, key, value, values, given):
       ValueError: if there is no such axis, or if the shape of the lengths is not the start of that of the other axes.
     """
     if "max_length" in values:
-        limit = values["max_length"]
-    else:
-        scores = given["scores"]
-        axis = normalize_axis(name, values["axis"], scores.ndim)
-        limit = scores.shape[axis]
-        rest = tuple(s for i, s in enumerate(scores.shape) if i != axis)
-        if tuple(value.shape) != rest[: value.ndim]:
-            raise ValueError(
-                f"{name}: `{key}` has shape {axes_text(value.shape)}, needs () or the first axes of {axes_text(rest)}, the axes "
-                f"of `scores` without axis {values['axis']}"
-            )
-    return limit
+        return values["max_length"]
+    scores = given["scores"]
+    axis = normalize_axis(name, values["axis"], scores.ndim)
+    rest = tuple(s for i, s in enumerate(scores.shape) if i != axis)
+    if tuple(value.shape) != rest[: value.ndim]:
+        raise ValueError(
+            f"{name}: {shape_text(key, value)}, needs () or the first axes of {axes_text(rest)}, the axes of `scores` "
+            f"without axis {values['axis']}"
+        )
+    return scores.shape[axis]

@@ -30,22 +30,22 @@ def check_values(row, values, call, largest=LARGEST):
         value = values[key]
         if argument.kind in ("mask", "bool"):
             _check_mask_values(row, argument, value, values, call)
-        elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
-            low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
-            if low < 0 or exceeds(high, limit):
-                raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
+        elif argument.kind in ("int", "lengths") and _on_host(value):
+            wrong = _out_of_range(value, call.limits[key])
+            if wrong is not None:
+                raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to {call.limits[key]}")
         elif argument.kind == "position" and _on_host(value):
             _check_position(row.name, key, int(value), call.sizes["L"], largest)
         elif argument.kind == "index" and _on_host(value):
             _check_index(row, key, values, call)
-        elif argument.kind == "segments" and _on_host(value) and np.size(value):
-            low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
-            if low < 0 or high >= count:
-                wrong = low if low < 0 else high
+        elif argument.kind == "segments" and _on_host(value):
+            count = call.sizes["num_segments"]
+            wrong = _out_of_range(value, count - 1)
+            if wrong is not None:
                 filled = f"to drop the tokens that `pack` appended, by `real = {key} < {count}`"
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
-                    f"{did_you_mean([filled] if low >= 0 and high == count else [])}"
+                    f"{did_you_mean([filled] if wrong == count else [])}"
                 )
     check_not_zero(row.name, row, values)
 
@@ -84,27 +84,33 @@ def _check_index(row, key, values, call):
                 return
             real = np.broadcast_to(mask, call.targets[argument.name]).astype(bool)
             value = np.broadcast_to(value, call.targets[key])[real]
-    if np.size(value):
-        low, high = int(np.min(value)), int(np.max(value))
-        if low < 0 or exceeds(high + 1, limit):
-            wrong = low if low < 0 else high
-            raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
+    wrong = _out_of_range(value, limit - 1)
+    if wrong is not None:
+        raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
 
 
 def _on_host(value):
     return isinstance(value, (np.ndarray, np.generic))
 
 
+def _out_of_range(value, largest):
+    """Returns a number below 0, else one above ``largest`` (which may be a symbol), else None."""
+    if not np.size(value):
+        return None
+    low, high = int(np.min(value)), int(np.max(value))
+    return low if low < 0 else high if exceeds(high, largest) else None
+
+
 def _check_mask_values(row, argument, value, values, call):
-    if _on_host(value) and value.dtype.kind in "ui" and np.size(value):
-        low, high = int(np.min(value)), int(np.max(value))
-        if low < 0 or high > 1:
-            worst, key = low if low < 0 else high, argument.name
-            repairs = [f"`{key} != 0`"] if key in MEANING else _repairs(row, argument, value, values, call)
-            raise ValueError(
-                f"{row.name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers"
-                f"{did_you_mean(repairs)}"
-            )
+    if not _on_host(value) or value.dtype.kind not in "ui":
+        return
+    wrong, key = _out_of_range(value, 1), argument.name
+    if wrong is not None:
+        repairs = [f"`{key} != 0`"] if key in MEANING else _repairs(row, argument, value, values, call)
+        raise ValueError(
+            f"{row.name}: `{key}` has the value {wrong}, but {MEANING.get(key, POLARITY)}, or 0/1 integers"
+            f"{did_you_mean(repairs)}"
+        )
 
 
 def _repairs(row, argument, mask, values, call):

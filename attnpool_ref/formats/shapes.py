@@ -43,11 +43,6 @@ def filled(shape, sizes):
     return tuple(_filled(axis, sizes) for axis in axes(shape))
 
 
-def letters(shape):
-    """Returns the letters of a shape."""
-    return {term["letter"] for term in map(_parsed, axes(shape)) if term["letter"]}
-
-
 def written(shape):
     """Formats a shape for messages."""
     return f"[{', '.join(map(str, shape))}]"

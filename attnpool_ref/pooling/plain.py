@@ -24,9 +24,6 @@ def mean_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Reimers and Gurevych 2019, section 3, MEAN; without the lower bound that their code sets for the count.
 
@@ -71,9 +68,6 @@ def max_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, but -inf if all real values are -inf.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Reimers and Gurevych 2019, section 3, MAX.
 
@@ -107,9 +101,6 @@ def first_pooling(x, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
 
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
-
     Source:
       Reimers and Gurevych 2019, section 3, CLS.
 
@@ -141,9 +132,6 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       The last-token pooling of embedding models that are decoders, as in sentence-transformers (reimers2019).
@@ -191,10 +179,6 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     Returns:
       [..., d] pooled vectors; 0 in a fully masked row, or if the weights sum to exactly 0.
 
-    Raises:
-      ValueError: if shapes disagree, if the mask has a float dtype, or if the weights are boolean (then they are
-        probably a mask).
-
     Source:
       Muennighoff 2022 (SGPT), section 3.2, with any weights instead of the positions.
 
@@ -234,9 +218,6 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
 
     Returns:
       [..., 2d]: the mean, then the maximum; 0 for a fully masked row.
-
-    Raises:
-      ValueError: if shapes disagree, or if the mask has a float dtype.
 
     Source:
       Howard and Ruder 2018, section 3.3, concat pooling, without the last hidden state that the paper concatenates too.

@@ -1,5 +1,7 @@
 """Overview at the beginning of ``help`` of a package: its names by family."""
 
+import textwrap
+
 WIDTH = 100
 
 
@@ -16,16 +18,7 @@ def overview(rows, **others):
     for family, names in others.items():
         families.setdefault(family, []).extend(names)
     first = max(map(len, families)) + 2
-    return "\n".join(_paragraph(family.ljust(first), names) for family, names in families.items())
-
-
-def _paragraph(start, names):
-    """Joins names by commas into lines of at most ``WIDTH`` columns, indented below the first one."""
-    lines, line = [], start + names[0]
-    for name in names[1:]:
-        if len(line) + len(name) + 3 > WIDTH:
-            lines.append(line + ",")
-            line = " " * len(start) + name
-        else:
-            line += ", " + name
-    return "\n".join([*lines, line])
+    return "\n".join(
+        textwrap.fill(", ".join(names), WIDTH, initial_indent=family.ljust(first), subsequent_indent=" " * first)
+        for family, names in families.items()
+    )

@@ -1,5 +1,6 @@
 """Class of the rows of the table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,3 +144,8 @@ class Variant:
     def packed(self):
         """Whether the tokens are packed: those of all examples in one array, with segment ids."""
         return any(argument.kind == "segments" for argument in self.arguments.values())
+
+
+def of_family(family, **functions: Mapping[str, Any]):
+    """Returns the rows of a family; each argument has the name of a function, and the other fields of its row."""
+    return tuple(Variant(name, family=family, **fields) for name, fields in functions.items())

@@ -10,8 +10,8 @@ from drawn import draw
 import attnpool_ref
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
-from attnpool_ref.contract import blocks
 from attnpool_ref.contract import definition as definitions
+from attnpool_ref.numerics import blocks
 
 BATCHED = [row.name for row in table.VARIANTS if row.batched and not row.state and hasattr(attnpool_ref, row.name)]
 

@@ -15,21 +15,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NAME, STEM, FAMILY = "hurwicz_pooling", "hurwicz", "means"
 
-ROW = """    Variant(
-        "hurwicz_pooling",
-        family="means",
+ROW = """    hurwicz_pooling=dict(
         shapes=f"{TOKENS} optimism[] -> [..., d]",
         source="hurwicz1951",
         equation="o_c = optimism (max over real l of x_lc) + (1 - optimism) (min over real l of x_lc)",
         layouts=("segments", "mesh"),
     ),
 """
-ENTRY = """    Entry(
-        ("Hurwicz criterion", "alpha maximin"),
-        "hurwicz_pooling(x, mask, optimism=0.25)",
-        "Hurwicz 1951",
-        "The result lies between `min_pooling` and `max_pooling`.",
-    ),
+ENTRY = """Hurwicz criterion | alpha maximin
+  call: hurwicz_pooling(x, mask, optimism=0.25)
+  source: Hurwicz 1951
+  differs: The result lies between `min_pooling` and `max_pooling`.
 """
 PAPER = """@misc{hurwicz1951,
   author = {Hurwicz},
@@ -112,9 +108,9 @@ def hurwicz_with_padding(a):
 """
 
 EDITS = {
-    "row": (f"attnpool_ref/table/rows/{FAMILY}.py", '    Variant(\n        "quantile_pooling"', ROW),
+    "row": (f"attnpool_ref/table/rows/{FAMILY}.py", "    quantile_pooling=dict(", ROW),
     "NUMBERS": ("attnpool_ref/table/row.py", '    "bandwidth"', '    "optimism": 0.375,\n'),
-    "names": ("attnpool_ref/table/names/images.py", ")\n\nHEADS = (", ENTRY),
+    "names": ("attnpool_ref/table/names/images.py", '""")\n\nHEADS = ', ENTRY),
     "paper": ("docs/references.bib", "@article{hyndman1996", PAPER),
     "oracle": (f"attnpool_ref/{FAMILY}.py", "", ORACLE),
     "twin": (f"attnpool_flax/{FAMILY}.py", "", TWIN),

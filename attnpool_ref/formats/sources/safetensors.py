@@ -37,18 +37,14 @@ DTYPES = {
 }
 """NumPy's names of dtypes by those of the format; bfloat16 is read as uint16 with the same bits."""
 
-OTHER_BITS = {
+BITS = {kind: 8 * np.dtype(dtype).itemsize for kind, dtype in DTYPES.items()} | {
     "F4": 4,
     "F6_E2M3": 6,
     "F6_E3M2": 6,
-    "F8_E4M3": 8,
-    "F8_E5M2": 8,
-    "F8_E8M0": 8,
-    "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8,
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
     "C64": 64,
 }
-"""Bits per element of dtypes that a head does not have, but other parts of its model may have."""
+"""Bits per element of these dtypes, and of those that a head does not have, but other parts of its model may have."""
 
 
 def tensors_of(path):
@@ -145,9 +141,9 @@ def _problem(entry):
             return said
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
         return said
-    if kind not in DTYPES | OTHER_BITS:  # its size is unknown; reading it is an error
+    if kind not in BITS:  # its size is unknown; reading it is an error
         return None if offsets[0] <= offsets[1] else said
-    needed = math.prod(shape) * _bits(kind)
+    needed = math.prod(shape) * BITS[kind]
     if (offsets[1] - offsets[0]) * 8 != needed:
         return f"shape {brief(shape)} of {kind}, {brief(needed // 8)} bytes, and data_offsets {brief(offsets)}"
     return None
@@ -189,10 +185,6 @@ def _as_stored(name, array):
         if kind != "BF16" and np.dtype(dtype) == little:
             return kind, array.astype(little, copy=False)
     raise ValueError(f"{name!r} has dtype {array.dtype}, which safetensors files do not have")
-
-
-def _bits(kind):
-    return OTHER_BITS[kind] if kind in OTHER_BITS else np.dtype(DTYPES[kind]).itemsize * 8
 
 
 def _refused(file, reason):

@@ -1,10 +1,23 @@
 """Table of the formats, in the order of the documentation."""
 
+from attnpool_ref.formats import sentences
+from attnpool_ref.formats.row import Format
 from attnpool_ref.formats.table.bags import ROWS as BAGS
 from attnpool_ref.formats.table.heads import ROWS as HEADS
 from attnpool_ref.formats.table.layers import ROWS as LAYERS
-from attnpool_ref.formats.table.models import ROWS as MODELS
 from attnpool_ref.formats.table.probes import ROWS as PROBES
 from attnpool_ref.formats.table.statistics import ROWS as STATISTICS
 
-ROWS = (*HEADS, *PROBES, *LAYERS, *MODELS, *BAGS, *STATISTICS)
+SENTENCE_TRANSFORMERS = Format(
+    sentences.NAME,
+    title="the layers after the encoder in a model folder of sentence-transformers",
+    source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
+    module="SentencePool",
+    verified="1.2e-15, with padding on either side, with and without a prompt",
+    notes="The layers may be `Pooling` in all modes, `Dense` with the activation Identity, Tanh, ReLU, GELU, SiLU or Sigmoid, `LayerNorm`, `Normalize` and `WeightedLayerPooling`. `Dense` and `Normalize` before the pooling apply to each token. A folder without `Pooling` (ColBERT, PyLate) gives vectors of tokens for `maxsim_score`, [B, L, o], 0 at padding. PyLate normalizes them outside of the parts in the folder: apply `l2_normalize`. `MultiVectorMask` is not read: pass the mask of the tokens that count. The encoder is not loaded. Call the module as `pool(x, mask, prompt_length)`. `prompt_length` (default 0) is the number of the prompt's tokens, which are the first real tokens; it matters only if the model's pooling leaves the prompt out (`include_prompt` false), and without it such a model pools the prompt too. If the first layer is `WeightedLayerPooling`, `x` is [layers, ..., L, d]. `save` adds the layers to the folder of an encoder, replaces the layers after the encoder in the folder of a model, and writes only the layers into a new or empty folder. No file of an encoder changes. Dropout is neither read nor written.",
+    forms=(),
+    sizes={},
+)
+"""The format of folders with whole models, of which only the pooling stages are read."""
+
+ROWS = (*HEADS, *PROBES, *LAYERS, SENTENCE_TRANSFORMERS, *BAGS, *STATISTICS)

@@ -2,6 +2,7 @@
 
 from attnpool_ref.formats.layouts import TRANSPOSED, Layout
 from attnpool_ref.formats.row import Form, Format, Tensor
+from attnpool_ref.formats.table.parts import DENSE, linear
 
 ONE_HOP = Layout("(1, in)", lambda tensor, sizes: tensor[0], lambda ours: ours[None])
 
@@ -13,15 +14,9 @@ def _forms(hidden, out, gate=None, bare=False):
 
     ``hidden``, ``gate`` and ``out`` are the names of the layers in the file; see :class:`Form` for ``bare``.
     """
-    shared = (
-        Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
-        Tensor(f"{hidden}.bias", "h", ("bias",)),
-    )
+    shared = linear(hidden, "h d", DENSE, "")
     if gate is not None:
-        shared += (
-            Tensor(f"{gate}.weight", "h d", ("gate_kernel",), TRANSPOSED),
-            Tensor(f"{gate}.bias", "h", ("gate_bias",)),
-        )
+        shared += linear(gate, "h d", DENSE, "gate_")
     last = (
         (Tensor(f"{out}.weight", "1 h", ("out_kernel",), ONE_HOP), Tensor(f"{out}.bias", "1")),
         (Tensor(f"{out}.weight", "K h", ("out_kernel",), TRANSPOSED), Tensor(f"{out}.bias", "K")),

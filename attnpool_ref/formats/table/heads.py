@@ -1,18 +1,17 @@
 """Formats of heads with learned queries."""
 
-from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS, TRANSPOSED
+from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
-
-KERNELS = ("query_kernel", "key_kernel", "value_kernel")
-BIASES = ("query_bias", "key_bias", "value_bias")
-
-PERCEPTRON = (
-    Tensor("mlp.fc1.weight", "f d", ("mlp_kernel",), TRANSPOSED),
-    Tensor("mlp.fc1.bias", "f", ("mlp_bias",)),
-    Tensor("mlp.fc2.weight", "d f", ("mlp_out_kernel",), TRANSPOSED),
-    Tensor("mlp.fc2.bias", "d", ("mlp_out_bias",)),
+from attnpool_ref.formats.table.parts import (
+    BIASES,
+    INTO_HEADS,
+    KERNELS,
+    OUT_OF_HEADS,
+    PERCEPTRON,
+    linear,
+    norm,
+    one_form,
 )
-"""Tensors of an MLP with the names of timm, V-JEPA and transformers."""
 
 _HF_CONFIG = {"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps", "activation": "hidden_act"}
 
@@ -26,19 +25,13 @@ SIGLIP = Format(
     verified="5.2e-16, with and without the mask of SigLIP 2",
     usual="vision_model.head.",
     notes="This is the head of the image tower. Its prefix is `vision_model.head.` in a file of `SiglipModel`; in one of `SiglipVisionModel` it is `head.`, or `vision_model.head.` if an older transformers wrote the file. For SigLIP 2 with NaFlex (images of different sizes), pass `pixel_attention_mask` as the mask. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
-    forms=(
-        Form(
-            (
-                Tensor("probe", "1 1 d", ("query",), LEADING),
-                Tensor("attention.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS),
-                Tensor("attention.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS),
-                Tensor("attention.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-                Tensor("attention.out_proj.bias", "d", ("out_bias",)),
-                Tensor("layernorm.weight", "d", ("norm_scale",)),
-                Tensor("layernorm.bias", "d", ("norm_bias",)),
-                *PERCEPTRON,
-            )
-        ),
+    forms=one_form(
+        Tensor("probe", "1 1 d", ("query",), LEADING),
+        Tensor("attention.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS),
+        Tensor("attention.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS),
+        *linear("attention.out_proj", "d d", OUT_OF_HEADS, "out_"),
+        *norm("layernorm", "d"),
+        *PERCEPTRON,
     ),
     sizes=_MAP_SIZES,
     num_heads=GIVEN,
@@ -59,25 +52,21 @@ SIGLIP_BV = Format(
     separator="/",
     framework="",
     notes="The parameters are the same as in the format `siglip`, bit for bit. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original. The text tower of a model may have such a head too, under `params/txt/`.",
-    forms=(
-        Form(
-            (
-                Tensor("probe", "1 1 d", ("query",), LEADING),
-                *(
-                    Tensor(f"MultiHeadDotProductAttention_0/{name}/{kind}", shape, (f"{name}_{kind}",))
-                    for name in ("query", "key", "value")
-                    for kind, shape in (("kernel", "d H c"), ("bias", "H c"))
-                ),
-                Tensor("MultiHeadDotProductAttention_0/out/kernel", "H c d", ("out_kernel",)),
-                Tensor("MultiHeadDotProductAttention_0/out/bias", "d", ("out_bias",)),
-                Tensor("LayerNorm_0/scale", "d", ("norm_scale",)),
-                Tensor("LayerNorm_0/bias", "d", ("norm_bias",)),
-                Tensor("MlpBlock_0/Dense_0/kernel", "d f", ("mlp_kernel",)),
-                Tensor("MlpBlock_0/Dense_0/bias", "f", ("mlp_bias",)),
-                Tensor("MlpBlock_0/Dense_1/kernel", "f d", ("mlp_out_kernel",)),
-                Tensor("MlpBlock_0/Dense_1/bias", "d", ("mlp_out_bias",)),
-            )
+    forms=one_form(
+        Tensor("probe", "1 1 d", ("query",), LEADING),
+        *(
+            Tensor(f"MultiHeadDotProductAttention_0/{name}/{kind}", shape, (f"{name}_{kind}",))
+            for name in ("query", "key", "value")
+            for kind, shape in (("kernel", "d H c"), ("bias", "H c"))
         ),
+        Tensor("MultiHeadDotProductAttention_0/out/kernel", "H c d", ("out_kernel",)),
+        Tensor("MultiHeadDotProductAttention_0/out/bias", "d", ("out_bias",)),
+        Tensor("LayerNorm_0/scale", "d", ("norm_scale",)),
+        Tensor("LayerNorm_0/bias", "d", ("norm_bias",)),
+        Tensor("MlpBlock_0/Dense_0/kernel", "d f", ("mlp_kernel",)),
+        Tensor("MlpBlock_0/Dense_0/bias", "f", ("mlp_bias",)),
+        Tensor("MlpBlock_0/Dense_1/kernel", "f d", ("mlp_out_kernel",)),
+        Tensor("MlpBlock_0/Dense_1/bias", "d", ("mlp_out_bias",)),
     ),
     sizes=_MAP_SIZES,
     num_heads="H",
@@ -93,21 +82,13 @@ TIMM_LATENT = Format(
     verified="5.6e-16, with and without the original's mask",
     usual="attn_pool.",
     notes="The file holds neither the kind of gelu nor the epsilon: take both from the model's code. timm's SigLIP models need `epsilon=1e-6`. Those whose code has `act_layer='gelu_tanh'` need `activation=\"gelu_tanh\"`; the others, such as `vit_base_patch16_siglip_224`, have timm's default, the exact gelu: `activation=\"gelu\"`. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
-    forms=(
-        Form(
-            (
-                Tensor("latent", "1 1 d", ("query",), LEADING),
-                Tensor("q.weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
-                Tensor("q.bias", "d", BIASES[:1], BIAS_OF_HEADS, optional=True),
-                Tensor("kv.weight", "2d d", KERNELS[1:], TORCH_IN_HEADS),
-                Tensor("kv.bias", "2d", BIASES[1:], BIAS_OF_HEADS, optional=True),
-                Tensor("proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-                Tensor("proj.bias", "d", ("out_bias",), optional=True),
-                Tensor("norm.weight", "d", ("norm_scale",)),
-                Tensor("norm.bias", "d", ("norm_bias",)),
-                *PERCEPTRON,
-            )
-        ),
+    forms=one_form(
+        Tensor("latent", "1 1 d", ("query",), LEADING),
+        *linear("q", "d d", INTO_HEADS, "query_", optional=True),
+        *linear("kv", "2d d", INTO_HEADS, "key_", "value_", optional=True),
+        *linear("proj", "d d", OUT_OF_HEADS, "out_", optional=True),
+        *norm("norm", "d"),
+        *PERCEPTRON,
     ),
     sizes=_MAP_SIZES,
     num_heads=GIVEN,
@@ -128,22 +109,12 @@ CLIP = Format(
     verified="4.1e-16, without padding, because the original has no mask",
     usual="visual.attnpool.",
     notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The learned positions are not resized, so the feature map must have the size that the head was trained for.",
-    forms=(
-        Form(
-            (
-                Tensor("positional_embedding", "s+1 d", ("position",)),
-                *(
-                    Tensor(f"{part}_proj.{kind}", shape, (f"{name}_{ours}",), layout, optional=ours == "bias")
-                    for part, name in (("q", "query"), ("k", "key"), ("v", "value"))
-                    for kind, ours, shape, layout in (
-                        ("weight", "kernel", "d d", TORCH_IN_HEADS),
-                        ("bias", "bias", "d", BIAS_OF_HEADS),
-                    )
-                ),
-                Tensor("c_proj.weight", "o d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-                Tensor("c_proj.bias", "o", ("out_bias",), optional=True),
-            )
-        ),
+    forms=one_form(
+        Tensor("positional_embedding", "s+1 d", ("position",)),
+        *linear("q_proj", "d d", INTO_HEADS, "query_", optional=True),
+        *linear("k_proj", "d d", INTO_HEADS, "key_", optional=True),
+        *linear("v_proj", "d d", INTO_HEADS, "value_", optional=True),
+        *linear("c_proj", "o d", OUT_OF_HEADS, "out_", optional=True),
     ),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "out_features": "o"},
     fixed={"use_class_token": False},
@@ -168,8 +139,7 @@ def _of_timm_2d(fused, class_token):
             *((Tensor("cls_token", "1 d", ("class_token",), LEADING),) if class_token else ()),
             *(Tensor(f"{part}.weight", f"{width} d", kernels, TORCH_IN_HEADS) for part, kernels, _ in maps),
             *(Tensor(f"{part}.bias", width, biases, BIAS_OF_HEADS, optional=True) for part, _, biases in maps),
-            Tensor("proj.weight", "o w", ("out_kernel",), TORCH_OUT_OF_HEADS),
-            Tensor("proj.bias", "o", ("out_bias",), optional=True),
+            *linear("proj", "o w", OUT_OF_HEADS, "out_", optional=True),
         ),
         fixed={"use_class_token": class_token},
     )
@@ -196,13 +166,10 @@ def _of_coca(width):
     """Returns the tensors that both forms of CoCa have; ``width`` is the letter of the tokens' width."""
     return (
         Tensor("query", "n d", ("query",)),
-        Tensor("ln_q.weight", "d", ("query_norm_scale",)),
-        Tensor("ln_q.bias", "d", ("query_norm_bias",)),
-        Tensor("ln_k.weight", width, ("norm_scale",)),
-        Tensor("ln_k.bias", width, ("norm_bias",)),
+        *norm("ln_q", "d", "query_norm"),
+        *norm("ln_k", width),
         Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
-        Tensor("attn.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-        Tensor("attn.out_proj.bias", "d", ("out_bias",), optional=True),
+        *linear("attn.out_proj", "d d", OUT_OF_HEADS, "out_", optional=True),
     )
 
 

@@ -1,14 +1,13 @@
 """Formats of plain multi-head attention layers."""
 
-from attnpool_ref.formats.layouts import BIAS_OF_HEADS, IN_HEADS, OUT_OF_HEADS, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS
+from attnpool_ref.formats import layouts
 from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
-from attnpool_ref.formats.table.heads import BIASES, KERNELS
+from attnpool_ref.formats.table.parts import BIASES, KERNELS, OUT_OF_HEADS, linear, one_form
 
 _INPUTS = {"num_heads": "H", "query_features": "d", "key_features": "e", "value_features": "v"}
 _OF_TORCH = (
-    Tensor("in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
-    Tensor("out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-    Tensor("out_proj.bias", "d", ("out_bias",), optional=True),
+    Tensor("in_proj_bias", "3d", BIASES, layouts.BIAS_OF_HEADS, optional=True),
+    *linear("out_proj", "d d", OUT_OF_HEADS, "out_", optional=True),
 )
 
 TORCH_MHA = Format(
@@ -19,12 +18,12 @@ TORCH_MHA = Format(
     verified="3.1e-16, with and without the original's mask",
     notes="The batch axis comes first, as with `batch_first=True`. `key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn=True` is not supported. The file does not say whether the layer used it, so `load` raises no error for such a layer, but the results differ from the original's.",
     forms=(
-        Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
+        Form((Tensor("in_proj_weight", "3d d", KERNELS, layouts.TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
             (
-                Tensor("q_proj_weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
-                Tensor("k_proj_weight", "d e", KERNELS[1:2], TORCH_IN_HEADS),
-                Tensor("v_proj_weight", "d v", KERNELS[2:], TORCH_IN_HEADS),
+                Tensor("q_proj_weight", "d d", KERNELS[:1], layouts.TORCH_IN_HEADS),
+                Tensor("k_proj_weight", "d e", KERNELS[1:2], layouts.TORCH_IN_HEADS),
+                Tensor("v_proj_weight", "d v", KERNELS[2:], layouts.TORCH_IN_HEADS),
                 *_OF_TORCH,
             )
         ),
@@ -35,128 +34,101 @@ TORCH_MHA = Format(
 )
 
 
-def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """Returns the format of a layer with attnpool's layouts.
+def _multi_head(name, layers, kernel, bias, *, separator, into, of_bias, out_of, qkv_features, **fields):
+    """Returns the format of a layer whose query, key, value and output have each a kernel and a bias.
 
-    ``kernel``, ``bias`` and ``out`` are the names of its parts in files; other arguments are fields of :class:`Format`.
-    """
-    inputs = (("query", "d"), ("key", "e"), ("value", "v"))
-    return Format(
-        name,
-        title=title,
-        source=source,
-        module="MultiHeadAttention",
-        verified=verified,
-        notes=notes,
-        separator="/",
-        framework="",
-        forms=(
-            Form(
-                (
-                    *(Tensor(f"{part}/{kernel}", f"{width} H c", (f"{part}_kernel",)) for part, width in inputs),
-                    Tensor(f"{out}/{kernel}", "H c o", ("out_kernel",)),
-                    *(Tensor(f"{part}/{bias}", "H c", (f"{part}_bias",), optional=True) for part, _ in inputs),
-                    Tensor(f"{out}/{bias}", "o", ("out_bias",), optional=True),
-                )
-            ),
-        ),
-        sizes=_INPUTS | {"qkv_features": "H*c", "out_features": "o"},
-        num_heads="H",
-        refused=refused or {},
-    )
-
-
-FLAX_MHA = _of_shapes(
-    "flax_mha",
-    "Flax's MultiHeadDotProductAttention (Linen) and MultiHeadAttention (NNX)",
-    "flax 0.12.8, flax/linen/attention.py and flax/nnx/nn/attention.py",
-    "2.1e-16, with and without the original's mask",
-    'Pass an NNX module, or the parameters of a Linen or NNX module as a dictionary, nested or flat, with or without the key "params".',
-    "kernel",
-    "bias",
-    "out",
-    {"query_ln": "a norm per head (`normalize_qk`)", "key_ln": "a norm per head (`normalize_qk`)"},
-)
-
-KERAS_MHA = _of_shapes(
-    "keras_mha",
-    "Keras' layers.MultiHeadAttention",
-    "keras 3.15.1, keras/src/layers/attention/multi_head_attention.py",
-    "3.9e-16, with and without the original's mask",
-    "Pass a dictionary from the paths of the weights to the weights: `{v.path: v for v in layer.weights}`.",
-    "kernel",
-    "bias",
-    "attention_output",
-)
-
-
-def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """Returns the format of a layer whose heads share one axis.
-
-    ``parts`` names the layers of query, key, value and output; ``into`` is the layout of the first three kernels,
-    ``out_of`` that of the output kernel; ``kernel`` and ``bias`` are their names. Other arguments are fields of
+    ``layers``, ``kernel`` and ``bias`` are their names in files. ``into`` is the shape of the first three kernels, with
+    "{}" for the width of the input, and their layout; ``of_bias`` and ``out_of`` are those of the first three biases and
+    of the output's kernel. ``qkv_features`` is the total width of all heads. Other arguments are fields of
     :class:`Format`.
     """
-    inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
-    of_torch = into is TORCH_IN_HEADS  # (out, in)
+    *inputs, out = (f"{layer}{separator}" for layer in layers)
+    widths = dict(zip(("query", "key", "value"), ("d", "e", "v"), strict=True))
     return Format(
         name,
-        title=title,
-        source=source,
         module="MultiHeadAttention",
-        verified=verified,
-        notes=notes,
         separator=separator,
         framework="",
-        forms=(
-            Form(
-                (
-                    *(
-                        Tensor(f"{part}{separator}{kernel}", shape, (f"{ours}_kernel",), into)
-                        for ours, part, width in inputs
-                        for shape in (f"w {width}" if of_torch else f"{width} w",)
-                    ),
-                    Tensor(f"{parts[3]}{separator}{kernel}", "o w" if of_torch else "w o", ("out_kernel",), out_of),
-                    *(
-                        Tensor(f"{part}{separator}{bias}", "w", (f"{ours}_bias",), BIAS_OF_HEADS, optional=True)
-                        for ours, part, _ in inputs
-                    ),
-                    Tensor(f"{parts[3]}{separator}{bias}", "o", ("out_bias",), optional=True),
-                )
+        forms=one_form(
+            *(
+                Tensor(f"{layer}{kernel}", into[0].format(widths[ours]), (f"{ours}_kernel",), into[1])
+                for ours, layer in zip(widths, inputs, strict=True)
             ),
+            Tensor(f"{out}{kernel}", out_of[0], ("out_kernel",), out_of[1]),
+            *(
+                Tensor(f"{layer}{bias}", of_bias[0], (f"{ours}_bias",), of_bias[1], optional=True)
+                for ours, layer in zip(widths, inputs, strict=True)
+            ),
+            Tensor(f"{out}{bias}", "o", ("out_bias",), optional=True),
         ),
-        sizes=_INPUTS | {"qkv_features": "w", "out_features": "o"},
-        num_heads=GIVEN,
-        width="w",
+        sizes=_INPUTS | {"qkv_features": qkv_features, "out_features": "o"},
+        **fields,
     )
 
 
-EQUINOX_MHA = _of_matrices(
+_AXIS_OF_HEADS = {
+    "separator": "/",
+    "into": ("{} H c", layouts.SAME),
+    "of_bias": ("H c", layouts.SAME),
+    "out_of": ("H c o", layouts.SAME),
+    "qkv_features": "H*c",
+    "num_heads": "H",
+}
+_HEADS_TOGETHER = {"of_bias": ("w", layouts.BIAS_OF_HEADS), "qkv_features": "w", "num_heads": GIVEN, "width": "w"}
+
+FLAX_MHA = _multi_head(
+    "flax_mha",
+    ("query", "key", "value", "out"),
+    "kernel",
+    "bias",
+    title="Flax's MultiHeadDotProductAttention (Linen) and MultiHeadAttention (NNX)",
+    source="flax 0.12.8, flax/linen/attention.py and flax/nnx/nn/attention.py",
+    verified="2.1e-16, with and without the original's mask",
+    notes='Pass an NNX module, or the parameters of a Linen or NNX module as a dictionary, nested or flat, with or without the key "params".',
+    refused={"query_ln": "a norm per head (`normalize_qk`)", "key_ln": "a norm per head (`normalize_qk`)"},
+    **_AXIS_OF_HEADS,
+)
+
+KERAS_MHA = _multi_head(
+    "keras_mha",
+    ("query", "key", "value", "attention_output"),
+    "kernel",
+    "bias",
+    title="Keras' layers.MultiHeadAttention",
+    source="keras 3.15.1, keras/src/layers/attention/multi_head_attention.py",
+    verified="3.9e-16, with and without the original's mask",
+    notes="Pass a dictionary from the paths of the weights to the weights: `{v.path: v for v in layer.weights}`.",
+    **_AXIS_OF_HEADS,
+)
+
+EQUINOX_MHA = _multi_head(
     "equinox_mha",
-    "Equinox' nn.MultiheadAttention",
-    "equinox 0.13.8, equinox/nn/_attention.py",
-    "4.0e-16, with and without the original's mask",
-    "Pass the module, or a dictionary from its parameters' names to arrays.",
     ("query_proj", "key_proj", "value_proj", "output_proj"),
     "weight",
     "bias",
-    TORCH_IN_HEADS,
-    TORCH_OUT_OF_HEADS,
-    ".",
+    title="Equinox' nn.MultiheadAttention",
+    source="equinox 0.13.8, equinox/nn/_attention.py",
+    verified="4.0e-16, with and without the original's mask",
+    notes="Pass the module, or a dictionary from its parameters' names to arrays.",
+    separator=".",
+    into=("w {}", layouts.TORCH_IN_HEADS),
+    out_of=("o w", layouts.TORCH_OUT_OF_HEADS),
+    **_HEADS_TOGETHER,
 )
 
-HAIKU_MHA = _of_matrices(
+HAIKU_MHA = _multi_head(
     "haiku_mha",
-    "Haiku's MultiHeadAttention",
-    "dm-haiku 0.0.17, haiku/_src/attention.py",
-    "4.2e-16, with and without the original's mask",
-    "Pass the parameters that `transform(...).init` returns.",
     ("query", "key", "value", "linear"),
     "w",
     "b",
-    IN_HEADS,
-    OUT_OF_HEADS,
-    "/",
+    title="Haiku's MultiHeadAttention",
+    source="dm-haiku 0.0.17, haiku/_src/attention.py",
+    verified="4.2e-16, with and without the original's mask",
+    notes="Pass the parameters that `transform(...).init` returns.",
+    separator="/",
+    into=("{} w", layouts.IN_HEADS),
+    out_of=("w o", layouts.OUT_OF_HEADS),
+    **_HEADS_TOGETHER,
 )
 
 ROWS = (TORCH_MHA, FLAX_MHA, KERAS_MHA, EQUINOX_MHA, HAIKU_MHA)

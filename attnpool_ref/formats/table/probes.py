@@ -1,22 +1,16 @@
 """Formats of attentive probes of frozen encoders."""
 
-from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, QUERIES_IN_HEADS, TORCH_IN_HEADS
-from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
-from attnpool_ref.formats.table.heads import BIASES, KERNELS, PERCEPTRON
+from dataclasses import replace
+
+from attnpool_ref.formats.layouts import LEADING, QUERIES_IN_HEADS, TORCH_IN_HEADS
+from attnpool_ref.formats.row import GIVEN, Format, Tensor
+from attnpool_ref.formats.table.parts import INTO_HEADS, KERNELS, PERCEPTRON, linear, norm, one_form
 
 _SIZES = {"in_features": "d", "num_heads": "H", "num_queries": "n"}
 
 
-def _within(prefix, tensors):
-    return tuple(Tensor(f"{prefix}{t.key}", t.shape, t.parameters, t.layout, t.optional) for t in tensors)
-
-
-def _norms(first, second):
-    return tuple(
-        Tensor(f"{theirs}.{kind}", "d", (f"{ours}_{part}",))
-        for theirs, ours in ((first, "norm"), (second, "mlp_norm"))
-        for kind, part in (("weight", "scale"), ("bias", "bias"))
-    )
+def _within(prefix, *tensors):
+    return tuple(replace(tensor, key=f"{prefix}{tensor.key}") for tensor in tensors)
 
 
 VJEPA = Format(
@@ -27,24 +21,17 @@ VJEPA = Format(
     verified="1.1e-15, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="pooler.",
     notes="V-JEPA 1 stores a layer `xattn.proj` but never applies it. `load` keeps it, and `save` writes it again. The classifier after the pooler (`linear`) has another prefix and is not loaded.",
-    forms=(
-        Form(
-            (
-                Tensor("query_tokens", "1 n d", ("query",), LEADING),
-                *_within(
-                    "cross_attention_block.",
-                    (
-                        *_norms("norm1", "norm2"),
-                        Tensor("xattn.q.weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
-                        Tensor("xattn.q.bias", "d", BIASES[:1], BIAS_OF_HEADS, optional=True),
-                        Tensor("xattn.kv.weight", "2d d", KERNELS[1:], TORCH_IN_HEADS),
-                        Tensor("xattn.kv.bias", "2d", BIASES[1:], BIAS_OF_HEADS, optional=True),
-                        Tensor("xattn.proj.weight", "d d", optional=True),  # V-JEPA 1 stores it and never applies it
-                        Tensor("xattn.proj.bias", "d", optional=True),
-                        *PERCEPTRON,
-                    ),
-                ),
-            )
+    forms=one_form(
+        Tensor("query_tokens", "1 n d", ("query",), LEADING),
+        *_within(
+            "cross_attention_block.",
+            *norm("norm1", "d"),
+            *norm("norm2", "d", "mlp_norm"),
+            *linear("xattn.q", "d d", INTO_HEADS, "query_", optional=True),
+            *linear("xattn.kv", "2d d", INTO_HEADS, "key_", "value_", optional=True),
+            Tensor("xattn.proj.weight", "d d", optional=True),  # V-JEPA 1 stores it and never applies it
+            Tensor("xattn.proj.bias", "d", optional=True),
+            *PERCEPTRON,
         ),
     ),
     sizes=_SIZES | {"hidden_features": "f"},
@@ -65,26 +52,16 @@ VJEPA2_HF = Format(
     verified="3.2e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="pooler.",
     notes="By default, transformers has three self-attention layers before the pooler; loading a file with them is an error. Epsilon is 1e-6 in transformers and 1e-5 in the authors' code.",
-    forms=(
-        Form(
-            (
-                Tensor("query_tokens", "1 n d", ("query",), LEADING),
-                *_within(
-                    "cross_attention_layer.",
-                    (
-                        *_norms("layer_norm1", "layer_norm2"),
-                        *(
-                            Tensor(f"cross_attn.{part}_proj.{kind}", shape, (names[place],), layout)
-                            for place, part in enumerate("qkv")
-                            for kind, shape, names, layout in (
-                                ("weight", "d d", KERNELS, TORCH_IN_HEADS),
-                                ("bias", "d", BIASES, BIAS_OF_HEADS),
-                            )
-                        ),
-                        *PERCEPTRON,
-                    ),
-                ),
-            )
+    forms=one_form(
+        Tensor("query_tokens", "1 n d", ("query",), LEADING),
+        *_within(
+            "cross_attention_layer.",
+            *norm("layer_norm1", "d"),
+            *norm("layer_norm2", "d", "mlp_norm"),
+            *linear("cross_attn.q_proj", "d d", INTO_HEADS, "query_"),
+            *linear("cross_attn.k_proj", "d d", INTO_HEADS, "key_"),
+            *linear("cross_attn.v_proj", "d d", INTO_HEADS, "value_"),
+            *PERCEPTRON,
         ),
     ),
     sizes=_SIZES | {"hidden_features": "f"},
@@ -105,19 +82,15 @@ AIM = Format(
     verified="3.8e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
     usual="head.",
     notes='The classifier after the pooling (`linear`) is not part of the module; if the file has it, its kernel is `module.extras["linear.weight"]` [classes, d], and its bias `module.extras["linear.bias"]`. Tokens are normalized by the stored mean and variance, as in AIM\'s PyTorch code. The JAX code of AIM uses those of the batch even at inference.',
-    forms=(
-        Form(
-            (
-                Tensor("cls_token", "1 n d", ("query",), QUERIES_IN_HEADS),
-                Tensor("k.weight", "d d", KERNELS[1:2], TORCH_IN_HEADS),
-                Tensor("v.weight", "d d", KERNELS[2:], TORCH_IN_HEADS),
-                Tensor("bn.running_mean", "d", ("mean",)),
-                Tensor("bn.running_var", "d", ("variance",)),
-                Tensor("bn.num_batches_tracked", "", optional=True),
-                Tensor("linear.weight", "o d", optional=True),
-                Tensor("linear.bias", "o", optional=True),
-            )
-        ),
+    forms=one_form(
+        Tensor("cls_token", "1 n d", ("query",), QUERIES_IN_HEADS),
+        Tensor("k.weight", "d d", KERNELS[1:2], TORCH_IN_HEADS),
+        Tensor("v.weight", "d d", KERNELS[2:], TORCH_IN_HEADS),
+        Tensor("bn.running_mean", "d", ("mean",)),
+        Tensor("bn.running_var", "d", ("variance",)),
+        Tensor("bn.num_batches_tracked", "", optional=True),
+        Tensor("linear.weight", "o d", optional=True),
+        Tensor("linear.bias", "o", optional=True),
     ),
     sizes=_SIZES,
     fixed={"variant": "aim"},

@@ -8,23 +8,8 @@ from dataclasses import dataclass
 import attnpool_ref
 from attnpool_ref import table
 
-FOREIGN = frozenset(
-    [
-        "abs",
-        "arange",
-        "broadcast_to",
-        "concatenate",
-        "log1p",
-        "relu",
-        "sqrt",
-        "swapaxes",
-        "tanh",
-        "where",
-        "zeros",
-        "f",
-        "g",
-    ]
-)
+NUMPY = {"abs", "arange", "broadcast_to", "concatenate", "log1p", "relu", "sqrt", "swapaxes", "tanh", "where", "zeros"}
+FOREIGN = frozenset(NUMPY | {"f", "g"})
 """Functions that a call may use besides those of attnpool: NumPy's and JAX's, and f and g of the caller."""
 
 
@@ -62,6 +47,31 @@ class Entry:
             if function in table.BY_NAME and not _takes(table.get(function), argument):
                 found.append(place)
         return tuple(dict.fromkeys(found))
+
+
+def entries(text):
+    """Parses entries: a line with the names, separated by " | ", then the other fields, each as "  field: text".
+
+    A line with four blanks continues a field. In a call it is the next statement, unless a bracket is open. Without the
+    field ``module`` it is the module of a function in the call, if one has a module; "none" is none.
+    """
+    found, fields, key = [], {}, "names"
+    for line in text.strip().splitlines():
+        if not line.startswith(" "):
+            fields, key = {"names": line, "call": ""}, "names"
+            found.append(fields)
+        elif line.startswith("    "):
+            whole = fields[key].count("(") == fields[key].count(")")
+            fields[key] += ("\n" if key == "call" and whole else " ") + line.strip()
+        else:
+            key, _, value = line.strip().partition(": ")
+            fields[key] = value
+    for fields in found:
+        modules = [table.get(name).module for name, _ in _calls(fields["call"]) if name in table.BY_NAME]
+        module = fields.get("module") or next(filter(None, modules), "")
+        fields["module"] = "" if module == "none" else module
+        fields |= {key: tuple(fields[key].split(" | ")) for key in ("names", "takes") if key in fields}
+    return tuple(Entry(**fields) for fields in found)
 
 
 def _calls(text):

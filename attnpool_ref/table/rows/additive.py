@@ -1,11 +1,10 @@
 """Table rows of additive pooling, whose scores an MLP computes from each token."""
 
-from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, TOKENS, Variant
+from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, TOKENS, of_family
 
-ROWS = (
-    Variant(
-        "additive_attention_pooling",
-        family="additive",
+ROWS = of_family(
+    "additive",
+    additive_attention_pooling=dict(
         shapes=f"{TOKENS} kernel[d, h] out_kernel[h, n?] bias?[h] "
         "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] "
         "dropout_multiplier?~[..., n?, L] -> [..., n?, v]",
@@ -18,9 +17,7 @@ ROWS = (
         absolute=ABSOLUTE,
         module="AdditiveAttentionPool",
     ),
-    Variant(
-        "attention_penalty",
-        family="additive",
+    attention_penalty=dict(
         shapes="weights[..., n, L] -> [...]",
         source="lin2017",
         equation="p = |A A^T - I|^2, the sum of squares, I_ii = 0 where row i of A is all 0",

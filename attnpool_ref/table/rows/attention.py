@@ -1,11 +1,10 @@
 """Table rows of attention functions."""
 
-from attnpool_ref.table.row import ABSOLUTE, NORMALIZERS, Variant
+from attnpool_ref.table.row import ABSOLUTE, NORMALIZERS, of_family
 
-ROWS = (
-    Variant(
-        "attend",
-        family="attention",
+ROWS = of_family(
+    "attention",
+    attend=dict(
         shapes="scores[..., n, m] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
         "dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
@@ -14,18 +13,14 @@ ROWS = (
         options={"normalizer": NORMALIZERS},
         absolute=ABSOLUTE,
     ),
-    Variant(
-        "dot_product_attention",
-        family="attention",
+    dot_product_attention=dict(
         shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
         "bias?~[..., n, m] scale?[] dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
         source="vaswani2017",
         equation="o = softmax(scale q k^T + bias) v, scale = 1/sqrt(d)",
     ),
-    Variant(
-        "additive_attention",
-        family="attention",
+    additive_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] query_kernel[d, h] key_kernel[e, h] out_kernel[h] "
         "mask?[..., n, m] lengths?:lengths[..., n] bias?[h] dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
@@ -33,9 +28,7 @@ ROWS = (
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(w . tanh(q_i W_q + k_j W_k + b))",
         module="AdditiveAttention",
     ),
-    Variant(
-        "tanh_sum_attention",
-        family="attention",
+    tanh_sum_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] kernel[d+e, h] mask?[..., n, m] "
         "lengths?:lengths[..., n] bias?[h] -> [..., n, v]",
         weights="[..., n, m]",
@@ -43,9 +36,7 @@ ROWS = (
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(sum_h tanh([q_i; k_j] W + b)_h)",
         module="TanhSumAttention",
     ),
-    Variant(
-        "location_attention",
-        family="attention",
+    location_attention=dict(
         shapes="query[..., n, d] state[..., n, e] value[..., m, v] kernel[d+e, m] bias[m] out_kernel[d+v, o] "
         "out_bias[o] mask?[..., m] -> [..., n, o]",
         weights="[..., n, m]",
@@ -53,9 +44,7 @@ ROWS = (
         equation="o_i = [q_i; sum_j w_ij v_j] W_o + b_o, w_i = softmax([q_i; k_i] W + b)",
         module="LocationAttention",
     ),
-    Variant(
-        "multi_head_attention",
-        family="attention",
+    multi_head_attention=dict(
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] mask?[..., n, m]|[..., H, n, m] "
         "lengths?:lengths[..., n] query_kernel[d, H, c] key_kernel[e, H, c] value_kernel[v, H, c'] "
         "out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] out_bias?[o] "
@@ -66,9 +55,7 @@ ROWS = (
         "k_h and v_h in the same way",
         module="MultiHeadAttention",
     ),
-    Variant(
-        "kernel_regression",
-        family="attention",
+    kernel_regression=dict(
         shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
         "bandwidth[] -> [..., n, v]",
         weights="[..., n, m]",

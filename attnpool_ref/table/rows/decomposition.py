@@ -1,34 +1,27 @@
 """Table rows of decompositions."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "orthogonal_decomposition",
-        family="decomposition",
+ROWS = of_family(
+    "decomposition",
+    orthogonal_decomposition=dict(
         shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = (x . r / r . r) r, dissimilar = x - similar, r the reference",
         norms=True,
     ),
-    Variant(
-        "linear_decomposition",
-        family="decomposition",
+    linear_decomposition=dict(
         shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = cos(x, reference) x, dissimilar = x - similar",
         norms=True,
     ),
-    Variant(
-        "rigid_decomposition",
-        family="decomposition",
+    rigid_decomposition=dict(
         shapes="x[..., d] reference[..., d] atol[] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = x if all |x_c - reference_c| <= atol, else 0; dissimilar = x - similar",
     ),
-    Variant(
-        "semantic_match",
-        family="decomposition",
+    semantic_match=dict(
         shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
         "y_lengths?:lengths[...] -> [..., L, d]",
         source="wang2016",
@@ -38,9 +31,7 @@ ROWS = (
         norms=True,
         ordered="method=local",
     ),
-    Variant(
-        "graph_decomposition",
-        family="decomposition",
+    graph_decomposition=dict(
         shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",
         source="yue2021",
         equation="l_i <- l_i - mean over neighbors j of (l_i . l_j / l_j . l_j) l_j, num_layers times",

@@ -1,14 +1,13 @@
 """Table rows of heads: modules that compose several functions, and have no public function of their own."""
 
-from attnpool_ref.table.row import TOKENS, Variant
+from attnpool_ref.table.row import TOKENS, of_family
 
 _MAPS = "key_kernel[d, H, c] value_kernel[d, H, c'] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c']"
 _NORMS = "norm_scale?[d] norm_bias?[d] mlp_norm_scale?[d] mlp_norm_bias?[d]"
 
-ROWS = (
-    Variant(
-        "map_head",
-        family="heads",
+ROWS = of_family(
+    "heads",
+    map_head=dict(
         shapes=f"{TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', d] out_bias?[d] norm_scale[d] "
         "norm_bias[d] mlp_kernel[d, f] mlp_bias[f] mlp_out_kernel[f, d] mlp_out_bias[d] epsilon[] -> [..., n, d]",
         weights="[..., H, n, L]",
@@ -17,9 +16,7 @@ ROWS = (
         options={"activation": ("gelu_tanh", "gelu", "relu")},
         module="MAPHead",
     ),
-    Variant(
-        "attentional_pooler",
-        family="heads",
+    attentional_pooler=dict(
         shapes=f"{TOKENS} query[n, q] query_kernel[q, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] norm_scale[d] "
         "norm_bias[d] query_norm_scale[q] query_norm_bias[q] epsilon[] -> [..., n, o]",
         weights="[..., H, n, L]",
@@ -27,9 +24,7 @@ ROWS = (
         equation="o = multi_head_attention_pooling(LN(x), LN(query))",
         module="AttentionalPooler",
     ),
-    Variant(
-        "attention_pool_2d",
-        family="heads",
+    attention_pool_2d=dict(
         shapes=f"{TOKENS} position[p, d] class_token?[d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] "
         "-> [..., o]",
         weights="[..., H, p]",
@@ -38,9 +33,7 @@ ROWS = (
         ordered="always",
         module="AttentionPool2d",
     ),
-    Variant(
-        "pma",
-        family="heads",
+    pma=dict(
         shapes=f"{TOKENS} query[n, d] query_kernel[d, H, c] {_MAPS} out_kernel?[H, c', d] out_bias?[d] input_kernel?[d, d] "
         f"input_bias?[d] mlp_kernel[d, d] mlp_bias[d] {_NORMS} -> [..., n, d]",
         weights="[..., H, n, L]",
@@ -50,9 +43,7 @@ ROWS = (
         options={"variant": ("author", "pyg")},
         module="PMA",
     ),
-    Variant(
-        "attentive_probe",
-        family="heads",
+    attentive_probe=dict(
         shapes=f"{TOKENS} query[n, d]|[n, H, c] query_kernel?[d, H, c] {_MAPS} mlp_kernel?[d, f] mlp_bias?[f] "
         f"mlp_out_kernel?[f, d] mlp_out_bias?[d] {_NORMS} mean?[d] variance?[d] epsilon[] -> [..., n, d]",
         weights="[..., H, n, L]",

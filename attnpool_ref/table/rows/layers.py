@@ -1,19 +1,16 @@
 """Table rows of layers that heads put before and after a pooling."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "layer_norm",
-        family="layers",
+ROWS = of_family(
+    "layers",
+    layer_norm=dict(
         shapes="x[..., d] scale?[d] bias?[d] epsilon[] -> [..., d]",
         source="ba2016",
         equation="y = scale (x - mean(x)) / sqrt(var(x) + epsilon) + bias",
         norms=True,
     ),
-    Variant(
-        "residual_feed_forward",
-        family="layers",
+    residual_feed_forward=dict(
         shapes="x[..., d] kernel[d, f]|[d, 2f] bias?[f]|[2f] out_kernel?[f, d] out_bias?[d] norm_scale?[d] norm_bias?[d] "
         "epsilon[] -> [..., d]",
         source="vaswani2017",

@@ -1,60 +1,47 @@
 """Table rows of sums, order statistics and generalized means, feature by feature."""
 
-from attnpool_ref.table.row import LAYOUTS, TOKENS, Variant
+from attnpool_ref.table.row import LAYOUTS, TOKENS, of_family
 
-ROWS = (
-    Variant(
-        "sum_pooling",
-        family="means",
+ROWS = of_family(
+    "means",
+    sum_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="zaheer2017",
         equation="o = sum over real l of x_l",
         layouts=LAYOUTS,
     ),
-    Variant(
-        "min_pooling",
-        family="means",
+    min_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="corso2020",
         equation="o_c = min over real l of x_lc",
         layouts=LAYOUTS,
     ),
-    Variant(
-        "quantile_pooling",
-        family="means",
+    quantile_pooling=dict(
         shapes=f"{TOKENS} q[] -> [..., d]",
         source="hyndman1996",
         equation="o_c = x_(j)c + (i - j) (x_(j+1)c - x_(j)c), i = (N - 1) q, j = floor(i), x_(0) <= x_(1) <= ... the real tokens",
     ),
-    Variant(
-        "top_k_pooling",
-        family="means",
+    top_k_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="durand2016",
         equation="o_c = (1/m) sum of the m largest real x_lc, m = min(k, N)",
         options={"k": "positive"},
     ),
-    Variant(
-        "noisy_or_pooling",
-        family="means",
+    noisy_or_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="maron1997",
         equation="o_c = 1 - product over real l of (1 - x_lc)",
         layouts=LAYOUTS,
         unit=True,
     ),
-    Variant(
-        "power_mean_pooling",
-        family="means",
+    power_mean_pooling=dict(
         shapes=f"{TOKENS} p[]|[d] epsilon[] -> [..., d]",
         source="radenovic2019",
         equation="o_c = ((1/N) sum over real l of max(x_lc, epsilon)^p)^(1/p)",
         layouts=LAYOUTS,
         module="PowerMeanPool",
     ),
-    Variant(
-        "logsumexp_pooling",
-        family="means",
+    logsumexp_pooling=dict(
         shapes=f"{TOKENS} scale[]|[d] -> [..., d]",
         source="pinheiro2015",
         equation="o_c = (1/scale) ln((1/N) sum over real l of exp(scale x_lc)); "
@@ -64,9 +51,7 @@ ROWS = (
         layouts=LAYOUTS,
         module="LogSumExpPool",
     ),
-    Variant(
-        "softmax_pooling",
-        family="means",
+    softmax_pooling=dict(
         shapes=f"{TOKENS} scale[]|[d] -> [..., d]",
         weights="[..., L, d]",
         source="mcfee2018",

@@ -1,88 +1,69 @@
 """Table rows of normalizers."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "masked_softmax",
-        family="normalizers",
+ROWS = of_family(
+    "normalizers",
+    masked_softmax=dict(
         shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
         source="d2l",
         equation="w_j = exp(s_j - max_real s) / sum over real i of exp(s_i - max_real s), 0 where not real",
         rules=("not mask with lengths",),
         options={"axis": "axis"},
     ),
-    Variant(
-        "masked_log_softmax",
-        family="normalizers",
+    masked_log_softmax=dict(
         shapes="scores[...] mask?[...] lengths?:int[...] -> [...]",
         source="onnx",
         equation="log w_j = s_j - log sum over real i of exp(s_i), -inf where not real",
         rules=("not mask with lengths",),
         options={"axis": "axis"},
     ),
-    Variant(
-        "sparsemax",
-        family="normalizers",
+    sparsemax=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="martins2016",
         equation="w_j = max(0, s_j - tau), tau such that the w_j of the real j sum to 1",
         options={"axis": "axis"},
     ),
-    Variant(
-        "entmax15",
-        family="normalizers",
+    entmax15=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="peters2019",
         equation="w_j = max(0, s_j/2 - tau)^2, tau such that the w_j of the real j sum to 1",
         options={"axis": "axis"},
     ),
-    Variant(
-        "entmax",
-        family="normalizers",
+    entmax=dict(
         shapes="scores[...] mask?[...] alpha[] -> [...]",
         source="peters2019",
         equation="w_j = max(0, (alpha - 1) s_j - tau)^(1/(alpha - 1)), tau such that the w_j of the real j sum to 1",
         options={"axis": "axis"},
     ),
-    Variant(
-        "top_k_softmax",
-        family="normalizers",
+    top_k_softmax=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="shazeer2017",
         equation="w = softmax over the real j whose s_j is at least the k-th largest real one, 0 elsewhere",
         options={"k": "positive", "axis": "axis"},
     ),
-    Variant(
-        "gumbel_softmax",
-        family="normalizers",
+    gumbel_softmax=dict(
         shapes="scores[...] mask?[...] noise?~[...] temperature[] -> [...]",
         source="jang2017",
         equation="w = softmax over the real j of (s_j + noise_j) / temperature; with hard the value of hardmax(s + noise)",
         surrogate="hard",
         options={"hard": "flag", "axis": "axis"},
     ),
-    Variant(
-        "masked_sigmoid",
-        family="normalizers",
+    masked_sigmoid=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="ramapuram2025",
         equation="w_j = 1 / (1 + exp(-s_j)), 0 where not real; with normalize divided by the sum of the real ones",
         absolute=("always",),
         options={"normalize": "flag", "axis": "axis"},
     ),
-    Variant(
-        "hardmax",
-        family="normalizers",
+    hardmax=dict(
         shapes="scores[...] mask?[...] -> [...]",
         source="onnx",
         equation="w_j = 1 for the first j among the real ones whose s_j is the largest, 0 for the others",
         ordered="always",
         options={"axis": "axis"},
     ),
-    Variant(
-        "l2_normalize",
-        family="normalizers",
+    l2_normalize=dict(
         shapes="x[...] -> [...]",
         source="wang2022",
         equation="x / |x|_2, and 0 for the zero vector",

@@ -1,11 +1,10 @@
 """Table rows of pooling of two sequences."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "cross_attention_pooling",
-        family="pairs",
+ROWS = of_family(
+    "pairs",
+    cross_attention_pooling=dict(
         shapes="x[..., L, d] y[..., T, e] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
         "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] x_dropout_multiplier?~[..., L] "
         "y_dropout_multiplier?~[..., T] -> ([..., d], [..., e])",
@@ -17,9 +16,7 @@ ROWS = (
         module="CrossAttentionPool",
         layouts=("segments", "mesh"),
     ),
-    Variant(
-        "cross_attention_pooling_all_pairs",
-        family="pairs",
+    cross_attention_pooling_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] "
         "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([B, C, d], [B, C, e])",
         weights="([B, C, L], [B, C, T])",
@@ -28,9 +25,7 @@ ROWS = (
         rules=("c=d unless x_kernel", "c=e unless y_kernel"),
         options={"reduction": ("sum", "mean", "max")},
     ),
-    Variant(
-        "code_wise_attention",
-        family="pairs",
+    code_wise_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
         "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., d]",
         weights="[..., n]",
@@ -38,9 +33,7 @@ ROWS = (
         equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
         module="CodeWiseAttention",
     ),
-    Variant(
-        "mask_attention",
-        family="pairs",
+    mask_attention=dict(
         shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
         "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., n, d]",
         weights="[..., n, k]",
@@ -48,9 +41,7 @@ ROWS = (
         equation="o_i = sum_j w_ij c_j, w_i = softmax_j(scale d_i . c_j), d the context, c the query",
         module="MaskAttention",
     ),
-    Variant(
-        "bidaf_attention",
-        family="pairs",
+    bidaf_attention=dict(
         shapes="context[..., T, d] query[..., J, d] kernel[3d] context_mask?[..., T] context_lengths?:lengths[...] "
         "query_mask?[..., J] query_lengths?:lengths[...] -> [..., T, 4d]",
         weights="([..., T, J], [..., T])",
@@ -59,18 +50,14 @@ ROWS = (
         "h~ = sum_t softmax_t(max_j S_tj) h_t, S_tj = w . [h_t; u_j; h_t * u_j]",
         module="BiDAFAttention",
     ),
-    Variant(
-        "maxsim_score",
-        family="pairs",
+    maxsim_score=dict(
         shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
         "y_lengths?:lengths[...] -> [...]",
         source="khattab2020",
         equation="s = sum over real l of max over real t of x_l . y_t",
         options={"mean": "flag"},
     ),
-    Variant(
-        "maxsim_score_all_pairs",
-        family="pairs",
+    maxsim_score_all_pairs=dict(
         shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
         source="khattab2020",
         equation="s_bc = maxsim_score(x_b, y_c)",

@@ -1,62 +1,49 @@
 """Table rows of pooling of one sequence."""
 
-from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, TOKENS, Variant
+from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, TOKENS, of_family
 
-ROWS = (
-    Variant(
-        "mean_pooling",
-        family="pooling",
+ROWS = of_family(
+    "pooling",
+    mean_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = (1/N) sum over real l of x_l, N the number of real tokens",
         layouts=LAYOUTS,
     ),
-    Variant(
-        "max_pooling",
-        family="pooling",
+    max_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o_c = max over real l of x_lc",
         layouts=LAYOUTS,
     ),
-    Variant(
-        "first_pooling",
-        family="pooling",
+    first_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the first real position",
         layouts=LAYOUTS,
         ordered="always",
     ),
-    Variant(
-        "last_pooling",
-        family="pooling",
+    last_pooling=dict(
         shapes=f"{TOKENS} -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the last real position",
         layouts=LAYOUTS,
         ordered="always",
     ),
-    Variant(
-        "weighted_pooling",
-        family="pooling",
+    weighted_pooling=dict(
         shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="muennighoff2022",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
         module="WeightedPool",
     ),
-    Variant(
-        "mean_max_pooling",
-        family="pooling",
+    mean_max_pooling=dict(
         shapes=f"{TOKENS} -> [..., 2d]",
         source="howard2018",
         equation="o = [mean over real l of x_l; max over real l of x_l]",
         layouts=LAYOUTS,
     ),
-    Variant(
-        "attention_pooling",
-        family="pooling",
+    attention_pooling=dict(
         shapes=f"{TOKENS} query?[..., q] query_kernel?[d, c] "
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
         "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
@@ -77,9 +64,7 @@ ROWS = (
         absolute=ABSOLUTE,
         module="AttentionPool",
     ),
-    Variant(
-        "multi_head_attention_pooling",
-        family="pooling",
+    multi_head_attention_pooling=dict(
         shapes=f"{TOKENS} query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
         "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
         "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",

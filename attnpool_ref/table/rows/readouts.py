@@ -1,11 +1,10 @@
 """Table rows of readouts: pooling functions that do more than average the tokens once."""
 
-from attnpool_ref.table.row import LAYOUTS, TOKENS, Variant
+from attnpool_ref.table.row import LAYOUTS, TOKENS, of_family
 
-ROWS = (
-    Variant(
-        "latent_attention_pooling",
-        family="readouts",
+ROWS = of_family(
+    "readouts",
+    latent_attention_pooling=dict(
         shapes=f"{TOKENS} latents[r, e] query_kernel[d, H, c] key_kernel[e, H, c] "
         "value_kernel[e, H, c'] out_kernel[H, c', d] mlp_kernel[d, 2f] mlp_out_kernel[f, d] mlp_bias?[2f] mlp_out_bias?[d] "
         "norm_scale?[d] norm_bias?[d] latent_norm_scale?[e] latent_norm_bias?[e] mlp_norm_scale?[d] mlp_norm_bias?[d] "
@@ -17,9 +16,7 @@ ROWS = (
         layouts=LAYOUTS,
         module="LatentAttentionPool",
     ),
-    Variant(
-        "set2set_pooling",
-        family="readouts",
+    set2set_pooling=dict(
         shapes=f"{TOKENS} input_kernel[2d, 4d] recurrent_kernel[d, 4d] bias[4d] -> [..., 2d]",
         weights="[..., L]",
         source="vinyals2016",
@@ -28,9 +25,7 @@ ROWS = (
         options={"num_steps": "positive"},
         module="Set2SetPool",
     ),
-    Variant(
-        "vlad_pooling",
-        family="readouts",
+    vlad_pooling=dict(
         shapes=f"{TOKENS} assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] -> [..., K, d]",
         weights="[..., L, K]",
         source="arandjelovic2016",
@@ -41,9 +36,7 @@ ROWS = (
         options={"normalize": "flag"},
         module="VLADPool",
     ),
-    Variant(
-        "gated_sum_pooling",
-        family="readouts",
+    gated_sum_pooling=dict(
         shapes=f"{TOKENS} gate_kernel[d, o] value_kernel[d, o] gate_bias?[o] value_bias?[o] -> [..., o]",
         source="li2016",
         equation="o = sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",

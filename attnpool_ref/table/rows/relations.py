@@ -1,18 +1,15 @@
 """Table rows of functions that compare examples, fields or labels."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "attention_triplet_loss",
-        family="relations",
+ROWS = of_family(
+    "relations",
+    attention_triplet_loss=dict(
         shapes="anchor[..., m] positive[..., m] negative[..., m] margin[] -> [...]",
         source="patro2018",
         equation="max(0, |a - p|^2 + margin - |a - n|^2)",
     ),
-    Variant(
-        "differential_context",
-        family="relations",
+    differential_context=dict(
         shapes="attention[..., m] supporting[..., m] opposing[..., m] mask?[..., m] weight[] -> [..., m]",
         source="patro2018",
         equation="s + weight d or s * (weight d), d = r+ - r-, r+ = proj_s(s+) + proj_s(s-), "
@@ -20,25 +17,19 @@ ROWS = (
         options={"mode": ("add", "mul")},
         norms=True,
     ),
-    Variant(
-        "relation_vector",
-        family="relations",
+    relation_vector=dict(
         shapes="x[..., f] y[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] -> [..., o]",
         source="liu2022",
         equation="sigmoid(x W1 + y W2 + b) W3",
         module="RelationVector",
     ),
-    Variant(
-        "relation_triplet_loss",
-        family="relations",
+    relation_triplet_loss=dict(
         shapes="x[..., f] similar[..., f] dissimilar[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] "
         "margin[] -> [...]",
         source="liu2022",
         equation="max(0, margin + |a(x, x) - a(x, similar)|^2 - |a(x, x) - a(x, dissimilar)|^2), a = relation_vector",
     ),
-    Variant(
-        "field_attention_pooling",
-        family="relations",
+    field_attention_pooling=dict(
         shapes="target[..., d] fields[..., J, e] kernel[J, d+e]|[d+e] bias[J]|[] mask?[..., J] -> [..., d+e]",
         weights="[..., J]",
         source="zhang2021",
@@ -46,9 +37,7 @@ ROWS = (
         rules=("d may be 0",),
         module="FieldAttentionPool",
     ),
-    Variant(
-        "label_attention",
-        family="relations",
+    label_attention=dict(
         shapes="labels[..., M, d] mask?[..., M] query_kernel[d, c] key_kernel[d, c] value_kernel[d, v] -> [..., M, v]",
         weights="[..., M, M]",
         source="vaswani2017",

@@ -1,81 +1,62 @@
 """Table rows of scores."""
 
-from attnpool_ref.table.row import Variant
+from attnpool_ref.table.row import of_family
 
-ROWS = (
-    Variant(
-        "dot_score",
-        family="scores",
+ROWS = of_family(
+    "scores",
+    dot_score=dict(
         shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = q_i . k_j",
     ),
-    Variant(
-        "scaled_dot_score",
-        family="scores",
+    scaled_dot_score=dict(
         shapes="query[..., n, d] key[..., m, d] scale?[] -> [..., n, m]",
         source="vaswani2017",
         equation="s_ij = scale (q_i . k_j), scale = 1/sqrt(d)",
     ),
-    Variant(
-        "bilinear_score",
-        family="scores",
+    bilinear_score=dict(
         shapes="query[..., n, d] key[..., m, e] kernel[d, e] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = q_i^T W k_j",
         module="BilinearScore",
     ),
-    Variant(
-        "cosine_score",
-        family="scores",
+    cosine_score=dict(
         shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
         source="wang2016",
         equation="s_ij = q_i . k_j / (|q_i| |k_j|), and 0 for a zero vector",
         norms=True,
     ),
-    Variant(
-        "additive_score",
-        family="scores",
+    additive_score=dict(
         shapes="query[..., n, d] key[..., m, e] query_kernel[d, h] key_kernel[e, h] out_kernel[h] bias?[h] -> [..., n, m]",
         source="bahdanau2015",
         equation="s_ij = w . tanh(q_i W_q + k_j W_k + b)",
         module="AdditiveScore",
     ),
-    Variant(
-        "concat_score",
-        family="scores",
+    concat_score=dict(
         shapes="query[..., n, d] key[..., m, e] kernel[d+e, h] out_kernel[h] bias?[h] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = w . tanh([q_i; k_j] W + b)",
         module="ConcatScore",
     ),
-    Variant(
-        "tanh_sum_score",
-        family="scores",
+    tanh_sum_score=dict(
         shapes="query[..., n, d] key[..., m, e] kernel[d+e, h] bias?[h] -> [..., n, m]",
         source="bahdanau2015",
         equation="s_ij = sum_h tanh([q_i; k_j] W + b)_h",
         module="TanhSumScore",
     ),
-    Variant(
-        "location_score",
-        family="scores",
+    location_score=dict(
         shapes="query[..., n, d] state[..., n, e] kernel[d+e, m] bias?[m] -> [..., n, m]",
         source="luong2015",
         equation="s_ij = ([q_i; k_i] W + b)_j, j a slot",
         module="LocationScore",
     ),
-    Variant(
-        "trilinear_score",
-        family="scores",
+    trilinear_score=dict(
         shapes="query[..., n, d] key[..., m, d] kernel[3d] -> [..., n, m]",
         source="seo2017",
         equation="s_ij = w . [q_i; k_j; q_i * k_j]",
         module="TrilinearScore",
     ),
-    Variant(
-        "gaussian_score",
-        family="scores",
+    gaussian_score=dict(
         shapes="query[..., n, d] key[..., m, d] bandwidth[] -> [..., n, m]",
         source="d2l",
         equation="s_ij = -|q_i - k_j|^2 / (2 bandwidth^2)",
