@@ -178,4 +178,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--without", action="append", choices=EDITS, default=[], help="leave out an edit")
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(follow(Path(temporary), parser.parse_args().without))
+        sys.exit(follow(Path(temporary), parser.parse_args().without) or 0)
