@@ -136,6 +136,11 @@ class Normalization:
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
 
+    def of_real(self, epsilon=0.0, shifted=True):
+        """Returns the softmax of the scores of real tokens, and 0 at padding; arguments as in :meth:`softmax`."""
+        found = self.softmax(np.where(self.real, self.scores, -np.inf), epsilon, shifted)
+        return np.where(self.real, found, 0)
+
     def answer(self, weights):
         """Returns the function's results with these weights."""
         call = self.call
