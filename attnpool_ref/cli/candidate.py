@@ -12,7 +12,7 @@ from typing import Any
 
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance.candidates import Candidate, naming, signature_of
+from attnpool_ref.conformance.candidates import Candidate, has_parameter, naming
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -89,23 +89,18 @@ def forced(target, implementation, rows=()):
       Refused: no function takes this argument.
     """
     if rows:
-        if not _takes_implementation(target):
+        if not has_parameter(target, "implementation"):
             raise Refused("the function does not take `implementation`")
         return functools.partial(target, implementation=implementation), rows
     functions = {}
     for name in table.BY_NAME:
         function = getattr(target, name, None)
-        if function is not None and _takes_implementation(function):
+        if function is not None and has_parameter(function, "implementation"):
             functions[name] = functools.partial(function, implementation=implementation)
     if not functions:
         raise Refused("no function of the candidate takes `implementation`")
     states = {name: getattr(target, name, None) for name in ("merge_states", "finalize_state")}
     return types.SimpleNamespace(**functions, **states), tuple(functions)
-
-
-def _takes_implementation(function):
-    signature = signature_of(function)
-    return signature is not None and "implementation" in signature.parameters
 
 
 def _import_file(name):

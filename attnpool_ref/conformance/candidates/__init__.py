@@ -17,9 +17,10 @@ from attnpool_ref.conformance.candidates.candidate import (
     Calls,
     Candidate,
     as_candidate,
+    has_parameter,
     signature_of,
     single,
     title_of,
 )
 
-__all__ = ["MASK_FORMS", "Calls", "Candidate", "as_candidate", "signature_of", "single", "title_of"]
+__all__ = ["MASK_FORMS", "Calls", "Candidate", "as_candidate", "has_parameter", "signature_of", "single", "title_of"]

@@ -260,3 +260,9 @@ def signature_of(function):
     anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
     inner = getattr(function, "call", None) or getattr(function, "forward", None)
     return signature_of(inner) if anything and callable(inner) else found
+
+
+def has_parameter(function, name):
+    """Returns whether a callable's signature can be read and has a parameter of this name."""
+    signature = signature_of(function)
+    return signature is not None and name in signature.parameters

@@ -12,14 +12,6 @@ from attnpool_ref.table.language import present
 AXIS, TOKENS = "tokens", ("L", "T")
 
 
-def takes_axis_name(function):
-    """Returns whether a function has the argument ``axis_name``: the mesh axis over which its sequences are sharded."""
-    try:
-        return "axis_name" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # it has no readable signature
-        return False
-
-
 def divisible(case):
     """Returns the case with padding added until the number of devices divides the length of each masked sequence."""
     import jax

@@ -77,27 +77,8 @@ def poisoned(case, poison):
     return case.with_values("poison in padding", **values) if values else None
 
 
-def nan_in_padding(subject, case, situation):
-    """Checks that NaN at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("NaN", subject, case, situation)
-
-
-def inf_in_padding(subject, case, situation):
-    """Checks that inf at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("inf", subject, case, situation)
-
-
-def minus_inf_in_padding(subject, case, situation):
-    """Checks that -inf at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("-inf", subject, case, situation)
-
-
-def large_numbers_in_padding(subject, case, situation):
-    """Checks that 1e30 at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("1e30", subject, case, situation)
-
-
-def _in_padding(name, subject, case, situation):
+def in_padding(name, subject, case, situation):
+    """Checks :func:`poison_in_padding` with and without weights and gradients, as the situation says."""
     gradients = situation.gradients_with_weights if situation.is_main and situation.differentiated else None
     return poison_in_padding(subject, case, name, situation.weights, gradients)
 

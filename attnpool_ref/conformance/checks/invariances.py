@@ -1,6 +1,6 @@
 """Checks of invariances: results do not change with more or less padding, the order of tokens, or shifted scores."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,35 +9,11 @@ from attnpool_ref.conformance.checks.agreement import compare_with_itself
 from attnpool_ref.conformance.checks.subject import output_axes
 
 
-@dataclass
-class Change:
-    """A changed case, and functions that select the parts of outputs that must agree.
-
-    Attributes:
-      case: the changed case.
-      of_changed: a function from (an output for the changed case, the names of its axes) to the compared part.
-      of_original: such a function for an output for the original case.
-    """
-
-    case: object
-    of_changed: object
-    of_original: object
-
-
-def _as_it_is(output, axes):
-    del axes
+def _along(axis, positions, output, axes):
+    """Returns an output, whose axes have the names ``axes``, at some positions of an axis; None for all positions."""
+    for place in drawing.places_of(axis, axes, output.ndim) if positions is not None else ():
+        output = np.take(output, positions, place)
     return output
-
-
-def _along(axis, positions):
-    """Returns a function that selects positions of an output along a named axis."""
-
-    def view(output, axes):
-        for place in drawing.places_of(axis, axes, output.ndim):
-            output = np.take(output, positions, place)
-        return output
-
-    return view
 
 
 def appending(subject, case, situation):
@@ -46,7 +22,7 @@ def appending(subject, case, situation):
 
 
 def _append(case, axis):
-    return Change(drawing.append(case, axis, 2), _along(axis, range(case.sizes[axis])), _as_it_is)
+    return drawing.append(case, axis, 2), range(case.sizes[axis]), None
 
 
 def deleting(subject, case, situation):
@@ -56,8 +32,7 @@ def deleting(subject, case, situation):
 
 def _delete(case, axis):
     keep = np.flatnonzero(_real_along(case, axis))
-    shorter = drawing.take(case, f"padding along {axis} deleted", axis, keep)
-    return Change(shorter, _as_it_is, _along(axis, keep))
+    return drawing.take(case, f"padding along {axis} deleted", axis, keep), None, keep
 
 
 def siding(subject, case, situation):
@@ -101,7 +76,7 @@ def _shuffle(case, axis):
 
 
 def _reorder(case, axis, order, title):
-    return Change(drawing.take(case, title, axis, order), _along(axis, np.argsort(order)), _as_it_is)
+    return drawing.take(case, title, axis, order), np.argsort(order), None
 
 
 def _real_along(case, axis):
@@ -118,7 +93,8 @@ def _real_along(case, axis):
 def _each_axis(subject, case, check, return_weights, change, single=False):
     """Compares the results for a case with those for the case changed along an axis, for each masked axis in turn.
 
-    Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the :class:`Change`. With
+    Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the changed case, and the
+    positions along the axis at which its results, and those of the case, are compared; None for all positions. With
     ``single`` only cases without batch axes are compared. Returns the first failed finding, else the last one; None if
     nothing was compared.
     """
@@ -130,18 +106,18 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     own = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
     for axis in (axis for axis in drawing.masked_axes(case) if axis not in own):
-        changed = change(case, axis)
-        got = subject.outputs(changed.case, return_weights)
+        changed, of_changed, of_original = change(case, axis)
+        got = subject.outputs(changed, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):
             return None  # the comparison with the oracle reports it
 
-        def view(i, array, of_original=changed.of_original):
-            return of_original(array, axes[i])
+        def view(i, array, axis=axis, positions=of_original):
+            return _along(axis, positions, array, axes[i])
 
         want = [view(i, w) for i, w in enumerate(original)]
-        got = [changed.of_changed(g, a) for g, a in zip(got, axes, strict=True)]
+        got = [view(i, g, positions=of_changed) for i, g in enumerate(got)]
         found = compare_with_itself(subject, case, check, got, want, return_weights, view)
-        found = replace(found, case=changed.case)
+        found = replace(found, case=changed)
         if found.message:
             return found
         finding = found

@@ -5,11 +5,11 @@ functions a nonzero Hessian. All is computed in float64.
 """
 
 import functools
-import inspect
 from dataclasses import replace
 
 import numpy as np
 
+from attnpool_ref.conformance.candidates import has_parameter
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, changed, shown, worst
@@ -47,29 +47,23 @@ def forward_over_reverse(subject, case, situation):
     """
     if subject.adapter.refusal is None:
         raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
-    if not _takes_implementation(subject.function):
+    if not has_parameter(subject.function, "implementation"):
         products = _or_not_asked(_products(subject, True), "its gradient has no forward mode")
         return _held(FORWARD, subject, case, situation.gradients_with_weights, products)
     candidate = replace(subject.candidate, target=functools.partial(subject.function, implementation="einsum"))
     einsum = Subject(subject.row, candidate, subject.adapter, subject.dtype, watch=subject.watch)
     einsum.cache, einsum.skipped = subject.cache, subject.skipped
-    found = [_held(FORWARD, subject, case, situation.gradients_with_weights, _products(subject, True))]
+    return_weights = situation.gradients_with_weights
+    found = [_held(FORWARD, subject, case, return_weights, _products(subject, True))]
     if found[0] is not None:
-        found.append(
-            _held(FORWARD, einsum, case, situation.gradients_with_weights, _products(einsum, True), f"with {INSTEAD} ")
-        )
-    refusals = (
-        subject.forward_refusal(case, situation.gradients_with_weights),
-        einsum.forward_refusal(case, situation.gradients_with_weights),
-    )
-    if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
-        message = (
-            f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
-        )
+        found.append(_held(FORWARD, einsum, case, return_weights, _products(einsum, True), f"with {INSTEAD} "))
+    refusal, message = subject.forward_refusal(case, return_weights), "forward mode of a jit around it"
+    if not (refusal is None or (isinstance(refusal, TypeError) and INSTEAD in str(refusal))):
+        message = f"{message} raises {_words(refusal)}, needs a TypeError that names {INSTEAD}"
         found.append(Finding(FORWARD, case, np.inf, 0, message))
-    if refusals[1] is not None:
-        message = f"forward mode of a jit around it with {INSTEAD} raises {_words(refusals[1])}"
-        found.append(Finding(FORWARD, case, np.inf, 0, message))
+    refusal, message = einsum.forward_refusal(case, return_weights), f"forward mode of a jit around it with {INSTEAD}"
+    if refusal is not None:
+        found.append(Finding(FORWARD, case, np.inf, 0, f"{message} raises {_words(refusal)}"))
     return found
 
 
@@ -87,13 +81,6 @@ def _or_not_asked(products, words):
             raise NotApplicable(f"{words} ({_words(error)})") from error
 
     return asked
-
-
-def _takes_implementation(function):
-    try:
-        return "implementation" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # it has no readable signature
-        return False
 
 
 def _words(error):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates import meshes
+from attnpool_ref.conformance.candidates import has_parameter, meshes
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import untraceable_errors
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
@@ -64,7 +64,7 @@ def over_devices(subject, case, situation):
     """
     if "mesh" not in case.row.layouts:
         return None
-    if not meshes.takes_axis_name(subject.function):
+    if not has_parameter(subject.function, "axis_name"):  # the mesh axis over which its sequences are sharded
         raise NotApplicable("it takes no `axis_name`")
     case = meshes.divisible(case)
     split = Subject(

@@ -5,8 +5,7 @@ waives no other guarantee: one that is broken because of the waived one is still
 """
 
 from attnpool_ref import table
-from attnpool_ref.conformance.report import promises
-from attnpool_ref.conformance.report.results import BROKEN, FAIL
+from attnpool_ref.conformance.report import BROKEN, FAIL, promises
 from attnpool_ref.table.suggestions import did_you_mean
 
 
