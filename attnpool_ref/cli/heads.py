@@ -98,11 +98,9 @@ def _must(row):
 def load_of(row, source=None, prefix=None, asked=None):
     """Returns code that loads a head of this format; ``...`` marks the values that the caller must fill in.
 
-    Args:
-      row: the format.
-      source: the file or folder; None writes the name ``source``.
-      prefix: the prefix of the head's names in the file; None leaves it out, so that ``load`` finds it.
-      asked: names of the options to fill in; None takes those that every call needs if the source has no configuration.
+    ``source`` is the file or folder; None writes the name ``source``. ``prefix`` is that of the head's names in the
+    file; None leaves it out, so that ``load`` finds it. ``asked`` has the names of the options to fill in; None takes
+    those that every call needs if the source has no configuration.
     """
     asked = _must(row) if asked is None else asked
     arguments = ["source" if source is None else json.dumps(str(source)), json.dumps(row.name)]

@@ -23,12 +23,10 @@ def divisible(case):
 
 
 def place_of(axes, rank, names=AXIS):
-    """Returns the ``PartitionSpec`` that shards an array's token axes, L and T, over the mesh axes ``names``.
+    """Returns the ``PartitionSpec`` that shards an array's token axes, L and T, over mesh axes.
 
-    Args:
-      axes: the names of the array's axes; "..." stands for all axes without a name.
-      rank: the number of the array's axes.
-      names: the name of a mesh axis, or a tuple of names.
+    ``names`` is the name of a mesh axis, or a tuple of names. ``axes`` has the names of the array's axes, in which
+    "..." stands for all axes without a name, and ``rank`` their number.
     """
     from jax.sharding import PartitionSpec
 

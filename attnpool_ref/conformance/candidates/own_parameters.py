@@ -107,11 +107,7 @@ def listed(names):
 
 
 def attributes(target, paths):
-    """Returns arguments of a function, read from attributes of a module.
-
-    Args:
-      target: the module.
-      paths: the dotted name of the attribute, for each argument.
+    """Returns arguments of a function, read from the attributes of a module that have the dotted names ``paths``.
 
     Raises:
       ValueError: the module has no such attribute, or it is the weight of a ``torch.nn.Linear``, a transposed kernel.

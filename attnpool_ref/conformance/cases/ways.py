@@ -52,12 +52,10 @@ def configurations(row):
 
 
 def ways_of(row, restrict=None):
-    """Yields the :func:`configurations`, reduced to what the implementation takes, without duplicates.
+    """Yields the :func:`configurations`, reduced by ``restrict`` to what the implementation takes, without duplicates.
 
-    Args:
-      row: the function's row in the table.
-      restrict: a function from (names of optional arguments, options) to those that the implementation takes; None for
-        an implementation that takes everything.
+    ``restrict`` is a function from (names of optional arguments, options) to those that the implementation takes; None
+    is for an implementation that takes everything.
     """
     seen = []
     for title, names, options in configurations(row):

@@ -77,16 +77,9 @@ def in_the_right_dtype(subject, exact, got):
 def compare_with_itself(subject, case, check, got, want, return_weights, view=lambda i, array: array):
     """Compares two results of the implementation, with twice the allowed error, because both are rounded.
 
-    The dtype of the results does not matter: it is a finding of the comparison with the oracle.
-
-    Args:
-      subject: the implementation under test.
-      case: the case whose result is ``want``.
-      check: the check's name.
-      got: results for changed arguments.
-      want: results for ``case``, which should be the same.
-      return_weights: whether the weights are among them.
-      view: selects the compared part of an output, from its index and its array.
+    The dtype of the results does not matter: it is a finding of the comparison with the oracle. ``want`` has the
+    results for ``case``, and ``got`` those for changed arguments, which should be the same. ``view`` selects the
+    compared part of an output, from its index and its array.
     """
     sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
     if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
@@ -206,13 +199,8 @@ def shown(array, wrong):
 def apart(got, want, wrong=None, place=None):
     """Returns texts of two arrays that differ: of small ones whole, else of one element, with its index and a count.
 
-    The texts have the digits that tell them apart.
-
-    Args:
-      got: an array.
-      want: the array with which it was compared.
-      wrong: a boolean array that marks the elements to count; None marks those that differ.
-      place: the element to show, as an index into the flat arrays; None takes the first one that is marked.
+    The texts have the digits that tell them apart. ``wrong`` marks the elements to count; None marks those that differ.
+    ``place`` is the element to show, as an index into the flat arrays; None takes the first one that is marked.
     """
     if np.shape(got) != np.shape(want) or np.size(got) <= SMALL:
         return _first_apart(brief, got, want, (6, 9, 17))

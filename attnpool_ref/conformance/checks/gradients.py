@@ -73,13 +73,8 @@ def _differences(subject, case, return_weights):
 def gradient(subject, case, return_weights=False, reference=None):
     """Checks the implementation's gradients; at padding they must be exactly 0.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      return_weights: whether the call returns the weights.
-      reference: the implementation in float64, with whose gradients each element is compared in other dtypes. In
-        float64, or if this is None, gradients are compared with finite differences of the oracle along a random
-        direction.
+    In float64, or if ``reference`` is None, they are compared with finite differences of the oracle along a random
+    direction. In other dtypes each element is compared with that of ``reference``, the implementation in float64.
 
     Returns:
       A finding; None if an output is not of floats, or if an element of the gradient of ``reference`` is too large for

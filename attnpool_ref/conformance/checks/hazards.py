@@ -86,12 +86,8 @@ def in_padding(name, subject, case, situation):
 def poison_in_padding(subject, case, name, return_weights, gradients=None):
     """Checks that one of :data:`POISONS` at padded positions never affects results or gradients, bit for bit.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      name: a key of :data:`POISONS`.
-      return_weights: whether the call returns the weights.
-      gradients: whether the differentiated call returns the weights; None checks no gradients.
+    ``name`` is a key of :data:`POISONS`. ``gradients`` says whether the differentiated call returns the weights; None
+    checks no gradients.
     """
     bad = poisoned(case, POISONS[name])
     check = f"{name} in padding"

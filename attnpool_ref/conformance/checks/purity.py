@@ -33,11 +33,7 @@ def repeated_calls(subject, case, situation):
 def purity(subject, case, return_weights, reuse=True):
     """Checks a second call with the same arguments; returns a finding for each of four guarantees.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      return_weights: whether the call returns the weights.
-      reuse: whether to call the implementation also with the same array objects, unchanged and with other content.
+    With ``reuse`` the implementation is also called with the same array objects, unchanged and with other content.
     """
     first = subject.outputs(case, return_weights)
     seen = _watched(subject, case, return_weights)

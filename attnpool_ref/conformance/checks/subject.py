@@ -288,16 +288,10 @@ class Subject:
         return self._differentiated(derive, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
-        """Returns Hessian-vector products for a direction of all floating-point arguments, by argument.
+        """Returns Hessian-vector products along ``directions``, an array for each floating-point argument, by argument.
 
-        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c.
-
-        Args:
-          case: the case.
-          cotangents: one array for each output.
-          return_weights: whether the call returns the weights.
-          directions: for each floating-point argument an array of its shape.
-          forward: whether to differentiate the gradient in forward mode, not in reverse mode.
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
+        gradient is differentiated in forward mode, else in reverse mode.
         """
 
         def second(program, arrays, fixed, cotangents):
@@ -353,11 +347,9 @@ class Subject:
     def program(self, passed, keys):
         """Returns the implementation as a function from a dict of arrays to a list of arrays.
 
-        Calls with the same names and plain values get the same function object, so that it is compiled once.
-
-        Args:
-          passed: all arguments of the call, by the function's names.
-          keys: the names in the dict; their values in ``passed`` need not be arrays, but may be numbers.
+        ``passed`` has all arguments of the call, and ``keys`` are the names in the dict; their values in ``passed`` may
+        be numbers. Calls with the same names and plain values get the same function object, so that it is compiled
+        once.
         """
         plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
         key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))

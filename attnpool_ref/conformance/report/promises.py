@@ -230,9 +230,7 @@ BY_NAME = {promise.name: promise for promise in PROMISES}
 def explained_by(name, broken):
     """Returns the guarantee at the start of the chain of those that explain why ``name`` is broken, or "".
 
-    Args:
-      name: a broken guarantee.
-      broken: the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
+    ``broken`` has the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
     """
     for cause in BY_NAME[name].follows_from:
         if cause in broken and broken[name] <= broken[cause]:

@@ -11,13 +11,7 @@ from attnpool_ref.conformance.candidates.capture import said
 
 
 def suggestion(error, subject, case):
-    """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or "".
-
-    Args:
-      error: the exception.
-      subject: the implementation under test, a :class:`~attnpool_ref.conformance.checks.subject.Subject`.
-      case: the case of the call.
-    """
+    """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or ""."""
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
     if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"

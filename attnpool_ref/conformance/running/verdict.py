@@ -25,12 +25,7 @@ class Coverage:
 def conclude(report, subject, scope, coverage, ended=""):
     """Completes the report of a function from the findings of its cases.
 
-    Args:
-      report: the report of the function.
-      subject: the implementation under test.
-      scope: the scope of the judgment.
-      coverage: the coverage by the cases that were judged.
-      ended: the reason why the judging ended early, or "".
+    ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
     """
     report.ended = ended
     broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
@@ -50,11 +45,7 @@ def conclude(report, subject, scope, coverage, ended=""):
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
-    Args:
-      report: the report of the function.
-      dtype: the dtype of the last call, or "".
-      title: the title of that call's case, or "".
-      how: the way in which the judging ended, as text.
+    ``dtype`` and ``title`` are those of the last call, or ""; ``how`` is the way in which the judging ended, as text.
     """
     for kept in report.promises.values():
         kept.why = "its process ended before it could report"
