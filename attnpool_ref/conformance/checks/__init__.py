@@ -23,7 +23,7 @@ from attnpool_ref.conformance.checks import (
 )
 from attnpool_ref.conformance.checks.situation import Situation, situation_of
 
-__all__ = ["AGREEMENT", "CHECKS", "WITH_OWN_CASES", "Check", "Situation", "situation_of"]
+__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation", "situation_of"]
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,5 @@ CHECKS = {
     "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.is_main and s.is_fullest and s.family == "jax" and s.masked),
     "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.is_main and s.is_simple and s.family == "jax"),
 }
-"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`."""
-
-WITH_OWN_CASES = {
-    "long sums":               Check(hazards.sums_of_many_tokens, lambda scope, dtype: scope.long and dtype != "float64"),
-}
-"""Checks of an implementation in one dtype, which draw their own cases; ``applies(scope, dtype)``."""
 # fmt: on
+"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`; long sums have cases of their own."""

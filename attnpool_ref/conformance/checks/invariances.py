@@ -1,6 +1,7 @@
 """Checks of invariances: results do not change with more or less padding, the order of tokens, or shifted scores."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,28 +17,13 @@ def _along(axis, positions, output, axes):
     return output
 
 
-def appending(subject, case, situation):
-    """Checks that more padding changes nothing beyond rounding."""
-    return _each_axis(subject, case, "padding amount", situation.weights, _append)
-
-
 def _append(case, axis):
     return drawing.append(case, axis, 2), range(case.sizes[axis]), None
-
-
-def deleting(subject, case, situation):
-    """Checks that deleting padded tokens gives the same results as masking them."""
-    return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
 
 
 def _delete(case, axis):
     keep = np.flatnonzero(_real_along(case, axis))
     return drawing.take(case, f"padding along {axis} deleted", axis, keep), None, keep
-
-
-def siding(subject, case, situation):
-    """Checks that padding on the left gives the same results as padding elsewhere."""
-    return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
 
 
 def _side(case, axis):
@@ -49,7 +35,7 @@ def permuting(subject, case, situation):
     """Checks that the order of the tokens does not matter, except where the table says that it does."""
     if _is_ordered(case):
         return None
-    return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
+    return _each_axis("permuting", _shuffle, subject, case, situation)
 
 
 def _is_ordered(case):
@@ -90,8 +76,8 @@ def _real_along(case, axis):
     return real
 
 
-def _each_axis(subject, case, check, return_weights, change, single=False):
-    """Compares the results for a case with those for the case changed along an axis, for each masked axis in turn.
+def _each_axis(check, change, subject, case, situation, single=False):
+    """Checks that results for a case are those for the case changed along an axis, for each masked axis in turn.
 
     Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the changed case, and the
     positions along the axis at which its results, and those of the case, are compared; None for all positions. With
@@ -100,6 +86,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     """
     if single and (not case.row.batched or case.batch != ()):
         return None  # each example has other padded positions
+    return_weights = situation.weights
     finding, axes = None, output_axes(case, return_weights)
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
@@ -122,6 +109,16 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
             return found
         finding = found
     return finding
+
+
+appending = partial(_each_axis, "padding amount", _append)
+"""Checks that more padding changes nothing beyond rounding."""
+
+deleting = partial(_each_axis, "deleting is masking", _delete, single=True)
+"""Checks that deleting padded tokens gives the same results as masking them."""
+
+siding = partial(_each_axis, "padding side", _side, single=True)
+"""Checks that padding on the left gives the same results as padding elsewhere."""
 
 
 def shifting(subject, case, situation):

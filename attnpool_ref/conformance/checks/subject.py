@@ -31,6 +31,7 @@ class Subject:
       tolerated: the deviations that a second run of a failing check tolerates.
       contiguous: whether arrays are passed as they are made, or with other strides.
       skipped: for each gradient that was skipped the reason.
+      suggested: what :mod:`~attnpool_ref.conformance.running.suggestions` has found about the signature.
       is_narrow: whether the dtype is float16 or bfloat16.
       cache: results of the oracle; subjects of one function may share one cache for float32 and float64, and one for
         narrow dtypes.
@@ -55,7 +56,7 @@ class Subject:
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
-        self.skipped = {}
+        self.skipped, self.suggested = {}, None
         self.demands, self.tolerated, self.contiguous = demands, frozenset(), True
         self._programs, self._answers, self._differentiable = {}, [], False
 

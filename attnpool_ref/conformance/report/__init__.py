@@ -3,7 +3,7 @@
 ``promises`` is the table of guarantees, and ``waivers`` applies waivers to results.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES
@@ -281,20 +281,12 @@ class Report:
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):
             for dtype, cell in source.cells.items():
-                for kind in ("forward", "gradient"):
-                    measure = getattr(cell, kind)
+                for kind, measure in vars(cell).items():
                     if measure is not None:
                         row["cells"][dtype][kind]["passed"] = measure.passed
         return {
             "schema_version": SCHEMA_VERSION,
-            "candidate": self.candidate,
-            "device": self.device,
-            "versions": self.versions,
-            "calls": self.calls,
-            "seed": self.seed,
-            "interrupted": self.interrupted,
-            "waivers": self.waivers,
-            "idle_waivers": self.idle_waivers,
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "rows"},
             "verdict": self.verdict,
             "passed": self.passed,
             "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},

@@ -12,8 +12,8 @@ class Promise:
       says: the guarantee in one sentence.
       line: the number of its section in ``docs/contract.md``; 0 if no section states it.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
-      judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS` or
-        :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, or "agreement" (the comparison with the definition).
+      judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
+        "agreement" (the comparison with the definition), or "long sums".
       asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 

@@ -13,7 +13,7 @@ from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, hazards, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
@@ -26,8 +26,11 @@ from attnpool_ref.conformance.scope import Scope
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
 
+LONG_SUMS = "long sums"
+"""Guarantee whose check draws its own cases, in each dtype but float64."""
+
 PRINTED = 200
-"""Cases of :data:`WITH_OWN_CASES` with at least this number of elements are not printed."""
+"""Cases of long sums with at least this number of elements are not printed."""
 
 BATCH = 8
 """Number of functions after which adapters clear their compiled programs."""
@@ -249,9 +252,8 @@ class RowJudge:
             self._skipped(f"the gradient of `{key}`", why)
         if not report.cases:
             return
-        for name, check in WITH_OWN_CASES.items():
-            if check.applies(scope, dtype):
-                self._judge_by_itself(subject, name, check.run)
+        if scope.long and dtype != "float64":
+            self._judge_long_sums(subject)
 
     def _differentiates(self, subject):
         """Returns whether there are gradients to judge in the subject's dtype."""
@@ -312,34 +314,28 @@ class RowJudge:
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
             self.report.unasked.append(Unasked(what, why))
 
-    def _judge_by_itself(self, subject, name, judged):
-        """Runs ``judged``, a check that draws its own cases; a failing case is reported without being shrunk."""
-        kept, why, found = self.report.promises[name], "", None
-        self.watch.title = name
+    def _judge_long_sums(self, subject):
+        """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
+        kept, message, found = self.report.promises[LONG_SUMS], "", None
+        self.watch.title = LONG_SUMS
         try:
-            found = judged(subject)
+            found = hazards.sums_of_many_tokens(subject)
         except NotApplicable as error:
             kept.why = kept.why or str(error)
-        except Untraceable as error:
-            self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
         except Exception as error:  # any error of the implementation is the finding
-            why = f"raises {said(error)}"
-        if found is None and not why:
+            message = f"raises {said(error)}"
+        if found is None and not message:
             return
-        message = why if found is None else found.message
+        message = message or found.message
         kept.cases += 1
         kept.dtypes.append(subject.dtype)
         if not message:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
-        size, snippet = 10**6, f"# {name}: an input too long to print"
-        if found is not None:
-            size = found.case.size()
-            snippet = (
-                reproduce(subject, found) if size < PRINTED else f"# {found.case.title}: an input too long to print"
-            )
-        kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
+        title, size = (LONG_SUMS, 10**6) if found is None else (found.case.title, found.case.size())
+        snippet = reproduce(subject, found) if size < PRINTED else f"# {title}: an input too long to print"
+        kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
         """Returns the reason why the implementation cannot be judged in this dtype, or ""."""

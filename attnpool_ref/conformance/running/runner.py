@@ -138,7 +138,7 @@ class Runner:
         for finding in found:
             finding.check = promise_of(name, finding.check)
             if finding.message and finding.aspect == "shape":
-                of_signature(self.subject)  # the judge stops there, and reports it
+                of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
         return found
 
     def _promise_of(self, name):

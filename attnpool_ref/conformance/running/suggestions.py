@@ -1,6 +1,5 @@
 """Suggestions about an implementation that fails: how the judge called it, and which option changes the call."""
 
-import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ def suggestion(error, subject, case):
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
     if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    cause, exchanged = _of_signature(subject)
+    cause, exchanged = of_signature(subject)
     if cause or exchanged:
         return exchanged
     if "None" in text:
@@ -31,30 +30,21 @@ def suggestion(error, subject, case):
 
 
 def of_signature(subject):
-    """Returns a cause, that the implementation needs ``shared`` or ``without``, or "".
+    """Returns (a cause, a clause), also as ``subject.suggested``; both are "" if the smallest call succeeds.
 
-    It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
-    fails without the option.
+    The cause is that the implementation needs ``shared`` or ``without``, the option with which the call with the fewest
+    arguments returns a result of the right shape. Without a cause, the clause is that of :func:`_by_place`.
     """
-    return _of_signature(subject)[0]
-
-
-def _of_signature(subject):
-    """Returns (the result of :func:`of_signature`, the clause of :func:`_by_place` if the call fails and that is "")."""
-    if subject not in _FOUND:
+    if subject.suggested is None:
         fails = not _returns_right_shapes(subject)
         cause = next(_proposals(subject), "") if fails else ""
-        _FOUND[subject] = cause, _by_place(subject) if fails and not cause else ""
-    return _FOUND[subject]
+        subject.suggested = cause, _by_place(subject) if fails and not cause else ""
+    return subject.suggested
 
 
 def proposed(subject):
-    """Returns the result of :func:`of_signature` if it is known, else ""."""
-    return _FOUND.get(subject, ("", ""))[0]
-
-
-_FOUND = weakref.WeakKeyDictionary()
-"""Results of :func:`_of_signature`."""
+    """Returns the cause of :func:`of_signature` if it is known, else ""."""
+    return subject.suggested[0] if subject.suggested else ""
 
 
 def _proposals(subject):
