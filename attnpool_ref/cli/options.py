@@ -54,20 +54,20 @@ class JudgingCommand(click.Command):
 
 def _options_of_the_judge():
     from attnpool_ref.conformance import Candidate, Scope
-    from attnpool_ref.conformance.option import options_of
     from attnpool_ref.conformance.scope import REMOVED
 
-    options = [_option(each) for kind in (Scope, Candidate) for each in fields(kind) if _flag(options_of(kind), each)]
+    options = [_option(*each) for kind in (Scope, Candidate) for each in _declared(kind)]
     return [*options, *(_removed(name, why) for name, why in REMOVED.items())]
 
 
-def _flag(options, each):
-    return each.name in options and options[each.name].flag
+def _declared(kind):
+    """Returns (field, its :class:`~attnpool_ref.conformance.option.Option`) for the command's options of a dataclass."""
+    pairs = [(each, each.metadata.get("option")) for each in fields(kind)]
+    return [(each, declared) for each, declared in pairs if declared and declared.flag]
 
 
-def _option(each):
-    """Returns the option of the command for ``each``, a field of a dataclass."""
-    declared = each.metadata["option"]
+def _option(each, declared):
+    """Returns the option of the command for a field of a dataclass."""
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},
@@ -97,18 +97,11 @@ def _removed(name, why):
 def values_of(kind, given):
     """Removes the options of a dataclass from the command's parameters, and returns them as values of its fields.
 
-    Args:
-      kind: :class:`Scope` or :class:`Candidate`.
-      given: the parameters of the command, by name; the options are removed.
-
     Raises:
       click.UsageError: a pair has no equals sign or nothing on one side of it, or a value is not valid.
     """
     found = {}
-    for each in fields(kind):
-        declared = each.metadata.get("option")
-        if declared is None or not declared.flag:
-            continue
+    for each, declared in _declared(kind):
         value = given.pop(each.name)
         if declared.kind in _PARSERS:
             value = {key: _PARSERS[declared.kind](declared, key, text) for key, text in _pairs(declared, value)}

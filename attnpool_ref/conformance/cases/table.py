@@ -48,23 +48,8 @@ EMPTY = ("empty batch", "length 0")
 LONGER = 259
 """A sequence length that 8-bit integers cannot hold."""
 
-ODD = {
-    "n": 67,
-    "m": 71,
-    "L": 71,
-    "T": 67,
-    "J": 71,
-    "M": 71,
-    "N": 197,
-    "k": 67,
-    "d": 65,
-    "e": 33,
-    "q": 65,
-    "f": 65,
-    "H": 3,
-    "B": 2,
-    "C": 3,
-}
+ODD = {"n": 67, "m": 71, "L": 71, "T": 67, "J": 71, "M": 71, "N": 197, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65}
+ODD |= {"H": 3, "B": 2, "C": 3}
 """Sizes of "long, batch (2, 3)": most are odd and larger than 64, so that mistakes at the edges of blocks show.
 
 The axes B and C of functions of all pairs are small, because the number of pairs is their product.

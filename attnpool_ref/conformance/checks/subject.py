@@ -66,11 +66,7 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
-
-        Raises:
-          NotApplicable: the implementation cannot be called with the case.
-        """
+        """Returns the case as the implementation takes it, see :func:`adapted_cases.fit`."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
