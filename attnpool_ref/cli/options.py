@@ -67,7 +67,6 @@ def _declared(kind):
 
 
 def _option(each, declared):
-    """Returns the option of the command for a field of a dataclass."""
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},

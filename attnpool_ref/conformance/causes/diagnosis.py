@@ -150,7 +150,7 @@ class _InOneDtype:
         self.cases = evidence.cases
         self.of_real = [answer for answer in self.wrong if answer.wrong_where_real]
         self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
-        self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
+        self.right = [WrongAnswer(subject, case, weights) for case, weights in _spread(evidence.right)]
         self.main = [answer for answer in (*self.wrong, *self.right) if answer.is_main]
         self.mistakes, self.named, self.is_unknown = [], [], False
 

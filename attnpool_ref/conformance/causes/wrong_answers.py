@@ -1,6 +1,7 @@
 """Comparison of a result with the right one and with those of mistakes: real tokens, fully masked rows, precision."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class WrongAnswer:
       got: the result as a list of arrays of the right dtype; None if it is right.
     """
 
-    def __init__(self, subject, case, weights, got):
+    def __init__(self, subject, case, weights, got: Any = None):
         self.subject, self.call = subject, Call(subject, case, weights)
         self.call.got = self.got = got
         self._answers = {}
@@ -44,11 +45,6 @@ class WrongAnswer:
             return None  # the guarantee "shape" reports it
         got = in_the_right_dtype(subject, exact, got)
         return None if got is None else cls(subject, case, weights, got)
-
-    @classmethod
-    def right(cls, subject, case, weights):
-        """Returns the object for a case whose result is right; ``weights`` is that of :meth:`of`."""
-        return cls(subject, case, weights, None)
 
     # Parts of a result, as boolean arrays
 

@@ -47,6 +47,11 @@ class Finding:
     hint: str = ""
 
 
+def failed(check, case, message, aspect="values"):
+    """Returns a finding of a failure that is no error of a number."""
+    return Finding(check, case, np.inf, 0, message, aspect)
+
+
 BOUNDED_TERMS = table.in_all_layouts("tanh_sum_score", "masked_log_softmax", "gated_sum_pooling")
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
@@ -102,7 +107,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):
-        return Finding(check, case, np.inf, 0, f"returns {counted(len(got), len(want))}", "shape")
+        return failed(check, case, f"returns {counted(len(got), len(want))}", "shape")
     sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
     finding = Finding(check, case)
     overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
@@ -112,14 +117,14 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
         aspect = "weights" if i >= len(subject.row.results) else "values"
         if g.shape != w.shape:
-            return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
+            return failed(check, case, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
         if w.dtype.kind in "bi":
             if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
-                return Finding(check, case, np.inf, 0, needed(name, g, w))
+                return failed(check, case, needed(name, g, w))
             continue
         own = subject.rounding_of(g.dtype.name, case)
         if not own:
-            return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
+            return failed(check, case, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
         most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
         if own != "float64":
@@ -127,7 +132,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         odd = ~np.isfinite(w)
         wrong = (np.isnan(g) != np.isnan(w)) | (odd & ~np.isnan(w) & (g != w))
         if np.any(wrong):
-            return Finding(check, case, np.inf, 0, needed(name, g, w, wrong), aspect)
+            return failed(check, case, needed(name, g, w, wrong), aspect)
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])

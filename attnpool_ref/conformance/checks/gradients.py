@@ -11,7 +11,7 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, shown, worse, worst
+from attnpool_ref.conformance.checks.agreement import Finding, failed, shown, worse, worst
 from attnpool_ref.conformance.checks.optional_checks import CONTRACT
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
@@ -90,11 +90,11 @@ def gradient(subject, case, return_weights=False, reference=None):
     for key, value in found.items():
         g = value.astype(np.float64)
         if not np.all(np.isfinite(g)):
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {shown(g, ~np.isfinite(g))}")
+            return failed(check, case, f"the gradient of `{key}` is {shown(g, ~np.isfinite(g))}")
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
             text = shown(g, pad & (g != 0))
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {text}, not 0 at padding")
+            return failed(check, case, f"the gradient of `{key}` is {text}, not 0 at padding")
     if reference is None or subject.dtype == "float64":
         return _along_directions(subject, case, return_weights, found)
     return _element_by_element(subject, case, return_weights, reference, found)
@@ -225,5 +225,5 @@ def finite_gradients(subject, case, situation):
     for key, g in subject.gradients(case, cotangents, return_weights).items():
         odd = ~np.isfinite(g.astype(np.float64))
         if np.any(odd):
-            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {shown(g, odd)}")
+            return failed("finite gradients", case, f"the gradient of `{key}` is {shown(g, odd)}")
     return Finding("finite gradients", case)

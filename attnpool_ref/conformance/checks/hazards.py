@@ -16,6 +16,7 @@ from attnpool_ref.conformance.checks.agreement import (
     changed,
     compare,
     compare_with_itself,
+    failed,
     needed,
     shown,
 )
@@ -40,12 +41,11 @@ def empty_rows(subject, case, situation):
         return None  # the comparison with the oracle reports it
     for got, want, zero in zip(outputs, exact, zeros, strict=True):
         if got.shape != zero.shape:
-            return Finding("shape", case, np.inf, 0, f"the result has shape {got.shape}, needs {zero.shape}")
+            return failed("shape", case, f"the result has shape {got.shape}, needs {zero.shape}")
         wrong = zero & (got != want)
         if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
-            message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"
-            return Finding("empty rows", case, np.inf, 0, message)
+            return failed("empty rows", case, f"the result is {shown(got, wrong)}, not {needs} for a fully masked row")
     return Finding("empty rows", case)
 
 
@@ -96,7 +96,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
     for a, b in zip(clean, dirty, strict=True):
         if not same_bits(a, b) and optional_checks.BITS not in subject.tolerated:
-            return Finding(check, bad, np.inf, 0, changed("the result", a, b))
+            return failed(check, bad, changed("the result", a, b))
     if optional_checks.BITS in subject.tolerated:
         found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
         if found.message:
@@ -107,8 +107,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         after = subject.gradients(bad, cotangents, gradients)
         for key in before:
             if not same_bits(before[key], after[key]):
-                message = changed(f"the gradient of `{key}`", before[key], after[key])
-                return Finding(check, bad, np.inf, 0, message)
+                return failed(check, bad, changed(f"the gradient of `{key}`", before[key], after[key]))
     return Finding(check, bad)
 
 
@@ -129,7 +128,7 @@ def weights_change_nothing(subject, case, _situation=None):
         return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
     for a, b in zip(alone, both, strict=False):
         if not same_bits(a, b):
-            return Finding(check, case, np.inf, 0, changed("the pooled result", a, b))
+            return failed(check, case, changed("the pooled result", a, b))
     return Finding(check, case)
 
 
@@ -160,8 +159,7 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
             ]
             found = compare_with_itself(subject, case, check, others, clean, False)
             if found.message:
-                message = f"what is not finite in example {example} reaches others: {found.message}"
-                return Finding(check, bad, np.inf, 0, message)
+                return failed(check, bad, f"what is not finite in example {example} reaches others: {found.message}")
     return Finding(check, case)
 
 
@@ -191,8 +189,8 @@ def _nan_stays_in_its_segment(subject, case, check):
 
 
 def _patched(check, bad, got, want, wrong):
-    message = "{} was patched away: {}, needs {}".format(bad.title.split(", ")[-1], *apart(got, want, wrong))
-    return Finding(check, bad, np.inf, 0, message)
+    title = bad.title.split(", ")[-1]
+    return failed(check, bad, "{} was patched away: {}, needs {}".format(title, *apart(got, want, wrong)))
 
 
 def _spoiled(case, key, clean):

@@ -12,7 +12,9 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 def _along(axis, positions, output, axes):
     """Returns an output, whose axes have the names ``axes``, at some positions of an axis; None for all positions."""
-    for place in drawing.places_of(axis, axes, output.ndim) if positions is not None else ():
+    if positions is None:
+        return output
+    for place in drawing.places_of(axis, axes, output.ndim):
         output = np.take(output, positions, place)
     return output
 
@@ -33,13 +35,9 @@ def _side(case, axis):
 
 def permuting(subject, case, situation):
     """Checks that the order of the tokens does not matter, except where the table says that it does."""
-    if _is_ordered(case):
+    if case.row.ordered and _holds(case.row.ordered, case):
         return None
     return _each_axis("permuting", _shuffle, subject, case, situation)
-
-
-def _is_ordered(case):
-    return bool(case.row.ordered) and _holds(case.row.ordered, case)
 
 
 def _is_absolute(case):

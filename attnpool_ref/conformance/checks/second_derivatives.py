@@ -12,7 +12,7 @@ import numpy as np
 from attnpool_ref.conformance.candidates import has_parameter
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, changed, shown, worst
+from attnpool_ref.conformance.checks.agreement import Finding, changed, failed, shown, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import Subject
 
@@ -60,10 +60,10 @@ def forward_over_reverse(subject, case, situation):
     refusal, message = subject.forward_refusal(case, return_weights), "forward mode of a jit around it"
     if not (refusal is None or (isinstance(refusal, TypeError) and INSTEAD in str(refusal))):
         message = f"{message} raises {_words(refusal)}, needs a TypeError that names {INSTEAD}"
-        found.append(Finding(FORWARD, case, np.inf, 0, message))
+        found.append(failed(FORWARD, case, message))
     refusal, message = einsum.forward_refusal(case, return_weights), f"forward mode of a jit around it with {INSTEAD}"
     if refusal is not None:
-        found.append(Finding(FORWARD, case, np.inf, 0, f"{message} raises {_words(refusal)}"))
+        found.append(failed(FORWARD, case, f"{message} raises {_words(refusal)}"))
     return found
 
 
@@ -105,7 +105,7 @@ def _held(check, subject, case, return_weights, products, name=""):
             continue  # a number that the framework cannot differentiate
         words = f"the second derivative {name}by `{key}`"
         if not np.all(np.isfinite(product)):
-            return Finding(check, case, np.inf, 0, f"{words} is {shown(product, ~np.isfinite(product))}")
+            return failed(check, case, f"{words} is {shown(product, ~np.isfinite(product))}")
         allowed = doubt[key] + tolerances.allowed_error(np.abs(want[key]), largest, case.terms(), "float64")
         unit = tolerances.EPSILON["float64"] * (largest or 1)
         finding = worst(finding, np.abs(product - want[key]), allowed, unit, words, product, want[key])
@@ -115,7 +115,7 @@ def _held(check, subject, case, return_weights, products, name=""):
     for key, product in products(bad, cotangents, return_weights, directions).items():
         if not hazards.same_bits(product, found[key]):
             message = changed(f"the second derivative {name}by `{key}`", found[key], product)
-            return Finding(check, bad, np.inf, 0, f"{message} where NaN stands in the padding")
+            return failed(check, bad, f"{message} where NaN stands in the padding")
     return finding
 
 

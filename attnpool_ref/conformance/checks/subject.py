@@ -382,11 +382,8 @@ def output_axes(case, return_weights):
     """
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
-    return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
-
-
-def _any_rank(row):
-    return any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
+    any_rank = any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
+    return [drawing.ANY_RANK if own == ("...",) and any_rank else own for own in axes]
 
 
 def oracle_outputs(subject, values, case, return_weights):

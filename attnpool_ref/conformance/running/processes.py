@@ -118,7 +118,6 @@ class ProcessPool:
         return self._stopped
 
     def _judge(self, judged, scope, steps):
-        """Judges one function in an idle or a new process."""
         child = self._child()
         child.judge(judged, scope, steps)
         if not self._stopped:

@@ -199,7 +199,7 @@ class RowJudge:
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
         for case, kind in itertools.chain(drawn, own):
-            if not all(self._has(dtype) for dtype in case.dtypes.values()):
+            if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
             if key in seen:
@@ -214,10 +214,6 @@ class RowJudge:
                     refused.setdefault(str(error), []).append(case.title)
                 continue
             yield fitted, kind
-
-    def _has(self, dtype):
-        """Returns whether the implementation's arrays may have this dtype: an integer dtype or one of the family."""
-        return dtype.startswith("int") or self.adapter.supports(dtype)
 
     # One dtype
 
@@ -320,13 +316,13 @@ class RowJudge:
         self.watch.title = LONG_SUMS
         try:
             found = hazards.sums_of_many_tokens(subject)
+            message = "" if found is None else found.message
         except NotApplicable as error:
             kept.why = kept.why or str(error)
         except Exception as error:  # any error of the implementation is the finding
             message = f"raises {said(error)}"
         if found is None and not message:
             return
-        message = message or found.message
         kept.cases += 1
         kept.dtypes.append(subject.dtype)
         if not message:

@@ -12,13 +12,15 @@ from attnpool_ref.conformance.candidates.capture import said
 def suggestion(error, subject, case):
     """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or ""."""
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
-    if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
+    tensors = mistyped and ("ndarray' object has no attribute" in text or "Tensor" in text)
+    if tensors and subject.adapter.name == "numpy":
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
     cause, exchanged = of_signature(subject)
     if cause or exchanged:
         return exchanged
     if "None" in text:
-        absent = [key for key in subject.calling.declared if _is_absent(key, case)]
+        optional = {key for key, argument in case.row.arguments.items() if argument.optional}
+        absent = [key for key in subject.calling.declared & optional if case.values.get(key) is None]
         if absent:
             named = " and ".join(f"`{subject.calling.names[key]}`" for key in sorted(absent))
             return f"; it was called without {named}, as its signature allows: without a default it is always given"
@@ -86,15 +88,6 @@ def _returns_right_shapes(subject):
         return [array.shape for array in subject.outputs(case)] == [array.shape for array in want]
     except Exception:  # any error of the implementation, or a case that it does not take
         return False
-
-
-def _needs_tensors(text):
-    return "ndarray' object has no attribute" in text or "Tensor" in text
-
-
-def _is_absent(key, case):
-    argument = case.row.arguments.get(key)
-    return argument is not None and argument.optional and case.values.get(key) is None
 
 
 def _takes_booleans_only(subject, case):

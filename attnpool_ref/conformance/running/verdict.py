@@ -28,7 +28,7 @@ def conclude(report, subject, scope, coverage, ended=""):
     ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
     """
     report.ended = ended
-    broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
+    broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in report.broken}
     for name, kept in report.promises.items():
         if kept.status == BROKEN:
             kept.follows_from = promises.explained_by(name, broken)
@@ -59,10 +59,6 @@ def unanswered(report, dtype, title, how):
     report.set_status()
 
 
-def _dtypes(kept):
-    return [failure.dtype for failure in kept.failures]
-
-
 def _default(value):
     return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
 
@@ -75,8 +71,11 @@ def _partial(subject, scope, coverage, ended):
             f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
             f"or that it may stay as it is (leave=({key!r},), --leave {key})"
         )
-    for key, argument in _arguments(subject):
-        if argument.kind == "mask" and not _can_hide(calling, key, argument):
+    for key, argument in subject.row.arguments.items():
+        if key in subject.parameters:
+            continue
+        hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+        if argument.kind == "mask" and not hides:
             yield (
                 f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
                 f"(leave=({key!r},), --leave {key})"
@@ -91,16 +90,6 @@ def _partial(subject, scope, coverage, ended):
         yield f"its gradient was never judged: {coverage.untraceable}"
     if ended:
         yield ended
-
-
-def _can_hide(calling, key, argument):
-    """Returns whether the implementation takes this mask or lengths in its place, or ``leave`` names the mask."""
-    return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
-
-
-def _arguments(subject):
-    """Returns (name, argument) for each argument of the function that the implementation does not hold itself."""
-    return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
 
 
 def _why(name, report, subject, scope, broken):

@@ -186,7 +186,6 @@ def _refuses(tensor):
 
 
 def _nodes(tensor):
-    """Yields the nodes of a tensor's graph."""
     seen, waiting = set(), [tensor.grad_fn]
     while waiting:
         node = waiting.pop()
