@@ -166,10 +166,6 @@ class RowJudge:
             f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
         )
 
-    def _in(self, dtype):
-        """Returns the subject in a dtype; the one in float64 is also the reference for gradients in other dtypes."""
-        return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
-
     def _subject(self, adapter, dtype):
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
@@ -221,7 +217,9 @@ class RowJudge:
         report, scope = self.report, self.scope
         if self._proposal:
             return
-        subject = self.subject = self._in(dtype)
+        # the subject in float64 is also the reference for gradients in other dtypes
+        subject = self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
+        self.subject = subject
         cell = report.cells[dtype] = Cell()
         why = self._lacks(subject)
         if why:
@@ -251,11 +249,6 @@ class RowJudge:
         if scope.long and dtype != "float64":
             self._judge_long_sums(subject)
 
-    def _differentiates(self, subject):
-        """Returns whether there are gradients to judge in the subject's dtype."""
-        asked = self.scope.differentiates(subject.dtype)
-        return asked and self.adapter.gradient is not None and not self._coverage.untraceable
-
     def _find_reference(self):
         """Returns the subject in float64, the reference for other gradients; None if its gradients are not judged."""
         scope = self.scope
@@ -266,7 +259,11 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
+        first, gradients = (
+            subject.dtype == scope.dtypes[0],
+            scope.differentiates(subject.dtype) and scope.judges_whole(case),
+        )
+        gradients = gradients and self.adapter.gradient is not None and not self._coverage.untraceable
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
