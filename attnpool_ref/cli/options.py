@@ -133,13 +133,12 @@ def _size(declared, key, text):
     return int(text)
 
 
-def _literal(declared, key, text):
+def _literal(_declared, _key, text):
     """Returns the value of a Python literal, such as 1, True or None; any other text unchanged."""
-    del declared, key
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
 
-_PARSERS = {"pairs": lambda declared, key, text: text, "sizes": _size, "literals": _literal}
+_PARSERS = {"pairs": lambda _declared, _key, text: text, "sizes": _size, "literals": _literal}

@@ -302,8 +302,7 @@ class Subject:
     def forward_refusal(self, case, return_weights):
         """Returns the exception that forward mode around the compiled implementation raises, or None."""
 
-        def refusal(program, arrays, fixed, cotangents):
-            del cotangents
+        def refusal(program, arrays, fixed, _cotangents):
             return {"": self.adapter.refusal(program, arrays, fixed)}
 
         return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]

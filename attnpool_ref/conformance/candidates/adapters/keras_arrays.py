@@ -34,5 +34,4 @@ class KerasArrays:
 
     def differentiable(self, held):
         """Returns no array: gradients of variables that a layer holds are not judged."""
-        del held
         return {}

@@ -68,7 +68,6 @@ class TorchArrays(NumpyArrays):
 
     def imports(self, dtype):
         """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
-        del dtype
         return ["import torch"]
 
     def code(self, name, dtype):
