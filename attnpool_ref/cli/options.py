@@ -61,7 +61,7 @@ def _options_of_the_judge():
 
 
 def _declared(kind):
-    """Returns (field, its :class:`~attnpool_ref.conformance.option.Option`) for the command's options of a dataclass."""
+    """Returns (field, its ``Option``) for each option of a dataclass that the command has."""
     pairs = [(each, each.metadata.get("option")) for each in fields(kind)]
     return [(each, declared) for each, declared in pairs if declared and declared.flag]
 

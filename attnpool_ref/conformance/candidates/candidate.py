@@ -175,8 +175,7 @@ class Candidate:
         If there is one name, the target itself may be the function.
 
         Raises:
-          ValueError: there is one name, and the target has no attribute of this name, but is a class, or a single
-            function that returns chunk states, which are judged only with ``merge_states`` and ``finalize_state``.
+          ValueError: there is one name, and :func:`single` raises it.
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}

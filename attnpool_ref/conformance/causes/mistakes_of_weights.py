@@ -1,8 +1,8 @@
 """Known mistakes of weights: numbers in place of -inf, epsilons, the mask beside the normalizer, wrong axes.
 
 A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call`, and from what it depends on, to its
-result: a list of arrays, or None if the mistake is not possible in the call. Functions of a :class:`Normalization` return
-wrong weights, of which :func:`softmax` makes a mistake.
+result: a list of arrays, or None if the mistake is not possible in the call. Functions of a :class:`Normalization`
+return wrong weights, of which :func:`softmax` makes a mistake.
 """
 
 import numpy as np

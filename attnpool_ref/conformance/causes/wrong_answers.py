@@ -143,7 +143,7 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake, other=False):
-        """Returns a mistake's result for the call, or with ``other`` data; None if the mistake is not possible in it."""
+        """Returns a mistake's result for the call, or with ``other`` for other data; None if it is not possible."""
         key, call = (id(mistake), other), self.call.other if other else self.call
         if key not in self._answers:
             try:
