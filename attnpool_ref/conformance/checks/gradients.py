@@ -13,7 +13,7 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, failed, shown, worse, worst
 from attnpool_ref.conformance.checks.optional_checks import CONTRACT
-from attnpool_ref.conformance.checks.subject import oracle_outputs
+from attnpool_ref.conformance.checks.subject import cached, oracle_outputs
 
 
 @dataclass
@@ -34,15 +34,9 @@ class Derivatives:
     total: float
 
 
+@cached
 def derivatives(subject, case, return_weights):
     """Returns the :class:`Derivatives` of a case, computed once for float32 and float64, and once for narrow dtypes."""
-    key = (case.title, return_weights, "derivatives")
-    if key not in subject.cache:
-        subject.cache[key] = _differences(subject, case, return_weights)
-    return subject.cache[key]
-
-
-def _differences(subject, case, return_weights):
     rng, exact = case.rng(" directions"), subject.exact(case, return_weights)
     cotangents = cotangents_of(subject, case, return_weights)
     values, floats = subject.values(case), subject.floats(case, held=subject.held)
@@ -163,28 +157,26 @@ def _element_by_element(subject, case, return_weights, reference, found):
     return finding
 
 
+@cached
 def _in_float64(subject, case, return_weights, reference):
     """Returns (gradients, sensitivities) of ``reference``, the implementation in float64, by argument.
 
     The inputs have the same numbers, rounded to the dtype of ``subject``.
     """
-    key = (case.title, return_weights, "gradients")
-    if key not in subject.cache:
-        cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
-        floats = subject.floats(case)
-        base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
-        sensitive = {name: np.zeros(value.shape) for name, value in base.items()}
-        for _ in range(tolerances.TRIALS):
-            moved = {
-                name: v if name in case.exact else v * (1 + tolerances.PROBE * rng.standard_normal(v.shape))
-                for name, v in floats.items()
-            }
-            turned = [c * (1 + tolerances.PROBE * rng.standard_normal(c.shape)) for c in cotangents]
-            found = reference.gradients(case.with_values("", **moved), turned, return_weights)
-            for name, value in found.items():
-                sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
-        subject.cache[key] = base, sensitive
-    return subject.cache[key]
+    cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
+    floats = subject.floats(case)
+    base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
+    sensitive = {name: np.zeros(value.shape) for name, value in base.items()}
+    for _ in range(tolerances.TRIALS):
+        moved = {
+            name: v if name in case.exact else v * (1 + tolerances.PROBE * rng.standard_normal(v.shape))
+            for name, v in floats.items()
+        }
+        turned = [c * (1 + tolerances.PROBE * rng.standard_normal(c.shape)) for c in cotangents]
+        found = reference.gradients(case.with_values("", **moved), turned, return_weights)
+        for name, value in found.items():
+            sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
+    return base, sensitive
 
 
 def _finite(output):

@@ -21,7 +21,7 @@ from attnpool_ref.conformance.checks.agreement import (
     shown,
 )
 from attnpool_ref.conformance.checks.gradients import cotangents_of
-from attnpool_ref.conformance.checks.subject import oracle_outputs
+from attnpool_ref.conformance.checks.subject import cached, oracle_outputs
 
 POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
@@ -49,6 +49,7 @@ def empty_rows(subject, case, situation):
     return Finding("empty rows", case)
 
 
+@cached
 def always_zero(subject, case, return_weights):
     """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows.
 
@@ -56,15 +57,12 @@ def always_zero(subject, case, return_weights):
     the case, and for the same data with each number times a random factor and an `epsilon` of 1: the deviation of a
     single token is 0 for any data, but is that of a token.
     """
-    key = (case.title, return_weights, "zero")
-    if key not in subject.cache:
-        values, rng = subject.values(case), case.rng(" other data")
-        moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
-        moved |= {"epsilon": np.float64(1)} if "epsilon" in values else {}
-        other = oracle_outputs(subject, values | moved, case, return_weights)
-        exact = subject.exact(case, return_weights)
-        subject.cache[key] = [(a == b) & ((a == 0) | (a == -np.inf)) for a, b in zip(exact, other, strict=True)]
-    return subject.cache[key]
+    values, rng = subject.values(case), case.rng(" other data")
+    moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
+    moved |= {"epsilon": np.float64(1)} if "epsilon" in values else {}
+    other = oracle_outputs(subject, values | moved, case, return_weights)
+    exact = subject.exact(case, return_weights)
+    return [(a == b) & ((a == 0) | (a == -np.inf)) for a, b in zip(exact, other, strict=True)]
 
 
 def poisoned(case, poison):

@@ -14,7 +14,7 @@ from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, changed, failed, shown, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
-from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.checks.subject import Subject, cached
 
 REVERSE, FORWARD = "second derivatives", "forward over reverse"
 """Names of the two guarantees, which are also the names of their checks."""
@@ -119,15 +119,9 @@ def _held(check, subject, case, return_weights, products, name=""):
     return finding
 
 
+@cached
 def _differences(subject, case, return_weights):
     """Returns (differences of gradients, uncertainties, directions) by argument; None if a gradient is not finite."""
-    key = (case.title, return_weights, "second")
-    if key not in subject.cache:
-        subject.cache[key] = _extrapolated(subject, case, return_weights)
-    return subject.cache[key]
-
-
-def _extrapolated(subject, case, return_weights):
     rng, floats = case.rng(" second"), subject.floats(case)
     cotangents = cotangents_of(subject, case, return_weights)
     directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}

@@ -16,6 +16,19 @@ from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import present
 
 
+def cached(compute):
+    """Returns a function of a subject, a case and ``return_weights`` that computes its result once, see ``cache``."""
+
+    @functools.wraps(compute)
+    def once(subject, case, return_weights=False, *more):
+        key = (case.title, return_weights, compute.__name__)
+        if key not in subject.cache:
+            subject.cache[key] = compute(subject, case, return_weights, *more)
+        return subject.cache[key]
+
+    return once
+
+
 class Subject:
     """An implementation of one function, called with cases in one dtype.
 
@@ -205,14 +218,12 @@ class Subject:
 
     # Results of the oracle
 
+    @cached
     def exact(self, case, return_weights=False):
         """Returns the oracle's results for the same (rounded) arguments: float64, masks boolean, positions integers."""
         if self._computed_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
-        key = (case.title, return_weights, "exact")
-        if key not in self.cache:
-            self.cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
-        return self.cache[key]
+        return oracle_outputs(self, self.values(case), case, return_weights)
 
     def _computed_with_weights(self, return_weights):
         """Returns whether results without weights are taken from the oracle's call with weights, to save a call."""
@@ -230,22 +241,18 @@ class Subject:
         values = self.values(case)
         return {k: np.asarray(values[k]) for k in case.given(*kinds, "stretch") if values[k].dtype.kind == "f"}
 
+    @cached
     def sensitivities(self, case, return_weights):
         """Returns the change of each element of the exact results per relative change of the inputs."""
         if self._computed_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
-        key = (case.title, return_weights, "sensitivity")
-        if key not in self.cache:
-            values = self.values(case)
-            touched = self._floats(case, ("data", "parameter", "number"))
-            rounded = {k: v for k, v in touched.items() if k not in case.exact}
-            self.cache[key] = tolerances.sensitivity(
-                lambda moved: oracle_outputs(self, values | moved, case, return_weights),
-                {k: v for k, v in rounded.items() if np.size(v)},
-                case.rng(" sensitivity"),
-                self.exact(case, return_weights),
-            )
-        return self.cache[key]
+        values, touched = self.values(case), self._floats(case, ("data", "parameter", "number"))
+        return tolerances.sensitivity(
+            lambda moved: oracle_outputs(self, values | moved, case, return_weights),
+            {k: v for k, v in touched.items() if k not in case.exact and np.size(v)},
+            case.rng(" sensitivity"),
+            self.exact(case, return_weights),
+        )
 
     # Gradients
 
