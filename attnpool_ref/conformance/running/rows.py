@@ -259,11 +259,9 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        first, gradients = (
-            subject.dtype == scope.dtypes[0],
-            scope.differentiates(subject.dtype) and scope.judges_whole(case),
-        )
-        gradients = gradients and self.adapter.gradient is not None and not self._coverage.untraceable
+        first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
+        gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
+        gradients = gradients and not self._coverage.untraceable
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
