@@ -62,8 +62,10 @@ def _options_of_the_judge():
 
 def _declared(kind):
     """Returns (field, its ``Option``) for each option of a dataclass that the command has."""
-    pairs = [(each, each.metadata.get("option")) for each in fields(kind)]
-    return [(each, declared) for each, declared in pairs if declared and declared.flag]
+    from attnpool_ref.conformance.option import options_of
+
+    named = {each.name: each for each in fields(kind)}
+    return [(named[name], declared) for name, declared in options_of(kind).items() if declared.flag]
 
 
 def _option(each, declared):
