@@ -12,7 +12,7 @@ from typing import Any
 
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance.candidates import Candidate, naming, signature_of
+from attnpool_ref.conformance.candidates import Candidate, has_parameter, naming
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -38,7 +38,7 @@ class Named:
         """Imports the implementation; returns its Candidate, and the names of the functions to judge (empty for all).
 
         Raises:
-          Refused: nothing of that name can be imported, or it is not clear which function it implements.
+          Refused: see :func:`find_candidate`.
           ValueError: the calling convention is not valid.
         """
         target, rows = find_candidate(self.words, self.row)
@@ -50,9 +50,8 @@ class Named:
 def find_candidate(candidate, row=None):
     """Imports an implementation by its name; returns it, and the names of the functions to judge (empty for all).
 
-    Args:
-      candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
-      row: the attnpool function that the function implements; not needed if both have the same name.
+    ``candidate`` and ``row`` are :attr:`Named.words` and :attr:`Named.row`. The function needs no ``row`` if both have
+    the same name.
 
     Raises:
       Refused: nothing of that name can be imported, or it is not clear which function it implements.
@@ -78,34 +77,25 @@ def forced(target, implementation, rows=()):
     """Returns ``target`` with the argument ``implementation`` set, and the names of the functions that take it.
 
     A module becomes a namespace of the functions that take the argument, with ``merge_states`` and ``finalize_state``
-    unchanged.
-
-    Args:
-      target: a module, or one function.
-      implementation: the value of the argument.
-      rows: the name of the attnpool function that the one function implements; empty for a module.
+    unchanged. ``rows`` has the name of the attnpool function that a single function implements; it is empty for a
+    module.
 
     Raises:
       Refused: no function takes this argument.
     """
     if rows:
-        if not _takes_implementation(target):
+        if not has_parameter(target, "implementation"):
             raise Refused("the function does not take `implementation`")
         return functools.partial(target, implementation=implementation), rows
     functions = {}
     for name in table.BY_NAME:
         function = getattr(target, name, None)
-        if function is not None and _takes_implementation(function):
+        if function is not None and has_parameter(function, "implementation"):
             functions[name] = functools.partial(function, implementation=implementation)
     if not functions:
         raise Refused("no function of the candidate takes `implementation`")
     states = {name: getattr(target, name, None) for name in ("merge_states", "finalize_state")}
     return types.SimpleNamespace(**functions, **states), tuple(functions)
-
-
-def _takes_implementation(function):
-    signature = signature_of(function)
-    return signature is not None and "implementation" in signature.parameters
 
 
 def _import_file(name):

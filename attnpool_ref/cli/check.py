@@ -1,6 +1,5 @@
 """``attnpool check``: judges an implementation, prints the report, and returns the exit status."""
 
-import contextlib
 import os
 import pickle
 import sys
@@ -72,7 +71,11 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
     asked["strict"] = candidate == "attnpool_flax" and implementation is None
     try:
         if jobs == 0:
-            report = _judged_here(named, asked, quick)
+            target, rows = named()
+            if quick and "jax" in sys.modules:  # most of the time is compilation
+                sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
+            with progress.Lines() as shown:
+                report = conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
         else:
             with process_pool(named, quick, asked.get("time_limit", 0)) as pool, progress.shown() as shown:
                 found = pool.properties
@@ -84,12 +87,6 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
         return INTERNAL
     _show(report, files, everything, sys.stderr if piped else sys.stdout)
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
-
-
-def _judged_here(named, asked, quick):
-    target, rows = named()
-    with progress.Lines() as shown, _compiled_quickly() if quick else contextlib.nullcontext():
-        return conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
 
 
 def _show(report, files, everything, out):
@@ -115,18 +112,3 @@ def _jobs(properties):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, MOST_JOBS, len(properties.has) // ROWS_EACH))
-
-
-@contextlib.contextmanager
-def _compiled_quickly():
-    """Context in which JAX, if it is imported already, compiles without most optimizations, which takes less time."""
-    config = sys.modules["jax"].config if "jax" in sys.modules else None
-    if config is None:
-        yield
-        return
-    before = config.read("jax_disable_most_optimizations")
-    config.update("jax_disable_most_optimizations", True)
-    try:
-        yield
-    finally:
-        config.update("jax_disable_most_optimizations", before)

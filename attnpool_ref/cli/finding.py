@@ -2,18 +2,15 @@
 
 import ast
 import functools
-import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from attnpool_ref.cli import matching
-from attnpool_ref.cli.exits import NOTHING_FOUND
-from attnpool_ref.cli.listing import console
+from attnpool_ref.cli.listing import console, facts
 from attnpool_ref.table import names
 
 LEGEND = (
@@ -28,10 +25,7 @@ def run(words):
     found = search(words, entries())
     if not found:
         known = [name for entry in entries() for name in (*entry.names, *entry.functions)]
-        near = matching.nearest(words, known)
-        hint = f" Near it: {', '.join(near)}." if near else ""
-        print(f"Nothing is called {' '.join(words)!r} here.{hint}", file=sys.stderr)
-        return NOTHING_FOUND
+        return matching.nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
     out = console()
     for entry in found:
         _print(out, entry)
@@ -85,12 +79,11 @@ def _print(out, entry):
     for line in entry.call.splitlines():  # lines of code are not broken if they fit, so that they can be copied
         lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
         out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim", no_wrap=True)
     module = module_of(entry)
-    if module:
-        facts.add_row("    module", Text(f"attnpool_flax.{module}"))
-    facts.add_row("    source", Text(entry.source))
-    facts.add_row("    note" if entry.call else "    instead", Text(entry.differs))
-    out.print(facts)
+    entries = {
+        "    module": f"attnpool_flax.{module}" if module else "",
+        "    source": entry.source,
+        "    note" if entry.call else "    instead": entry.differs,
+    }
+    out.print(facts(entries.items()))
     out.print()

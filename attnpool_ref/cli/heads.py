@@ -2,17 +2,15 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from attnpool_ref import formats
 from attnpool_ref.cli import matching
 from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
-from attnpool_ref.cli.listing import console
+from attnpool_ref.cli.listing import console, facts
 from attnpool_ref.formats.row import GIVEN
 from attnpool_ref.formats.sources.folders import remedy
 
@@ -29,24 +27,15 @@ def list_formats(words=()):
     words = " ".join(words).split()
     rows = [row for row in formats.FORMATS.values() if matching.has_all(_text(row), words)]
     if not rows:
-        near = matching.nearest(words, formats.FORMATS)
-        hint = f" Near it: {', '.join(near)}." if near else ""
-        print(f"No format has {' '.join(words)!r}.{hint} `attnpool formats` lists them.", file=sys.stderr)
-        return NOTHING_FOUND
+        sentence, more = f"No format has {' '.join(words)!r}.", " `attnpool formats` lists them."
+        return matching.nothing_found(sentence, words, formats.FORMATS, more)
     out = console()
     for row in sorted(rows, key=lambda row: [row.name] != words):  # a format with exactly this name comes first
         out.print(Text.assemble((row.name, "bold"), "  ", (row.module, "cyan")))
         out.print(Padding(Text(row.title), (0, 0, 0, 4), expand=False))
-        facts = Table.grid(padding=(0, 2))
-        facts.add_column(style="dim", no_wrap=True)
-        facts.add_row("    give", Text(given(row)))
-        if row.usual:
-            facts.add_row("    usual prefix", Text(row.usual))
-        facts.add_row("    differs by", Text(row.verified))
-        if row.notes:
-            facts.add_row("    note", Text(row.notes))
-        facts.add_row("    source", Text(row.source))
-        out.print(facts)
+        entries = {"give": given(row), "usual prefix": row.usual, "differs by": row.verified, "note": row.notes}
+        entries["source"] = row.source
+        out.print(facts((f"    {name}", text) for name, text in entries.items()))
         out.print()
     out.print(Text(LEGEND, "dim"))
     return 0
@@ -91,35 +80,29 @@ def inspect(source):
 
 def given(row):
     """Describes the options that a call of ``load`` must have for a format, and the defaults of the others."""
-    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
-    must = [name for name, default in options.items() if default == GIVEN]
-    words = ", ".join(must) or "nothing"
+    words = ", ".join(_must(row)) or "nothing"
     if row.config:
         words += ", or a folder with its config.json"
-    defaults = [
-        f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)
-    ]
-    if isinstance(row.num_heads, int):
-        defaults.insert(0, f"heads of width {row.num_heads}")
+    width = row.num_heads if isinstance(row.num_heads, int) else None  # a letter is read from the shapes
+    options = {"heads of width": width, "epsilon": row.epsilon, "activation": row.activation}
+    defaults = [f"{name} {default}" for name, default in options.items() if default not in (None, GIVEN)]
     return f"{words}; by default {', '.join(defaults)}" if defaults else words
 
 
-def _is_default(default):
-    return default is not None and default != GIVEN
+def _must(row):
+    """Returns the names of the options that every call needs if the source has no configuration."""
+    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
+    return [name for name, default in options.items() if default == GIVEN]
 
 
 def load_of(row, source=None, prefix=None, asked=None):
     """Returns code that loads a head of this format; ``...`` marks the values that the caller must fill in.
 
-    Args:
-      row: the format.
-      source: the file or folder; None writes the name ``source``.
-      prefix: the prefix of the head's names in the file; None leaves it out, so that ``load`` finds it.
-      asked: names of the options to fill in; None takes those that every call needs if the source has no configuration.
+    ``source`` is the file or folder; None writes the name ``source``. ``prefix`` is that of the head's names in the
+    file; None leaves it out, so that ``load`` finds it. ``asked`` has the names of the options to fill in; None takes
+    those that every call needs if the source has no configuration.
     """
-    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
-    if asked is None:
-        asked = [name for name, default in options.items() if default == GIVEN]
+    asked = _must(row) if asked is None else asked
     arguments = ["source" if source is None else json.dumps(str(source)), json.dumps(row.name)]
     arguments += [] if prefix is None else [f"prefix={json.dumps(prefix)}"]
     arguments += [f"{name}=..." for name in asked]

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from attnpool_ref import table
 from attnpool_ref.cli import matching
-from attnpool_ref.cli.exits import NOTHING_FOUND
 
 UNBOUNDED = 160  # columns of output that does not go to a terminal
 TABULAR = 130  # columns; below, names and definitions would be cut into pieces
@@ -26,6 +25,16 @@ def console(file=None):
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 
 
+def facts(entries, style="dim"):
+    """Returns (name, text) pairs as a table without lines; those without a text are left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=style, no_wrap=True)
+    for name, text in entries:
+        if text:
+            grid.add_row(Text(name), Text(text))
+    return grid
+
+
 def run(families=(), words=()):
     """Prints the functions of these families (empty for all) that have all of the words, and their sources.
 
@@ -36,18 +45,12 @@ def run(families=(), words=()):
     rows = [row for row in table.BY_NAME.values() if row.family in (families or [row.family])]
     rows = [row for row in rows if matching.has_all(_text(row), words)]
     if not rows:
-        near = matching.nearest(words, table.BY_NAME)
-        hint = f" Near it: {', '.join(near)}." if near else ""
-        print(f"No function has {' '.join(words)!r}.{hint} `attnpool find` knows other names.", file=sys.stderr)
-        return NOTHING_FOUND
+        sentence, more = f"No function has {' '.join(words)!r}.", " `attnpool find` knows other names."
+        return matching.nothing_found(sentence, words, table.BY_NAME, more)
     title = f"{len(rows)} function{'s' * (len(rows) != 1)}"
     (_print_table if out.width >= TABULAR else _print_lines)(out, title, rows)
     out.print()
-    sources = Table.grid(padding=(0, 2))
-    sources.add_column(style="dim", no_wrap=True)
-    for key in sorted({row.source for row in rows}):
-        sources.add_row(Text(key), Text(table.SOURCES[key]))
-    out.print(sources)
+    out.print(facts((key, table.SOURCES[key]) for key in sorted({row.source for row in rows})))
     return 0
 
 

@@ -3,7 +3,10 @@
 import difflib
 import functools
 import re
+import sys
 import unicodedata
+
+from attnpool_ref.cli.exits import NOTHING_FOUND
 
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
 """Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
@@ -64,7 +67,13 @@ def has_all(text, words):
     return all(has(text, word) for word in words) or has(text, "".join(words))
 
 
-def nearest(words, names):
-    """Returns up to five names that are similar to the words, best first."""
+def nothing_found(sentence, words, names, more=""):
+    """Prints a sentence to standard error, with up to five names that are similar to the words, best first.
+
+    Returns the exit status of a search without a result.
+    """
     plain = {"".join(pieces(name)): name for name in names}
-    return [plain[near] for near in difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)]
+    near = difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)
+    hint = f" Near it: {', '.join(plain[each] for each in near)}." if near else ""
+    print(f"{sentence}{hint}{more}", file=sys.stderr)
+    return NOTHING_FOUND

@@ -54,20 +54,21 @@ class JudgingCommand(click.Command):
 
 def _options_of_the_judge():
     from attnpool_ref.conformance import Candidate, Scope
-    from attnpool_ref.conformance.option import options_of
     from attnpool_ref.conformance.scope import REMOVED
 
-    options = [_option(each) for kind in (Scope, Candidate) for each in fields(kind) if _flag(options_of(kind), each)]
+    options = [_option(*each) for kind in (Scope, Candidate) for each in _declared(kind)]
     return [*options, *(_removed(name, why) for name, why in REMOVED.items())]
 
 
-def _flag(options, each):
-    return each.name in options and options[each.name].flag
+def _declared(kind):
+    """Returns (field, its ``Option``) for each option of a dataclass that the command has."""
+    from attnpool_ref.conformance.option import options_of
+
+    named = {each.name: each for each in fields(kind)}
+    return [(named[name], declared) for name, declared in options_of(kind).items() if declared.flag]
 
 
-def _option(each):
-    """Returns the option of the command for ``each``, a field of a dataclass."""
-    declared = each.metadata["option"]
+def _option(each, declared):
     plain: dict[str, dict[str, Any]] = {
         "flag": {"is_flag": True},
         "text": {"default": each.default},
@@ -97,18 +98,11 @@ def _removed(name, why):
 def values_of(kind, given):
     """Removes the options of a dataclass from the command's parameters, and returns them as values of its fields.
 
-    Args:
-      kind: :class:`Scope` or :class:`Candidate`.
-      given: the parameters of the command, by name; the options are removed.
-
     Raises:
       click.UsageError: a pair has no equals sign or nothing on one side of it, or a value is not valid.
     """
     found = {}
-    for each in fields(kind):
-        declared = each.metadata.get("option")
-        if declared is None or not declared.flag:
-            continue
+    for each, declared in _declared(kind):
         value = given.pop(each.name)
         if declared.kind in _PARSERS:
             value = {key: _PARSERS[declared.kind](declared, key, text) for key, text in _pairs(declared, value)}
@@ -141,13 +135,12 @@ def _size(declared, key, text):
     return int(text)
 
 
-def _literal(declared, key, text):
+def _literal(_declared, _key, text):
     """Returns the value of a Python literal, such as 1, True or None; any other text unchanged."""
-    del declared, key
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
 
-_PARSERS = {"pairs": lambda declared, key, text: text, "sizes": _size, "literals": _literal}
+_PARSERS = {"pairs": lambda _declared, _key, text: text, "sizes": _size, "literals": _literal}

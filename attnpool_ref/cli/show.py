@@ -14,14 +14,13 @@ from types import SimpleNamespace
 from rich.console import Group
 from rich.panel import Panel
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli import finding
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.cli.listing import console
+from attnpool_ref.cli.listing import console, facts
 
 MARKS = {
     "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
@@ -206,9 +205,6 @@ def _text(function, lines):
 
 
 def _heading(row, oracle):
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="cyan", no_wrap=True)
-    grid.add_column()
     entries = {
         "equation": row.equation,
         "source": f"{table.SOURCES[row.source]} ({row.source})" if row.source else "",
@@ -216,25 +212,15 @@ def _heading(row, oracle):
         "weights": f"return_weights=True adds {row.weights}" if row.weights else "",
         "module": f"attnpool_flax.{row.module}" if row.module else "",
     }
-    for key, entry in entries.items():
-        if entry:
-            grid.add_row(key, Text(entry))
+    grid = facts(entries.items(), "cyan")
     grid.add_row("signature", _syntax(oracle.signature))
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
-    arguments = _grid(oracle.arguments, "bold")
-    marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
+    arguments = facts(((f"  {name}", text) for name, text in oracle.arguments.items()), "bold")
+    marks = facts((f"  {mark}", text) for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes))
     parts = [title, Text(), grid, Text(), Text("arguments", "cyan"), arguments, Text()]
     if row.shapes:
         parts += [Text("how to read the shapes", "cyan"), marks, Text()]
     return Group(*parts)
-
-
-def _grid(entries, style):
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style=style, no_wrap=True)
-    for key, text in entries.items():
-        grid.add_row(Text(f"  {key}"), Text(text))
-    return grid
 
 
 def _pane(kind, source):

@@ -80,12 +80,8 @@ def validate(instance):
 def takes_options_of(kind, without=(), **defaults):
     """Returns a decorator that gives a function's ``**options`` the names, defaults and help of a dataclass's options.
 
-    The options appear in the function's signature, and in its docstring in place of the line about ``**options``.
-
-    Args:
-      kind: the dataclass.
-      without: names of options that the function refuses with a TypeError.
-      **defaults: defaults that differ from those of the dataclass.
+    The options appear in the function's signature, and in its docstring in place of the line about ``**options``. The
+    function refuses the options named in ``without`` with a TypeError; ``defaults`` replace those of the dataclass.
     """
     own = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}
 

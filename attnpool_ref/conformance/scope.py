@@ -7,6 +7,7 @@ from typing import Any
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED, OPTIONS
+from attnpool_ref.conformance.checks.situation import SIMPLE
 from attnpool_ref.conformance.option import option, validate
 from attnpool_ref.conformance.report import waivers
 from attnpool_ref.table.suggestions import did_you_mean
@@ -15,12 +16,6 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 TIME_LIMIT = 60.0
 """Default limit in seconds for one call of an implementation, including its compilation."""
-
-SIMPLE = ("smallest", "fullest")
-"""Titles of the calls that are judged in each dtype and with gradients even if ``Scope.options`` is False.
-
-"smallest" has the required arguments and the masks, "fullest" also all other optional arguments but lengths.
-"""
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("options", "partial", "laws"), False

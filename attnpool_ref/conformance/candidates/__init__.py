@@ -12,14 +12,6 @@ naming            code that imports the implementation at a Python prompt
 ================  ==================================================================================
 """
 
-from attnpool_ref.conformance.candidates.candidate import (
-    MASK_FORMS,
-    Calls,
-    Candidate,
-    as_candidate,
-    signature_of,
-    single,
-    title_of,
-)
+from attnpool_ref.conformance.candidates.candidate import Calls, Candidate, as_candidate, has_parameter, single
 
-__all__ = ["MASK_FORMS", "Calls", "Candidate", "as_candidate", "signature_of", "single", "title_of"]
+__all__ = ["Calls", "Candidate", "as_candidate", "has_parameter", "single"]

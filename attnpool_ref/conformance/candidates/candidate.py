@@ -175,8 +175,7 @@ class Candidate:
         If there is one name, the target itself may be the function.
 
         Raises:
-          ValueError: there is one name, and the target has no attribute of this name, but is a class, or a single
-            function that returns chunk states, which are judged only with ``merge_states`` and ``finalize_state``.
+          ValueError: there is one name, and :func:`single` raises it.
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}
@@ -260,3 +259,9 @@ def signature_of(function):
     anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
     inner = getattr(function, "call", None) or getattr(function, "forward", None)
     return signature_of(inner) if anything and callable(inner) else found
+
+
+def has_parameter(function, name):
+    """Returns whether a callable's signature can be read and has a parameter of this name."""
+    signature = signature_of(function)
+    return signature is not None and name in signature.parameters

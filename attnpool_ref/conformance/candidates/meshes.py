@@ -12,14 +12,6 @@ from attnpool_ref.table.language import present
 AXIS, TOKENS = "tokens", ("L", "T")
 
 
-def takes_axis_name(function):
-    """Returns whether a function has the argument ``axis_name``: the mesh axis over which its sequences are sharded."""
-    try:
-        return "axis_name" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # it has no readable signature
-        return False
-
-
 def divisible(case):
     """Returns the case with padding added until the number of devices divides the length of each masked sequence."""
     import jax
@@ -31,12 +23,10 @@ def divisible(case):
 
 
 def place_of(axes, rank, names=AXIS):
-    """Returns the ``PartitionSpec`` that shards an array's token axes, L and T, over the mesh axes ``names``.
+    """Returns the ``PartitionSpec`` that shards an array's token axes, L and T, over mesh axes.
 
-    Args:
-      axes: the names of the array's axes; "..." stands for all axes without a name.
-      rank: the number of the array's axes.
-      names: the name of a mesh axis, or a tuple of names.
+    ``names`` is the name of a mesh axis, or a tuple of names. ``axes`` has the names of the array's axes, in which
+    "..." stands for all axes without a name, and ``rank`` their number.
     """
     from jax.sharding import PartitionSpec
 

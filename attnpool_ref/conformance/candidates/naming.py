@@ -57,14 +57,10 @@ def _anywhere(target):
         for name, value in list(vars(module).items()):
             if name.startswith("_") or not name.isidentifier():
                 continue
-            if type(value) is dict:
-                key = next((k for k, v in list(value.items()) if v is target and isinstance(k, str)), None)
-                if key is not None:
-                    return _imported(module, f"{name}[{key!r}]")
-            elif type(value) is types.SimpleNamespace:
-                key = next((k for k, v in vars(value).items() if v is target), None)
-                if key is not None:
-                    return _imported(module, f"{name}.{key}")
+            held = value if type(value) is dict else vars(value) if type(value) is types.SimpleNamespace else {}
+            key = next((k for k, v in list(held.items()) if v is target and isinstance(k, str)), None)
+            if key is not None:
+                return _imported(module, f"{name}[{key!r}]" if held is value else f"{name}.{key}")
     return None
 
 

@@ -106,20 +106,12 @@ def listed(names):
     return ", ".join(f"`{name}`" for name in names[:MOST]) + more
 
 
-def attributes(target, paths):
-    """Returns arguments of a function, read from attributes of a module.
-
-    Args:
-      target: the module.
-      paths: the dotted name of the attribute, for each argument.
+def _as_it_lies(target, argument, path):
+    """Returns an argument of a function, read from the attribute of a module that has the dotted name ``path``.
 
     Raises:
       ValueError: the module has no such attribute, or it is the weight of a ``torch.nn.Linear``, a transposed kernel.
     """
-    return {argument: _as_it_lies(target, argument, path) for argument, path in paths.items()}
-
-
-def _as_it_lies(target, argument, path):
     if _is_weight_of_linear(target, path) and argument.endswith("kernel"):
         raise ValueError(
             f"`{path}` is the weight of a torch.nn.Linear, which holds the transposed kernel; "
@@ -182,9 +174,12 @@ def parameters_of(candidate, row):
     given = candidate.parameters
     if given is None:
         return {}
-    for key in given if isinstance(given, Mapping) else ():
-        _check_argument(row, key)
-    held = attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
+    if isinstance(given, Mapping):
+        for key in given:
+            _check_argument(row, key)
+        held = {key: _as_it_lies(candidate.target, key, path) for key, path in given.items()}
+    else:
+        held = given(candidate.target)
     found = {k: v for k, v in held.items() if v is not None}
     for key in found:
         _check_argument(row, key)

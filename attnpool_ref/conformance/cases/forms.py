@@ -32,13 +32,9 @@ def broadcasting(main):
                 values[key] = values[key].astype(np.int64)
             kind = " of integers" if values[key].dtype.kind == "i" else ""
             names.append(f"`{key}`{kind} as [{', '.join(axes[key])}]")
-        if values and not _empty(values):
+        if values and all(value.size for value in values.values()):
             case = main.with_values(", ".join(names), **values)
             yield replace(case, axes=main.axes | axes, spread=spread)
-
-
-def _empty(values):
-    return any(value.size == 0 for value in values.values())
 
 
 def _form(main, key, form):

@@ -48,23 +48,8 @@ EMPTY = ("empty batch", "length 0")
 LONGER = 259
 """A sequence length that 8-bit integers cannot hold."""
 
-ODD = {
-    "n": 67,
-    "m": 71,
-    "L": 71,
-    "T": 67,
-    "J": 71,
-    "M": 71,
-    "N": 197,
-    "k": 67,
-    "d": 65,
-    "e": 33,
-    "q": 65,
-    "f": 65,
-    "H": 3,
-    "B": 2,
-    "C": 3,
-}
+ODD = {"n": 67, "m": 71, "L": 71, "T": 67, "J": 71, "M": 71, "N": 197, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65}
+ODD |= {"H": 3, "B": 2, "C": 3}
 """Sizes of "long, batch (2, 3)": most are odd and larger than 64, so that mistakes at the edges of blocks show.
 
 The axes B and C of functions of all pairs are small, because the number of pairs is their product.
@@ -89,19 +74,15 @@ KINDS = {
 
 
 def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
-    """Yields the cases of a function that are the same in all dtypes.
+    """Yields (case, kind) of a function's cases that are the same in all dtypes; the kind is a key of :data:`KINDS`.
 
     Args:
       row: the function's row in the table.
-      restrict: a function from (names of optional arguments, options) to those that the implementation takes; None for
-        an implementation that takes everything.
+      restrict: that of :func:`~attnpool_ref.conformance.cases.ways.ways_of`.
       shapes: names of the other shapes in which the call with the most arguments is drawn. Some of them are also drawn
         for calls without masks, with lengths, or with the option that makes the order of the tokens matter.
       partial: whether calls that omit some arguments, and ties and edges, are drawn as well; if not, only one
         configuration omits the masks.
-
-    Yields:
-      (case, kind): the kind is a key of :data:`KINDS`.
     """
     ways = list(ways_of(row, restrict))
     titles = [title for title, *_ in ways]

@@ -84,6 +84,10 @@ than tolerances allow, which count changes of the arguments only.
 """
 
 
+APART = {"...": "example", "B": "example", "n": "query", "H": "head", "d": "channel", "N": "segment"}
+"""Axes whose positions are pooled by themselves, and what they count."""
+
+
 def gaps(main):
     """Yields cases in which one example, query, head, channel or segment has far larger scores than the others.
 
@@ -95,14 +99,7 @@ def gaps(main):
     if main.row.name in BOUNDED:
         key = BOUNDED[main.row.name]
         yield main.with_values(f"`{key}` 1024 times as large", **{key: 2.0**10 * main.values[key]})
-    for axis, title in {
-        "...": "example",
-        "B": "example",
-        "n": "query",
-        "H": "head",
-        "d": "channel",
-        "N": "segment",
-    }.items():
+    for axis, title in APART.items():
         key = next((k for k in main.given("data", "parameter") if axis in main.axes[k]), None)
         if key is None:
             continue

@@ -32,7 +32,7 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags and row.takes(key, True):
-            value = not _is_on(row, key)
+            value = not contract.signature_of(getattr(attnpool_ref, row.name)).parameters[key].default
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
         elif allowed == "flag" and key not in defaults:  # on by default, as the arguments that need the flag require
             yield (
@@ -48,16 +48,14 @@ def configurations(row):
         if key in chosen or (argument.lacks and argument.optional):
             continue  # a rule, or another argument, determines which of its shapes it has
         for i in range(1, len(argument.shapes)):
-            yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
+            yield f"{key} as [{', '.join(argument.shapes[i])}]", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
 def ways_of(row, restrict=None):
-    """Yields the :func:`configurations`, reduced to what the implementation takes, without duplicates.
+    """Yields the :func:`configurations`, reduced by ``restrict`` to what the implementation takes, without duplicates.
 
-    Args:
-      row: the function's row in the table.
-      restrict: a function from (names of optional arguments, options) to those that the implementation takes; None for
-        an implementation that takes everything.
+    ``restrict`` is a function from (names of optional arguments, options) to those that the implementation takes; None
+    is for an implementation that takes everything.
     """
     seen = []
     for title, names, options in configurations(row):
@@ -147,15 +145,6 @@ def _needed(row, key, among=None):
 def _turns_on(rule, key):
     """Returns whether a rule of the function makes shapes depend on the argument ``key``."""
     return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
-
-
-def _is_on(row, flag):
-    """Returns whether a flag is on by default."""
-    return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
-
-
-def _text(axes):
-    return f"[{', '.join(axes)}]"
 
 
 def _default(allowed):

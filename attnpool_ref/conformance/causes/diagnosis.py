@@ -68,14 +68,10 @@ def _range(numbers):
 
 
 def diagnose(evidence, promises):
-    """Returns the known causes of the wrong results, the one that explains values first.
+    """Returns the known causes of the wrong results, a list of :class:`Cause`, the one that explains values first.
 
-    Args:
-      evidence: for each dtype an ``Evidence`` of :mod:`~attnpool_ref.conformance.running.rows`: wrong and right cases.
-      promises: the results of all guarantees.
-
-    Returns:
-      A list of :class:`Cause`.
+    ``evidence`` has an ``Evidence`` of :mod:`~attnpool_ref.conformance.running.rows` for each dtype, and ``promises``
+    the results of all guarantees.
     """
     chance = _of_chance(evidence) if promises["the same answer twice"].status == BROKEN else []
     if chance:
@@ -154,7 +150,7 @@ class _InOneDtype:
         self.cases = evidence.cases
         self.of_real = [answer for answer in self.wrong if answer.wrong_where_real]
         self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
-        self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
+        self.right = [WrongAnswer(subject, case, weights) for case, weights in _spread(evidence.right)]
         self.main = [answer for answer in (*self.wrong, *self.right) if answer.is_main]
         self.mistakes, self.named, self.is_unknown = [], [], False
 
@@ -169,9 +165,8 @@ class _InOneDtype:
     def explain(self, found, only=None):
         """Adds to ``found`` the mistakes that explain the values outside of fully masked rows.
 
-        Args:
-          found: causes by their words.
-          only: words of the mistakes that are tried; None tries all, those in ``found`` first.
+        ``found`` has causes by their words. ``only`` has the words of the mistakes that are tried; None tries all,
+        those in ``found`` first.
         """
         known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle)) if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]

@@ -4,9 +4,9 @@ They are derived from a function's row in the table, for each function in which 
 weights change a part of the normalization: scores, mask, weights, or averaged values.
 """
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
 from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
 from attnpool_ref.conformance.causes import mistakes_of_weights as of_weights
+from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.table.language import Needs
 
 
@@ -37,75 +38,58 @@ class Mistake:
     whole: bool = False
 
 
+def _mistake(words, answer, text="", whole=False, **settings):
+    """Returns the :class:`Mistake` with the result ``answer(call, **settings)`` and the number ``text``."""
+    return Mistake(words, partial(answer, **settings), text, whole)
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Masks
 
 
-def _masks(change, silent=False):
-    """Returns the ``answer`` of a :class:`Mistake` that changes all masks; ``silent`` excludes calls without masks."""
-
-    def answer(call):
-        if not call.masks:
-            return None if silent or call.case.given("int", "lengths") else call.exact
-        return call.oracle(**{key: change(call.real(key)) for key in call.masks})
-
-    return answer
+def _masks(call, change, silent=False):
+    """Returns the result for other masks, all changed by ``change``; ``silent`` excludes calls without masks."""
+    if not call.masks:
+        return None if silent or call.case.given("int", "lengths") else call.exact
+    return call.oracle(**{key: change(call.real(key)) for key in call.masks})
 
 
-def _one_mask(name, change):
-    def answer(call):
-        if name not in call.masks:
-            return None if call.case.given("int", "lengths") else call.exact
-        return call.oracle(**{name: change(call.real(name))})
-
-    return answer
+def _one_mask(call, name, change):
+    if name not in call.masks:
+        return None if call.case.given("int", "lengths") else call.exact
+    return call.oracle(**{name: change(call.real(name))})
 
 
-def _swapped_masks(first, second):
-    def answer(call):
-        if not {first, second} <= set(call.masks) or call.values[first].shape != call.values[second].shape:
-            return None
-        return call.oracle(**{first: call.values[second], second: call.values[first]})
-
-    return answer
+def _swapped_masks(call, first, second):
+    if not {first, second} <= set(call.masks) or call.values[first].shape != call.values[second].shape:
+        return None
+    return call.oracle(**{first: call.values[second], second: call.values[first]})
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Other arguments
 
 
-def _without(key):
-    def answer(call):
-        if call.values[key] is None:
-            return call.exact
-        needing = [rule.argument for rule in call.row.relations if isinstance(rule, Needs) and rule.option == key]
-        return call.oracle(**dict.fromkeys([key, *needing]))
-
-    return answer
+def _without(call, key):
+    if call.values[key] is None:
+        return call.exact
+    needing = [rule.argument for rule in call.row.relations if isinstance(rule, Needs) and rule.option == key]
+    return call.oracle(**dict.fromkeys([key, *needing]))
 
 
-def _number(key, value):
-    def answer(call):
-        return call.oracle(**{key: np.float64(value)}) if call.values[key] is not None else call.exact
-
-    return answer
+def _number(call, key, value):
+    return call.oracle(**{key: np.float64(value)}) if call.values[key] is not None else call.exact
 
 
-def _option(key, value):
-    def answer(call):
-        return call.oracle(options={key: value}) if call.case.options.get(key) != value else call.exact
-
-    return answer
+def _option(call, key, value):
+    return call.oracle(options={key: value}) if call.case.options.get(key) != value else call.exact
 
 
-def _swapped(first, second):
-    def answer(call):
-        a, b = call.values[first], call.values[second]
-        if a is None or b is None or a.shape != b.shape:
-            return None
-        return call.oracle(**{first: b, second: a})
-
-    return answer
+def _swapped(call, first, second):
+    a, b = call.values[first], call.values[second]
+    if a is None or b is None or a.shape != b.shape:
+        return None
+    return call.oracle(**{first: b, second: a})
 
 
 def _results_swapped(call):
@@ -115,39 +99,32 @@ def _results_swapped(call):
     return [call.exact[1], call.exact[0], *call.exact[2:]]
 
 
-def _scaled(power):
-    """Returns the ``answer`` of a mistake that multiplies scores of width d by ``d**power`` in place of 1/sqrt(d)."""
-
-    def answer(call):
-        name, values = call.row.name, call.values
-        if "scale" in values and call.row.arguments["scale"].optional:
-            width = call.case.sizes["c" if values.get("key_kernel") is not None else "d"]
-            return call.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
-        if name not in ("multi_head_attention", "label_attention"):
-            return None
-        factor = values["query_kernel"].shape[-1] ** (power + 0.5)
-        bias = values.get("query_bias")
-        changed = {} if bias is None else {"query_bias": factor * bias}
-        return call.oracle(query_kernel=factor * values["query_kernel"], **changed)
-
-    return answer
-
-
-def _norms(norm):
-    """Returns the ``answer`` of a mistake that divides vectors by ``norm(n)`` in place of their norm n."""
-
-    def answer(call):
-        def unit(x, axis=-1):
-            with np.errstate(all="ignore"):
-                return x / norm(np.sqrt(np.sum(x * x, axis, keepdims=True)))
-
-        if call.row.name == "l2_normalize":
-            return [unit(call.values["x"], call.case.options.get("axis", -1))]
-        if call.row.name == "cosine_score":
-            return [unit(call.values["query"]) @ np.swapaxes(unit(call.values["key"]), -1, -2)]
+def _scaled(call, power):
+    """Returns the result if scores of width d are multiplied by ``d**power`` in place of 1/sqrt(d)."""
+    name, values = call.row.name, call.values
+    if "scale" in values and call.row.arguments["scale"].optional:
+        width = call.case.sizes["c" if values.get("key_kernel") is not None else "d"]
+        return call.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
+    if name not in ("multi_head_attention", "label_attention"):
         return None
+    factor = values["query_kernel"].shape[-1] ** (power + 0.5)
+    bias = values.get("query_bias")
+    changed = {} if bias is None else {"query_bias": factor * bias}
+    return call.oracle(query_kernel=factor * values["query_kernel"], **changed)
 
-    return answer
+
+def _norms(call, norm):
+    """Returns the result if vectors are divided by ``norm(n)`` in place of their norm n."""
+
+    def unit(x, axis=-1):
+        with np.errstate(all="ignore"):
+            return x / norm(np.sqrt(np.sum(x * x, axis, keepdims=True)))
+
+    if call.row.name == "l2_normalize":
+        return [unit(call.values["x"], call.case.options.get("axis", -1))]
+    if call.row.name == "cosine_score":
+        return [unit(call.values["query"]) @ np.swapaxes(unit(call.values["key"]), -1, -2)]
+    return None
 
 
 def _of_narrow_squares(norm):
@@ -224,93 +201,108 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
         for silent in (False, True):  # a function may also invert its default mask of ones
-            yield Mistake(INVERTED, _masks(np.logical_not, silent))
-        yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
+            yield _mistake(INVERTED, _masks, change=np.logical_not, silent=silent)
+        yield _mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks, change=np.ones_like)
         if len(masks) > 1:
             for key in masks:
-                yield Mistake(f"equals the definition with `~{key}`", _one_mask(key, lambda m: ~m))
+                yield _mistake(f"equals the definition with `~{key}`", _one_mask, name=key, change=np.logical_not)
                 counts = row.name in of_tokens.MAXSIM and key == masks[0]
-                yield Mistake(MAXSIM_COUNTS if counts else f"ignores `{key}`", _one_mask(key, np.ones_like))
-            yield Mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks(*masks[:2]))
-        yield Mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
-        yield Mistake(COUNTED, of_tokens.counting_the_masked)
+                yield _mistake(
+                    MAXSIM_COUNTS if counts else f"ignores `{key}`", _one_mask, name=key, change=np.ones_like
+                )
+            yield _mistake(
+                f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks, first=masks[0], second=masks[1]
+            )
+        yield _mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
+        yield _mistake(COUNTED, of_tokens.counting_the_masked)
         for number, text in (FILLS | {0.0: "0"}).items():
-            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+            yield _mistake(FILLED, of_tokens.filled_maximum, text, number=number)
         for number, text in (FILLS | {0.0: "0"}).items():
-            yield Mistake(STARTED, of_tokens.filled_maximum(number, start=True), text)
-        yield Mistake(BY_COUNT, of_tokens.last_by_count)
+            yield _mistake(STARTED, of_tokens.filled_maximum, text, number=number, start=True)
+        yield _mistake(BY_COUNT, of_tokens.last_by_count)
         for zeroed in (False, True):
             for number, text in FILLS.items():
-                yield Mistake(STAND_IN, of_weights.softmax(of_weights.filled(number, zeroed)), text)
+                yield _mistake(
+                    STAND_IN, of_weights.softmax, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
+                )
         for number, text in list(FILLS.items())[:-1]:
-            yield Mistake(STAND_IN, of_weights.softmax(of_weights.added(number)), f"{text} added")
+            yield _mistake(STAND_IN, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
         multiplied = "multiplies scores by the mask: padding gets the score 0"
-        yield Mistake(multiplied, of_weights.multiplied(False))
-        yield Mistake(NOT_AGAIN, of_weights.not_normalized_again)
-        yield Mistake(multiplied if "scores" in arguments else SCORE_0, of_weights.multiplied(True))
-        yield Mistake("normalizes over the wrong axis", of_weights.over_the_other_axis)
-        yield Mistake(OVER_BATCH, of_weights.over_all(0))
-        yield Mistake(OVER_ALL, of_weights.over_all(None))
-        yield Mistake(AGAIN, functools.partial(of_weights.below_another_row, padded=True))
+        yield _mistake(multiplied, of_weights.multiplied)
+        yield _mistake(NOT_AGAIN, of_weights.not_normalized_again)
+        yield _mistake(multiplied if "scores" in arguments else SCORE_0, of_weights.multiplied, only_real=True)
+        yield _mistake("normalizes over the wrong axis", of_weights.over_the_other_axis)
+        yield _mistake(OVER_BATCH, of_weights.over_all, axes=0)
+        yield _mistake(OVER_ALL, of_weights.over_all, axes=None)
+        yield _mistake(AGAIN, of_weights.below_another_row, padded=True)
         for number in (1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-            yield Mistake(AGAIN, of_weights.softmax(of_weights.again(number)), _power_of_ten(number))
-        yield Mistake(WHOLE_TOP, of_weights.below_another_row)
-        yield Mistake(UNSHIFTED, functools.partial(of_weights.below_another_row, shifted=False))
+            yield _mistake(AGAIN, of_weights.softmax, _power_of_ten(number), weights_of=of_weights.again, number=number)
+        yield _mistake(WHOLE_TOP, of_weights.below_another_row)
+        yield _mistake(UNSHIFTED, of_weights.below_another_row, shifted=False)
         if not row.state:
-            yield Mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
+            yield _mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = _power_of_ten(number)
-        yield Mistake("an epsilon in the denominator", of_weights.softmax(of_weights.epsilon(number)), text)
-        yield Mistake(EPSILON_UNSHIFTED, of_weights.softmax(of_weights.epsilon(number, shifted=False)), text)
-        yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
+        yield _mistake(
+            "an epsilon in the denominator", of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number
+        )
+        yield _mistake(
+            EPSILON_UNSHIFTED, of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number, shifted=False
+        )
+        yield _mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count, text, number=number)
         if row.norms:
-            yield Mistake("an epsilon added to the norm", _norms(lambda n, e=number: n + e), text)
-            yield Mistake("a floor under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
-            yield Mistake("an epsilon under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
+            yield _mistake("an epsilon added to the norm", _norms, text, norm=lambda n, e=number: n + e)
+            yield _mistake("a floor under the norm", _norms, text, norm=lambda n, e=number: np.maximum(n, e))
+            yield _mistake("an epsilon under the root", _norms, text, norm=lambda n, e=number: np.sqrt(n * n + e))
     if row.norms:
-        yield Mistake("the zero vector is NaN", _norms(lambda n: n))
-        yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
+        yield _mistake("the zero vector is NaN", _norms, norm=lambda n: n)
+        yield _mistake(
+            "squares overflow or vanish: scale by the largest component first", _norms, norm=_of_narrow_squares
+        )
     if row.name in of_tokens.SPREADS | of_tokens.ATTENTIVE_SPREADS:
-        yield Mistake(MOMENTS, of_tokens.of_variance(moments=True))
+        yield _mistake(MOMENTS, of_tokens.of_variance, moments=True)
     if row.name in of_tokens.SPREADS:
-        yield Mistake(LONE, of_tokens.nan_without_freedom(None))
-        yield Mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom(1.0))
+        yield _mistake(LONE, of_tokens.nan_without_freedom)
+        yield _mistake("divides by N - 1: `ddof` is always 1", of_tokens.nan_without_freedom, ddof=1.0)
     if row.name in of_tokens.SPREADS | of_tokens.ATTENTIVE_SPREADS:
         yield from _of_changed_variances()
     for features in (False, True):
-        yield Mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all(features))
+        yield _mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all, features=features)
     if of_segments.is_packed(row):
-        for answer in (of_segments.sorted_by_counts, of_segments.sorted_by_bounds, *map(of_segments.one_run, (0, -1))):
-            yield Mistake(SORTED, answer)
+        yield _mistake(SORTED, of_segments.sorted_by_counts)
+        yield _mistake(SORTED, of_segments.sorted_by_bounds)
+        for which in (0, -1):
+            yield _mistake(SORTED, of_segments.one_run, which=which)
         for clamped in (False, True):
-            yield Mistake(NEXT, of_segments.by_reduceat(clamped, True))
-        yield Mistake(ALL_SEGMENTS, of_segments.softmax_over_all)
+            yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=True)
+        yield _mistake(ALL_SEGMENTS, of_segments.softmax_over_all)
     if {"kernel", "bias", "gate_kernel"} <= arguments.keys():
-        yield Mistake(GATE, _gate_exchanged)
-    yield Mistake("no 1/sqrt(d)", _scaled(0))
-    yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
+        yield _mistake(GATE, _gate_exchanged)
+    yield _mistake("no 1/sqrt(d)", _scaled, power=0)
+    yield _mistake("1/d in place of 1/sqrt(d)", _scaled, power=-1)
     for key, argument in arguments.items():
         default = parameters[key].default
         if argument.optional and argument.kind != "mask":
-            yield Mistake(f"ignores `{key}`", _without(key), whole=True)
+            yield _mistake(f"ignores `{key}`", _without, key=key, whole=True)
         elif argument.kind == "number":
             if isinstance(default, (int, float)):
-                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default), whole=True)
-            if default != 1:
-                words = f"`{key}` is always 1"
-                yield Mistake(
-                    f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof"
+                yield _mistake(
+                    f"ignores `{key}`: it is always {default:g}", _number, key=key, value=default, whole=True
                 )
+            if key == "ddof":
+                yield _mistake("divides by N - 1: `ddof` is always 1", _number, key=key, value=1.0)
+            elif default != 1:
+                yield _mistake(f"`{key}` is always 1", _number, key=key, value=1.0, whole=True)
     for key, allowed in row.options.items():
         values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
         for value in values:
-            yield Mistake(f"`{key}` is always {value!r}", _option(key, value), whole=True)
+            yield _mistake(f"`{key}` is always {value!r}", _option, key=key, value=value, whole=True)
     data = [key for key, argument in arguments.items() if argument.kind == "data"]
     for i, first in enumerate(data):
         for second in data[i + 1 :]:
-            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second), whole=True)
+            yield _mistake(f"`{first}` and `{second}` are swapped", _swapped, first=first, second=second, whole=True)
     if len(row.results) == 2:
-        yield Mistake("the two results are swapped", _results_swapped, whole=True)
+        yield _mistake("the two results are swapped", _results_swapped, whole=True)
 
 
 def _of_changed_variances():
@@ -320,29 +312,29 @@ def _of_changed_variances():
         text = _power_of_ten(number)
         changes.append((text, lambda v, _, e=number: v + e, lambda v, _, e=number: np.maximum(v, e)))
     for text, added, floor in changes:
-        yield Mistake(ADDED, of_tokens.of_variance(added), text)
+        yield _mistake(ADDED, of_tokens.of_variance, text, change=added)
         if floor is not None:
-            yield Mistake(FLOOR, of_tokens.of_variance(floor), text)
+            yield _mistake(FLOOR, of_tokens.of_variance, text, change=floor)
     for _, *wrong in changes:
         for change in filter(None, wrong):
-            yield Mistake(MOMENTS, of_tokens.of_variance(change, moments=True))
+            yield _mistake(MOMENTS, of_tokens.of_variance, change=change, moments=True)
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
     """Yields the mistakes that are tried for wrong results in fully masked rows."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
-    yield Mistake(NAN, of_tokens.where_empty(np.nan))
+    yield _mistake(NAN, of_tokens.where_empty, value=np.nan)
     for value in (-np.inf, np.inf):
-        yield Mistake(INFINITE, of_tokens.where_empty(value))
+        yield _mistake(INFINITE, of_tokens.where_empty, value=value)
     if masks:
-        yield Mistake(AVERAGED, of_weights.softmax(of_weights.uniform_where_empty))
-        yield Mistake(AVERAGED, of_weights.softmax(of_weights.of_all_where_empty))
+        for uniform in (True, False):
+            yield _mistake(AVERAGED, of_weights.softmax, weights_of=of_weights.averaged_where_empty, uniform=uniform)
         for number, text in list(FILLS.items())[:-1]:
-            yield Mistake(AVERAGED, of_weights.softmax(of_weights.added(number)), f"{text} added")
+            yield _mistake(AVERAGED, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
         for number, text in FILLS.items():
-            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
-        yield Mistake(READ, of_tokens.reading_all_where_empty)
+            yield _mistake(FILLED, of_tokens.filled_maximum, text, number=number)
+        yield _mistake(READ, of_tokens.reading_all_where_empty)
     if of_segments.is_packed(row):
         for clamped in (False, True):
             for ordered in (True, False):
-                yield Mistake(NEXT, of_segments.by_reduceat(clamped, ordered))
+                yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=ordered)

@@ -1,7 +1,7 @@
 """Known mistakes of packed functions: ids taken as sorted, ``reduceat``, weights and maxima of all segments.
 
-A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
-to None if it is not possible in the call.
+A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call`, and from what it depends on, to its
+result: a list of arrays, or None if the mistake is not possible in the call.
 """
 
 import numpy as np
@@ -65,41 +65,33 @@ def sorted_by_bounds(call):
     return of_tokens(call, lambda s: np.arange(bounds[s], bounds[s + 1]))
 
 
-def one_run(which):
-    """Returns the mistake that takes only the first (0) or the last (-1) run of equal ids of each segment."""
+def one_run(call, which):
+    """Returns the result of only the first (0) or the last (-1) run of equal ids of each segment."""
+    ids = call.values["segment_ids"]
+    runs = np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
-    def answer(call):
-        ids = call.values["segment_ids"]
-        runs = np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
+    def places(s):
+        own = runs[ids == s]
+        return np.flatnonzero((ids == s) & (runs == own[which])) if len(own) else own
 
-        def places(s):
-            own = runs[ids == s]
-            return np.flatnonzero((ids == s) & (runs == own[which])) if len(own) else own
-
-        return of_tokens(call, places)
-
-    return answer
+    return of_tokens(call, places)
 
 
-def by_reduceat(clamped, ordered):
-    """Returns the mistake of ``reduceat``: an empty segment takes the token at which it would begin.
+def by_reduceat(call, clamped, ordered):
+    """Returns the result of ``reduceat``: an empty segment takes the token at which it would begin.
 
     Segments behind the last token are empty, or with ``clamped`` begin at the last token. ``ordered`` sorts the tokens.
     """
+    ids, size = call.values["segment_ids"], call.case.options["num_segments"]
+    order = np.argsort(ids, kind="stable") if ordered else np.arange(len(ids))
+    ends = np.cumsum(np.bincount(ids, minlength=size))
+    begin = np.concatenate([[0], ends])
+    begin[:-1] = np.minimum(begin[:-1], len(ids) - 1) if clamped else begin[:-1]
 
-    def answer(call):
-        ids, size = call.values["segment_ids"], call.case.options["num_segments"]
-        order = np.argsort(ids, kind="stable") if ordered else np.arange(len(ids))
-        ends = np.cumsum(np.bincount(ids, minlength=size))
-        begin = np.concatenate([[0], ends])
-        begin[:-1] = np.minimum(begin[:-1], len(ids) - 1) if clamped else begin[:-1]
+    def places(s):
+        return order[begin[s] : max(begin[s + 1], begin[s] + 1)]
 
-        def places(s):
-            return order[begin[s] : max(begin[s + 1], begin[s] + 1)]
-
-        return of_tokens(call, places) if len(ids) else None
-
-    return answer
+    return of_tokens(call, places) if len(ids) else None
 
 
 def _scores(call):

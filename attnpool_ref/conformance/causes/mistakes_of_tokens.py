@@ -1,7 +1,7 @@
 """Known mistakes of poolings without scores: means, maxima, last tokens, variances, and fully masked rows.
 
-A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
-to None if it is not possible in the call. Functions with a number as their argument return such a mistake.
+A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call`, and from numbers or flags that it
+depends on, to its result: a list of arrays, or None if the mistake is not possible in the call.
 """
 
 import numpy as np
@@ -19,15 +19,11 @@ ATTENTIVE_SPREADS = frozenset({"attentive_statistics_pooling", "segment_attentiv
 MAXSIM = frozenset({"maxsim_score", "maxsim_score_all_pairs"})
 
 
-def where_empty(value):
-    """Returns the mistake whose result is right, except for ``value`` in fully masked rows."""
-
-    def answer(call):
-        if call.empty is None or any(output.dtype == bool for output in call.exact):
-            return None
-        return [np.where(e, value, o) for e, o in zip(call.empty, call.exact, strict=True)]
-
-    return answer
+def where_empty(call, value):
+    """Returns the right result, except for ``value`` in fully masked rows."""
+    if call.empty is None or any(output.dtype == bool for output in call.exact):
+        return None
+    return [np.where(e, value, o) for e, o in zip(call.empty, call.exact, strict=True)]
 
 
 def reading_all_where_empty(call):
@@ -74,41 +70,33 @@ def counting_the_masked(call):
     return [call.exact[0] * (kept / np.maximum(np.bincount(numbers, minlength=size), 1))[:, None]]
 
 
-def epsilon_beside_the_count(number):
-    """Returns the mistake of a mean that adds ``number`` to its divisor, the number or the weights of real tokens."""
-
-    def answer(call):
-        weights = _weights_of_means(call)
-        if weights is None:
-            return None
-        kept = _sum_of_real(call, weights)
-        with np.errstate(all="ignore"):
-            factor = np.where(kept == 0, 1, kept / (kept + number))
-        return [call.exact[0] * _like(factor, call.exact[0])]
-
-    return answer
+def epsilon_beside_the_count(call, number):
+    """Returns a mean with ``number`` added to its divisor, the number or the weights of real tokens."""
+    weights = _weights_of_means(call)
+    if weights is None:
+        return None
+    kept = _sum_of_real(call, weights)
+    with np.errstate(all="ignore"):
+        factor = np.where(kept == 0, 1, kept / (kept + number))
+    return [call.exact[0] * _like(factor, call.exact[0])]
 
 
-def filled_maximum(number, start=False):
-    """Returns the mistake of a maximum (or minimum) in which padding is replaced by ``number``.
+def filled_maximum(call, number, start=False):
+    """Returns the result if padding is replaced by ``number`` before a maximum (or minimum).
 
     None stands for the most negative number of float64 in float64, else of float32; for a minimum the sign is reversed.
     With ``start`` each maximum is at least ``number``, also where no token is padding.
     """
-
-    def answer(call):
-        sign = MAXIMA.get(call.row.name)
-        if sign is None or not (start or call.masks):
-            return None
-        least = np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min
-        fill = sign * (least if number is None else number)
-        if start:
-            return _with_maximum(call, sign * np.maximum(sign * call.exact[0], sign * fill))
-        real = call.real("mask")
-        found = call.oracle(x=np.where(real[..., None], call.values["x"], fill), mask=np.ones_like(real))
-        return _with_maximum(call, found[0])
-
-    return answer
+    sign = MAXIMA.get(call.row.name)
+    if sign is None or not (start or call.masks):
+        return None
+    least = np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min
+    fill = sign * (least if number is None else number)
+    if start:
+        return _with_maximum(call, sign * np.maximum(sign * call.exact[0], sign * fill))
+    real = call.real("mask")
+    found = call.oracle(x=np.where(real[..., None], call.values["x"], fill), mask=np.ones_like(real))
+    return _with_maximum(call, found[0])
 
 
 def _with_maximum(call, found):
@@ -149,40 +137,32 @@ def _covers(call, mask, data):
     return call.values[data] is not None and len(own) > 1 and own[:-1] == call.row.arguments[mask].own
 
 
-def maximum_of_all(features):
-    """Returns the mistake of a maximum that runs over the whole batch, and with ``features`` over the features too."""
-
-    def answer(call):
-        sign = MAXIMA.get(call.row.name)
-        x = call.values.get("x")
-        if sign is None or not x.size:
-            return None
-        real = np.broadcast_to(call.real("mask") if call.masks else True, x.shape[:-1])[..., None]
-        axes = tuple(range(x.ndim if features else x.ndim - 1))
-        found = sign * np.max(np.where(real, sign * x, -np.inf), axes)
-        return _with_maximum(call, np.broadcast_to(found, (*call.exact[0].shape[:-1], x.shape[-1])))
-
-    return answer
+def maximum_of_all(call, features):
+    """Returns the result if a maximum runs over the whole batch, and with ``features`` over the features too."""
+    sign = MAXIMA.get(call.row.name)
+    x = call.values.get("x")
+    if sign is None or not x.size:
+        return None
+    real = np.broadcast_to(call.real("mask") if call.masks else True, x.shape[:-1])[..., None]
+    axes = tuple(range(x.ndim if features else x.ndim - 1))
+    found = sign * np.max(np.where(real, sign * x, -np.inf), axes)
+    return _with_maximum(call, np.broadcast_to(found, (*call.exact[0].shape[:-1], x.shape[-1])))
 
 
-def nan_without_freedom(ddof):
-    """Returns the mistake of a deviation that is NaN where ``ddof``, or that of the call if it is None, leaves none.
+def nan_without_freedom(call, ddof=None):
+    """Returns a deviation that is NaN where ``ddof``, or that of the call if it is None, leaves none.
 
     So is that of a single token with ``ddof=1``: n - ddof is 0.
     """
-
-    def answer(call):
-        changes = {} if ddof is None else {"ddof": np.float64(ddof)}
-        used = call.values["ddof"] if ddof is None else ddof
-        if call.values.get("weights") is not None:
-            return None
-        count = _counts(call)
-        found = call.oracle(**changes)
-        width = call.values["x"].shape[-1]
-        left = np.broadcast_to((count > used) | (count == 0), found[0].shape[:-1])[..., None]
-        return [np.concatenate([found[0][..., :-width], np.where(left, found[0][..., -width:], np.nan)], -1)]
-
-    return answer
+    changes = {} if ddof is None else {"ddof": np.float64(ddof)}
+    used = call.values["ddof"] if ddof is None else ddof
+    if call.values.get("weights") is not None:
+        return None
+    count = _counts(call)
+    found = call.oracle(**changes)
+    width = call.values["x"].shape[-1]
+    left = np.broadcast_to((count > used) | (count == 0), found[0].shape[:-1])[..., None]
+    return [np.concatenate([found[0][..., :-width], np.where(left, found[0][..., -width:], np.nan)], -1)]
 
 
 def _counts(call):
@@ -197,38 +177,34 @@ def _counts(call):
     return np.sum(real, -1)
 
 
-def of_variance(change=None, moments=False):
-    """Returns the mistake of a deviation that is the root of ``change(variance, epsilon)``; None takes the larger one.
+def of_variance(call, change=None, moments=False):
+    """Returns a deviation that is the root of ``change(variance, epsilon)``; None takes the larger one.
 
     With ``moments`` the variance is E[x²] - mean², which is off by at most the rounding error of E[x²]: a result within
     that error is the wrong one, and the root of a negative variance is NaN.
     """
-
-    def answer(call):
-        x, width, epsilon = call.values["x"], call.values["x"].shape[-1], float(call.values["epsilon"])
-        exact = call.oracle(epsilon=np.float64(0))
-        variance = exact[0][..., -width:] ** 2
-        with np.errstate(all="ignore"):
-            spread = call.exact[0][..., -width:] if change is None else np.sqrt(change(variance, epsilon))
-        result = [np.concatenate([exact[0][..., :-width], spread], -1), *call.exact[1:]]
-        if (
-            not moments
-            or call.got is None
-            or call.subject.is_narrow
-            or call.got[0].shape != (*spread.shape[:-1], exact[0].shape[-1])
-        ):
-            return result
-        count, eps = _counts(call), np.finfo(call.subject.dtype).eps
-        real = np.broadcast_to(call.real(call.masks[0]) if call.masks else True, x.shape[:-1])[..., None]
-        with np.errstate(all="ignore"):
-            squares = np.max(np.where(real, x, 0) ** 2, -2, initial=0)
-            off = call.case.terms() * eps * squares
-            got = call.got[0].astype(np.float64)[..., -width:]
-            least, most = ((change or np.maximum)(variance + e, epsilon) for e in (-off, off))
-            near = (got**2 >= least * (1 - 4 * eps)) & (got**2 <= most * (1 + 4 * eps))
-            near |= np.isnan(got) & (least <= 0) & (count > call.values.get("ddof", 0))[..., None]
-        near &= np.broadcast_to(count > 0, spread.shape[:-1])[..., None]
-        near &= (epsilon == 0) | (call.exact[0][..., -width:] != 0)  # weights do not sum to 0
-        return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1), *call.exact[1:]]
-
-    return answer
+    x, width, epsilon = call.values["x"], call.values["x"].shape[-1], float(call.values["epsilon"])
+    exact = call.oracle(epsilon=np.float64(0))
+    variance = exact[0][..., -width:] ** 2
+    with np.errstate(all="ignore"):
+        spread = call.exact[0][..., -width:] if change is None else np.sqrt(change(variance, epsilon))
+    result = [np.concatenate([exact[0][..., :-width], spread], -1), *call.exact[1:]]
+    if (
+        not moments
+        or call.got is None
+        or call.subject.is_narrow
+        or call.got[0].shape != (*spread.shape[:-1], exact[0].shape[-1])
+    ):
+        return result
+    count, eps = _counts(call), np.finfo(call.subject.dtype).eps
+    real = np.broadcast_to(call.real(call.masks[0]) if call.masks else True, x.shape[:-1])[..., None]
+    with np.errstate(all="ignore"):
+        squares = np.max(np.where(real, x, 0) ** 2, -2, initial=0)
+        off = call.case.terms() * eps * squares
+        got = call.got[0].astype(np.float64)[..., -width:]
+        least, most = ((change or np.maximum)(variance + e, epsilon) for e in (-off, off))
+        near = (got**2 >= least * (1 - 4 * eps)) & (got**2 <= most * (1 + 4 * eps))
+        near |= np.isnan(got) & (least <= 0) & (count > call.values.get("ddof", 0))[..., None]
+    near &= np.broadcast_to(count > 0, spread.shape[:-1])[..., None]
+    near &= (epsilon == 0) | (call.exact[0][..., -width:] != 0)  # weights do not sum to 0
+    return [np.concatenate([exact[0][..., :-width], np.where(near, got, spread)], -1), *call.exact[1:]]

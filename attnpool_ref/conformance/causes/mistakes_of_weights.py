@@ -1,7 +1,8 @@
 """Known mistakes of weights: numbers in place of -inf, epsilons, the mask beside the normalizer, wrong axes.
 
-A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to its result, a list of arrays, or
-to None if it is not possible in the call. ``softmax`` makes one of a change of the weights.
+A mistake is a function from a :class:`~attnpool_ref.conformance.causes.call.Call`, and from what it depends on, to its
+result: a list of arrays, or None if the mistake is not possible in the call. Functions of a :class:`Normalization`
+return wrong weights, of which :func:`softmax` makes a mistake.
 """
 
 import numpy as np
@@ -9,127 +10,82 @@ import numpy as np
 from attnpool_ref.conformance.causes.normalization import BY_FUNCTION, SCORES, Normalization
 
 
-def softmax(change):
-    """Returns the ``answer`` of a :class:`Mistake` about a softmax, with the weights ``change(normalization)``."""
-
-    def answer(call):
-        normalization = call.normalization()
-        return None if normalization is None else normalization.answer(change(normalization))
-
-    return answer
+def softmax(call, weights_of, **settings):
+    """Returns the result with the weights ``weights_of(normalization, **settings)`` in place of a softmax."""
+    a = call.normalization()
+    return None if a is None else a.answer(weights_of(a, **settings))
 
 
-def filled(number, zeroed=False):
-    """Returns the weights if the scores of padding are ``number``; None is the dtype's least number.
+def filled(a, number, zeroed=False):
+    """Returns the weights if the scores of padding are ``number``; None is the most negative number of the dtype.
 
     With ``zeroed`` the weights of padding are then set to 0.
     """
-
-    def weights(a):
-        number_ = float(least(a)) if number is None else number
-        found = a.softmax(np.where(a.real, a.scores, number_))
-        return np.where(a.real, found, 0) if zeroed else found
-
-    return weights
+    found = a.softmax(np.where(a.real, a.scores, float(np.finfo(_wide(a)).min) if number is None else number))
+    return np.where(a.real, found, 0) if zeroed else found
 
 
-def added(number):
+def added(a, number):
     """Returns the weights if ``number`` is added to the scores of padding."""
-
-    def weights(a):
-        wide = np.float64 if a.call.subject.dtype == "float64" else np.float32
-        with np.errstate(all="ignore"):
-            scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
-        return a.softmax(scores.astype(np.float64))
-
-    return weights
+    wide = _wide(a)
+    with np.errstate(all="ignore"):
+        scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
+    return a.softmax(scores.astype(np.float64))
 
 
-def least(a):
-    """Returns the most negative number of float64 if a :class:`Normalization` is judged in it, else of float32."""
-    return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
+def _wide(a):
+    """Returns the dtype in which scores are computed: float64 if that is judged, else float32."""
+    return np.float64 if a.call.subject.dtype == "float64" else np.float32
 
 
-def epsilon(number, shifted=True):
-    """Returns the weights if ``number`` is added to the denominator; ``shifted`` is that of ``softmax``."""
-
-    def weights(a):
-        found = a.softmax(np.where(a.real, a.scores, -np.inf), number, shifted)
-        return np.where(a.real, found, 0)
-
-    return weights
-
-
-def again(number):
+def again(a, number):
     """Returns the weights if the mask is applied to those of all tokens, whose sum plus ``number`` then divides them."""
-
-    def weights(a):
-        found = np.where(a.real, a.softmax(a.scores), 0)
-        with np.errstate(all="ignore"):
-            return found / (np.sum(found, a.axis, keepdims=True) + number)
-
-    return weights
+    found = np.where(a.real, a.softmax(a.scores), 0)
+    with np.errstate(all="ignore"):
+        return found / (np.sum(found, a.axis, keepdims=True) + number)
 
 
 def not_normalized_again(call):
     """Returns the result if the mask is applied to the weights, which are not normalized again."""
-    normalization = call.normalization(softmax=False)
-    return (
-        None if normalization is None else normalization.answer(np.where(normalization.real, normalization.weights, 0))
-    )
+    a = call.normalization(softmax=False)
+    return None if a is None else a.answer(np.where(a.real, a.weights, 0))
 
 
-def multiplied(only_real):
-    """Returns the ``answer`` of a mistake that multiplies scores by the mask.
-
-    With ``only_real`` the weights of padding are 0.
-    """
-
-    def answer(call):
-        normalization = call.normalization(softmax=False)
-        if normalization is None or call.row.name not in BY_FUNCTION | SCORES.keys():
-            return None
-        with np.errstate(invalid="ignore"):
-            scores = normalization.scores * normalization.real
-        if "scores" in call.values:
-            weights = call.oracle(return_weights=bool(call.row.weights), scores=scores, **normalization.absent)[-1]
-        else:
-            weights = normalization.softmax(scores)
-        return normalization.answer(np.where(normalization.real, weights, 0) if only_real else weights)
-
-    return answer
+def multiplied(call, only_real=False):
+    """Returns the result if scores are multiplied by the mask; with ``only_real`` the weights of padding are 0."""
+    a = call.normalization(softmax=False)
+    if a is None or call.row.name not in BY_FUNCTION | SCORES.keys():
+        return None
+    with np.errstate(invalid="ignore"):
+        scores = a.scores * a.real
+    if "scores" in call.values:
+        weights = call.oracle(return_weights=bool(call.row.weights), scores=scores, **a.absent)[-1]
+    else:
+        weights = a.softmax(scores)
+    return a.answer(np.where(a.real, weights, 0) if only_real else weights)
 
 
 def over_the_other_axis(call):
     """Returns the result if the weights are normalized over the other of the last two axes."""
-    normalization = (
-        Normalization(call) if call.masks and call.normalization() else None
-    )  # not the cached one, because its axis is changed below
-    if (
-        normalization is None
-        or normalization.scores.ndim < 2
-        or len((call.row.weight_results or (("...", "n", "m"),))[0]) < 3
-    ):
+    if not call.masks or not call.normalization() or len((call.row.weight_results or (("...", "n", "m"),))[0]) < 3:
         return None
-    normalization.axis = -1 if normalization.axis == -2 else -2
-    found = normalization.softmax(np.where(normalization.real, normalization.scores, -np.inf))
-    return normalization.answer(np.where(normalization.real, found, 0))
+    a = Normalization(call)  # not the cached one, because its axis is changed
+    if a.scores.ndim < 2:
+        return None
+    a.axis = -1 if a.axis == -2 else -2
+    return a.answer(a.of_real())
 
 
-def over_all(axes):
-    """Returns a function that normalizes over ``axes`` of the scores in place of the tokens; None if there is no batch."""
-
-    def answer(call):
-        a = call.normalization()
-        if a is None or a.scores.ndim < 2 or a.axis % a.scores.ndim == 0 or not call.case.batch:
-            return None
-        scores = np.where(a.real, a.scores, -np.inf)
-        with np.errstate(all="ignore"):
-            powers = np.exp(scores - np.max(scores, initial=-np.inf))
-            found = powers / np.sum(powers, axes, keepdims=True)
-        return a.answer(np.where(a.real, found, 0))
-
-    return answer
+def over_all(call, axes):
+    """Returns the result if weights are normalized over ``axes`` of the scores; None if there is no batch."""
+    a = call.normalization()
+    if a is None or a.scores.ndim < 2 or a.axis % a.scores.ndim == 0 or not call.case.batch:
+        return None
+    scores = np.where(a.real, a.scores, -np.inf)
+    with np.errstate(all="ignore"):
+        powers = np.exp(scores - np.max(scores, initial=-np.inf))
+        found = powers / np.sum(powers, axes, keepdims=True)
+    return a.answer(np.where(a.real, found, 0))
 
 
 def below_another_row(call, shifted=True, padded=False):
@@ -151,7 +107,7 @@ def below_another_row(call, shifted=True, padded=False):
         far = below > -np.log(float(info.tiny)) - np.log(1 / float(info.eps))
         gone = below > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1
         over = (top > -np.log(float(info.tiny)) + np.log(1 / float(info.eps)) + 1) & (not shifted)
-    want = a.answer(np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0))
+    want = a.answer(a.of_real())
     if call.row.results[0] != ("...",) and a.scores.ndim != call.got[0].ndim:
         far, gone, over = (np.squeeze(each, a.axis)[..., None] for each in (far, gone, over))
     found = []
@@ -163,16 +119,7 @@ def below_another_row(call, shifted=True, padded=False):
     return found
 
 
-def where_nothing_is_real(weights_of):
-    """Returns a function that computes the right weights, but ``weights_of`` in fully masked rows."""
-
-    def weights(a):
-        nothing = ~np.any(a.real, a.axis, keepdims=True)
-        found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
-        return np.where(nothing, weights_of(a), found)
-
-    return weights
-
-
-uniform_where_empty = where_nothing_is_real(lambda a: 1 / max(a.scores.shape[a.axis], 1))
-of_all_where_empty = where_nothing_is_real(lambda a: a.softmax(a.scores))
+def averaged_where_empty(a, uniform):
+    """Returns the right weights, but in fully masked rows equal ones (``uniform``), or those of all tokens."""
+    nothing = ~np.any(a.real, a.axis, keepdims=True)
+    return np.where(nothing, 1 / max(a.scores.shape[a.axis], 1) if uniform else a.softmax(a.scores), a.of_real())

@@ -5,22 +5,11 @@ import numpy as np
 import attnpool_ref as ref
 from attnpool_ref.conformance import cases as drawing
 
-VALUES = {
-    "masked_softmax": "",
-    "sparsemax": "",
-    "entmax15": "",
-    "entmax": "",
-    "top_k_softmax": "",
-    "masked_sigmoid": "",
-    "hardmax": "",
-    "attend": "value",
-    "dot_product_attention": "value",
-    "additive_attention": "value",
-    "tanh_sum_attention": "value",
-    "kernel_regression": "value",
-    "attention_pooling": "x",
-    "code_wise_attention": "context",
-}
+OF_SCORES = ("masked_softmax", "sparsemax", "entmax15", "entmax", "top_k_softmax", "masked_sigmoid", "hardmax")
+VALUES = dict.fromkeys(OF_SCORES, "") | {"attention_pooling": "x", "code_wise_attention": "context"}
+VALUES |= dict.fromkeys(
+    ("attend", "dot_product_attention", "additive_attention", "tanh_sum_attention", "kernel_regression"), "value"
+)
 """Functions whose normalization under one mask is known in parts, each with the argument that it averages, or ""."""
 
 BY_FUNCTION = frozenset({"additive_attention_pooling", "multi_head_attention_pooling"})
@@ -48,15 +37,7 @@ def _of_pooling(v):
     return scores if v["bias"] is None else scores + v["bias"]
 
 
-SCORES = {
-    "masked_softmax": lambda v: v["scores"],
-    "sparsemax": lambda v: v["scores"],
-    "entmax15": lambda v: v["scores"],
-    "entmax": lambda v: v["scores"],
-    "top_k_softmax": lambda v: v["scores"],
-    "masked_sigmoid": lambda v: v["scores"],
-    "hardmax": lambda v: v["scores"],
-    "attend": lambda v: v["scores"],
+SCORES = dict.fromkeys((*OF_SCORES, "attend"), lambda v: v["scores"]) | {
     "dot_product_attention": _dot,
     "additive_attention": lambda v: ref.additive_score(
         v["query"], v["key"], v["query_kernel"], v["key_kernel"], v["out_kernel"], bias=v["bias"]
@@ -135,6 +116,11 @@ class Normalization:
             top = np.max(scores, self.axis, keepdims=True, initial=-np.inf) if shifted else 0.0
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
+
+    def of_real(self, epsilon=0.0, shifted=True):
+        """Returns the softmax of the scores of real tokens, and 0 at padding; arguments as in :meth:`softmax`."""
+        found = self.softmax(np.where(self.real, self.scores, -np.inf), epsilon, shifted)
+        return np.where(self.real, found, 0)
 
     def answer(self, weights):
         """Returns the function's results with these weights."""

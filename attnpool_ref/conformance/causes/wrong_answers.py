@@ -1,6 +1,7 @@
 """Comparison of a result with the right one and with those of mistakes: real tokens, fully masked rows, precision."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class WrongAnswer:
       got: the result as a list of arrays of the right dtype; None if it is right.
     """
 
-    def __init__(self, subject, case, weights, got):
+    def __init__(self, subject, case, weights, got: Any = None):
         self.subject, self.call = subject, Call(subject, case, weights)
         self.call.got = self.got = got
         self._answers = {}
@@ -45,23 +46,13 @@ class WrongAnswer:
         got = in_the_right_dtype(subject, exact, got)
         return None if got is None else cls(subject, case, weights, got)
 
-    @classmethod
-    def right(cls, subject, case, weights):
-        """Returns the object for a case whose result is right; ``weights`` is that of :meth:`of`."""
-        return cls(subject, case, weights, None)
-
     # Parts of a result, as boolean arrays
-
-    @cached_property
-    def everywhere(self):
-        """Boolean arrays that mark all elements."""
-        return [np.ones(output.shape, bool) for output in self.call.exact]
 
     @cached_property
     def empty(self):
         """Boolean arrays that mark zeros due to fully masked rows."""
         empty = self.call.empty
-        return [~place for place in self.everywhere] if empty is None else empty
+        return [np.zeros(output.shape, bool) for output in self.call.exact] if empty is None else empty
 
     @cached_property
     def real(self):
@@ -151,12 +142,9 @@ class WrongAnswer:
 
     # Known mistakes
 
-    def answer_of(self, mistake):
-        """Returns a mistake's result for the same call; None if the mistake is not possible in it."""
-        return self._kept(mistake, self.call, "answer")
-
-    def _kept(self, mistake, call, what):
-        key = (id(mistake), what)
+    def answer_of(self, mistake, other=False):
+        """Returns a mistake's result for the call, or with ``other`` for other data; None if it is not possible."""
+        key, call = (id(mistake), other), self.call.other if other else self.call
         if key not in self._answers:
             try:
                 self._answers[key] = mistake, mistake.answer(call)  # with the mistake, to reserve its id
@@ -184,7 +172,7 @@ class WrongAnswer:
         return SILENT
 
     def _where_it_has_something(self, mistake, answer):
-        other = self._kept(mistake, self.call.other, "other data")
+        other = self.answer_of(mistake, other=True)
         if other is None or any(a.shape != o.shape for a, o in zip(answer, other, strict=True)):
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):

@@ -9,6 +9,7 @@ guarantee, the check that judges it, and which other guarantees explain its fail
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from attnpool_ref.conformance.checks import (
@@ -22,7 +23,7 @@ from attnpool_ref.conformance.checks import (
 )
 from attnpool_ref.conformance.checks.situation import Situation, situation_of
 
-__all__ = ["AGREEMENT", "CHECKS", "WITH_OWN_CASES", "Check", "Situation", "situation_of"]
+__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation", "situation_of"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ AGREEMENT = Check(definition.agreement_by_guarantee, lambda s: True)  # values, 
 CHECKS = {
     "empty rows":              Check(hazards.empty_rows, lambda s: s.is_main or s.is_shape),
     "gradient":                Check(gradients.gradients, lambda s: s.differentiated),
-    "finite gradients":        Check(gradients.finite_gradients, lambda s: s.is_extreme and s.differentiable),
-    "NaN in padding":          Check(hazards.nan_in_padding, lambda s: s.masked and (s.is_main or s.is_form or (s.laws and s.is_shape))),
-    "inf in padding":          Check(hazards.inf_in_padding, lambda s: s.masked and s.is_main),
-    "-inf in padding":         Check(hazards.minus_inf_in_padding, lambda s: s.masked and s.is_main),
-    "1e30 in padding":         Check(hazards.large_numbers_in_padding, lambda s: s.masked and s.is_main),
+    "finite gradients":        Check(gradients.finite_gradients, lambda s: s.kind in ("extreme", "exact") and s.differentiable),
+    "NaN in padding":          Check(partial(hazards.in_padding, "NaN"), lambda s: s.masked and (s.is_main or s.kind == "form" or (s.laws and s.is_shape))),
+    "inf in padding":          Check(partial(hazards.in_padding, "inf"), lambda s: s.masked and s.is_main),
+    "-inf in padding":         Check(partial(hazards.in_padding, "-inf"), lambda s: s.masked and s.is_main),
+    "1e30 in padding":         Check(partial(hazards.in_padding, "1e30"), lambda s: s.masked and s.is_main),
     "second derivatives":      Check(second_derivatives.reverse_over_reverse, lambda s: s.differentiated_twice),
     "forward over reverse":    Check(second_derivatives.forward_over_reverse, lambda s: s.differentiated_twice),
     "poison in shared arrays": Check(hazards.poison_in_shared_arrays, lambda s: s.laws and s.is_shape),
@@ -56,14 +57,9 @@ CHECKS = {
     "NaN at a real token":     Check(hazards.not_finite_stays_in_its_example, lambda s: s.laws and s.is_main),
     "return_weights":          Check(hazards.weights_change_nothing, lambda s: s.weights and (s.is_main or s.is_shape)),
     "purity":                  Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
-    "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.is_main and s.is_fullest and s.in_jax),
-    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.is_main and s.is_fullest and s.in_jax and s.masked),
-    "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.is_main and s.is_simple and s.in_jax),
+    "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.is_main and s.is_fullest and s.family == "jax"),
+    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.is_main and s.is_fullest and s.family == "jax" and s.masked),
+    "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.is_main and s.is_simple and s.family == "jax"),
 }
-"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`."""
-
-WITH_OWN_CASES = {
-    "long sums":               Check(hazards.sums_of_many_tokens, lambda scope, dtype: scope.long and dtype != "float64"),
-}
-"""Checks of an implementation in one dtype, which draw their own cases; ``applies(scope, dtype)``."""
 # fmt: on
+"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`; long sums have cases of their own."""

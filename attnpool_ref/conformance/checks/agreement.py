@@ -47,6 +47,11 @@ class Finding:
     hint: str = ""
 
 
+def failed(check, case, message, aspect="values"):
+    """Returns a finding of a failure that is no error of a number."""
+    return Finding(check, case, np.inf, 0, message, aspect)
+
+
 BOUNDED_TERMS = table.in_all_layouts("tanh_sum_score", "masked_log_softmax", "gated_sum_pooling")
 """Functions with sums of bounded terms, which may cancel although changes of the inputs hardly change the terms."""
 
@@ -77,16 +82,9 @@ def in_the_right_dtype(subject, exact, got):
 def compare_with_itself(subject, case, check, got, want, return_weights, view=lambda i, array: array):
     """Compares two results of the implementation, with twice the allowed error, because both are rounded.
 
-    The dtype of the results does not matter: it is a finding of the comparison with the oracle.
-
-    Args:
-      subject: the implementation under test.
-      case: the case whose result is ``want``.
-      check: the check's name.
-      got: results for changed arguments.
-      want: results for ``case``, which should be the same.
-      return_weights: whether the weights are among them.
-      view: selects the compared part of an output, from its index and its array.
+    The dtype of the results does not matter: it is a finding of the comparison with the oracle. ``want`` has the
+    results for ``case``, and ``got`` those for changed arguments, which should be the same. ``view`` selects the
+    compared part of an output, from its index and its array.
     """
     sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
     if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
@@ -109,7 +107,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
     """
     dtype = case.result or subject.dtype
     if len(got) != len(want):
-        return Finding(check, case, np.inf, 0, f"returns {counted(len(got), len(want))}", "shape")
+        return failed(check, case, f"returns {counted(len(got), len(want))}", "shape")
     sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
     finding = Finding(check, case)
     overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
@@ -119,14 +117,14 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
         aspect = "weights" if i >= len(subject.row.results) else "values"
         if g.shape != w.shape:
-            return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
+            return failed(check, case, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
         if w.dtype.kind in "bi":
             if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
-                return Finding(check, case, np.inf, 0, needed(name, g, w))
+                return failed(check, case, needed(name, g, w))
             continue
         own = subject.rounding_of(g.dtype.name, case)
         if not own:
-            return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
+            return failed(check, case, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
         most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
         if own != "float64":
@@ -134,7 +132,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         odd = ~np.isfinite(w)
         wrong = (np.isnan(g) != np.isnan(w)) | (odd & ~np.isnan(w) & (g != w))
         if np.any(wrong):
-            return Finding(check, case, np.inf, 0, needed(name, g, w, wrong), aspect)
+            return failed(check, case, needed(name, g, w, wrong), aspect)
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
@@ -206,13 +204,8 @@ def shown(array, wrong):
 def apart(got, want, wrong=None, place=None):
     """Returns texts of two arrays that differ: of small ones whole, else of one element, with its index and a count.
 
-    The texts have the digits that tell them apart.
-
-    Args:
-      got: an array.
-      want: the array with which it was compared.
-      wrong: a boolean array that marks the elements to count; None marks those that differ.
-      place: the element to show, as an index into the flat arrays; None takes the first one that is marked.
+    The texts have the digits that tell them apart. ``wrong`` marks the elements to count; None marks those that differ.
+    ``place`` is the element to show, as an index into the flat arrays; None takes the first one that is marked.
     """
     if np.shape(got) != np.shape(want) or np.size(got) <= SMALL:
         return _first_apart(brief, got, want, (6, 9, 17))

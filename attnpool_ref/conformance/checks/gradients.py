@@ -11,9 +11,9 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, shown, worse, worst
+from attnpool_ref.conformance.checks.agreement import Finding, failed, shown, worse, worst
 from attnpool_ref.conformance.checks.optional_checks import CONTRACT
-from attnpool_ref.conformance.checks.subject import oracle_outputs
+from attnpool_ref.conformance.checks.subject import cached, oracle_outputs
 
 
 @dataclass
@@ -34,15 +34,9 @@ class Derivatives:
     total: float
 
 
+@cached
 def derivatives(subject, case, return_weights):
     """Returns the :class:`Derivatives` of a case, computed once for float32 and float64, and once for narrow dtypes."""
-    key = (case.title, return_weights, "derivatives")
-    if key not in subject.cache:
-        subject.cache[key] = _differences(subject, case, return_weights)
-    return subject.cache[key]
-
-
-def _differences(subject, case, return_weights):
     rng, exact = case.rng(" directions"), subject.exact(case, return_weights)
     cotangents = cotangents_of(subject, case, return_weights)
     values, floats = subject.values(case), subject.floats(case, held=subject.held)
@@ -73,13 +67,8 @@ def _differences(subject, case, return_weights):
 def gradient(subject, case, return_weights=False, reference=None):
     """Checks the implementation's gradients; at padding they must be exactly 0.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      return_weights: whether the call returns the weights.
-      reference: the implementation in float64, with whose gradients each element is compared in other dtypes. In
-        float64, or if this is None, gradients are compared with finite differences of the oracle along a random
-        direction.
+    In float64, or if ``reference`` is None, they are compared with finite differences of the oracle along a random
+    direction. In other dtypes each element is compared with that of ``reference``, the implementation in float64.
 
     Returns:
       A finding; None if an output is not of floats, or if an element of the gradient of ``reference`` is too large for
@@ -95,11 +84,11 @@ def gradient(subject, case, return_weights=False, reference=None):
     for key, value in found.items():
         g = value.astype(np.float64)
         if not np.all(np.isfinite(g)):
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {shown(g, ~np.isfinite(g))}")
+            return failed(check, case, f"the gradient of `{key}` is {shown(g, ~np.isfinite(g))}")
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
             text = shown(g, pad & (g != 0))
-            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {text}, not 0 at padding")
+            return failed(check, case, f"the gradient of `{key}` is {text}, not 0 at padding")
     if reference is None or subject.dtype == "float64":
         return _along_directions(subject, case, return_weights, found)
     return _element_by_element(subject, case, return_weights, reference, found)
@@ -168,28 +157,26 @@ def _element_by_element(subject, case, return_weights, reference, found):
     return finding
 
 
+@cached
 def _in_float64(subject, case, return_weights, reference):
     """Returns (gradients, sensitivities) of ``reference``, the implementation in float64, by argument.
 
     The inputs have the same numbers, rounded to the dtype of ``subject``.
     """
-    key = (case.title, return_weights, "gradients")
-    if key not in subject.cache:
-        cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
-        floats = subject.floats(case)
-        base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
-        sensitive = {name: np.zeros(value.shape) for name, value in base.items()}
-        for _ in range(tolerances.TRIALS):
-            moved = {
-                name: v if name in case.exact else v * (1 + tolerances.PROBE * rng.standard_normal(v.shape))
-                for name, v in floats.items()
-            }
-            turned = [c * (1 + tolerances.PROBE * rng.standard_normal(c.shape)) for c in cotangents]
-            found = reference.gradients(case.with_values("", **moved), turned, return_weights)
-            for name, value in found.items():
-                sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
-        subject.cache[key] = base, sensitive
-    return subject.cache[key]
+    cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
+    floats = subject.floats(case)
+    base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
+    sensitive = {name: np.zeros(value.shape) for name, value in base.items()}
+    for _ in range(tolerances.TRIALS):
+        moved = {
+            name: v if name in case.exact else v * (1 + tolerances.PROBE * rng.standard_normal(v.shape))
+            for name, v in floats.items()
+        }
+        turned = [c * (1 + tolerances.PROBE * rng.standard_normal(c.shape)) for c in cotangents]
+        found = reference.gradients(case.with_values("", **moved), turned, return_weights)
+        for name, value in found.items():
+            sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
+    return base, sensitive
 
 
 def _finite(output):
@@ -230,5 +217,5 @@ def finite_gradients(subject, case, situation):
     for key, g in subject.gradients(case, cotangents, return_weights).items():
         odd = ~np.isfinite(g.astype(np.float64))
         if np.any(odd):
-            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {shown(g, odd)}")
+            return failed("finite gradients", case, f"the gradient of `{key}` is {shown(g, odd)}")
     return Finding("finite gradients", case)

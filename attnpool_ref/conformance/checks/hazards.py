@@ -16,11 +16,12 @@ from attnpool_ref.conformance.checks.agreement import (
     changed,
     compare,
     compare_with_itself,
+    failed,
     needed,
     shown,
 )
 from attnpool_ref.conformance.checks.gradients import cotangents_of
-from attnpool_ref.conformance.checks.subject import oracle_outputs
+from attnpool_ref.conformance.checks.subject import cached, oracle_outputs
 
 POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
@@ -40,15 +41,15 @@ def empty_rows(subject, case, situation):
         return None  # the comparison with the oracle reports it
     for got, want, zero in zip(outputs, exact, zeros, strict=True):
         if got.shape != zero.shape:
-            return Finding("shape", case, np.inf, 0, f"the result has shape {got.shape}, needs {zero.shape}")
+            return failed("shape", case, f"the result has shape {got.shape}, needs {zero.shape}")
         wrong = zero & (got != want)
         if np.any(wrong):
             needs = "0" if np.any(want[zero] == 0) else "-inf"
-            message = f"the result is {shown(got, wrong)}, not {needs} for a fully masked row"
-            return Finding("empty rows", case, np.inf, 0, message)
+            return failed("empty rows", case, f"the result is {shown(got, wrong)}, not {needs} for a fully masked row")
     return Finding("empty rows", case)
 
 
+@cached
 def always_zero(subject, case, return_weights):
     """Returns boolean arrays that mark elements of the result that are 0 for any data, as in fully masked rows.
 
@@ -56,15 +57,12 @@ def always_zero(subject, case, return_weights):
     the case, and for the same data with each number times a random factor and an `epsilon` of 1: the deviation of a
     single token is 0 for any data, but is that of a token.
     """
-    key = (case.title, return_weights, "zero")
-    if key not in subject.cache:
-        values, rng = subject.values(case), case.rng(" other data")
-        moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
-        moved |= {"epsilon": np.float64(1)} if "epsilon" in values else {}
-        other = oracle_outputs(subject, values | moved, case, return_weights)
-        exact = subject.exact(case, return_weights)
-        subject.cache[key] = [(a == b) & ((a == 0) | (a == -np.inf)) for a, b in zip(exact, other, strict=True)]
-    return subject.cache[key]
+    values, rng = subject.values(case), case.rng(" other data")
+    moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
+    moved |= {"epsilon": np.float64(1)} if "epsilon" in values else {}
+    other = oracle_outputs(subject, values | moved, case, return_weights)
+    exact = subject.exact(case, return_weights)
+    return [(a == b) & ((a == 0) | (a == -np.inf)) for a, b in zip(exact, other, strict=True)]
 
 
 def poisoned(case, poison):
@@ -77,27 +75,8 @@ def poisoned(case, poison):
     return case.with_values("poison in padding", **values) if values else None
 
 
-def nan_in_padding(subject, case, situation):
-    """Checks that NaN at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("NaN", subject, case, situation)
-
-
-def inf_in_padding(subject, case, situation):
-    """Checks that inf at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("inf", subject, case, situation)
-
-
-def minus_inf_in_padding(subject, case, situation):
-    """Checks that -inf at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("-inf", subject, case, situation)
-
-
-def large_numbers_in_padding(subject, case, situation):
-    """Checks that 1e30 at padded positions never affects results or gradients, bit for bit."""
-    return _in_padding("1e30", subject, case, situation)
-
-
-def _in_padding(name, subject, case, situation):
+def in_padding(name, subject, case, situation):
+    """Checks :func:`poison_in_padding` with and without weights and gradients, as the situation says."""
     gradients = situation.gradients_with_weights if situation.is_main and situation.differentiated else None
     return poison_in_padding(subject, case, name, situation.weights, gradients)
 
@@ -105,12 +84,8 @@ def _in_padding(name, subject, case, situation):
 def poison_in_padding(subject, case, name, return_weights, gradients=None):
     """Checks that one of :data:`POISONS` at padded positions never affects results or gradients, bit for bit.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      name: a key of :data:`POISONS`.
-      return_weights: whether the call returns the weights.
-      gradients: whether the differentiated call returns the weights; None checks no gradients.
+    ``name`` is a key of :data:`POISONS`. ``gradients`` says whether the differentiated call returns the weights; None
+    checks no gradients.
     """
     bad = poisoned(case, POISONS[name])
     check = f"{name} in padding"
@@ -119,7 +94,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
     clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
     for a, b in zip(clean, dirty, strict=True):
         if not same_bits(a, b) and optional_checks.BITS not in subject.tolerated:
-            return Finding(check, bad, np.inf, 0, changed("the result", a, b))
+            return failed(check, bad, changed("the result", a, b))
     if optional_checks.BITS in subject.tolerated:
         found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
         if found.message:
@@ -130,8 +105,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         after = subject.gradients(bad, cotangents, gradients)
         for key in before:
             if not same_bits(before[key], after[key]):
-                message = changed(f"the gradient of `{key}`", before[key], after[key])
-                return Finding(check, bad, np.inf, 0, message)
+                return failed(check, bad, changed(f"the gradient of `{key}`", before[key], after[key]))
     return Finding(check, bad)
 
 
@@ -152,7 +126,7 @@ def weights_change_nothing(subject, case, _situation=None):
         return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
     for a, b in zip(alone, both, strict=False):
         if not same_bits(a, b):
-            return Finding(check, case, np.inf, 0, changed("the pooled result", a, b))
+            return failed(check, case, changed("the pooled result", a, b))
     return Finding(check, case)
 
 
@@ -183,8 +157,7 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
             ]
             found = compare_with_itself(subject, case, check, others, clean, False)
             if found.message:
-                message = f"what is not finite in example {example} reaches others: {found.message}"
-                return Finding(check, bad, np.inf, 0, message)
+                return failed(check, bad, f"what is not finite in example {example} reaches others: {found.message}")
     return Finding(check, case)
 
 
@@ -214,8 +187,8 @@ def _nan_stays_in_its_segment(subject, case, check):
 
 
 def _patched(check, bad, got, want, wrong):
-    message = "{} was patched away: {}, needs {}".format(bad.title.split(", ")[-1], *apart(got, want, wrong))
-    return Finding(check, bad, np.inf, 0, message)
+    title = bad.title.split(", ")[-1]
+    return failed(check, bad, "{} was patched away: {}, needs {}".format(title, *apart(got, want, wrong)))
 
 
 def _spoiled(case, key, clean):

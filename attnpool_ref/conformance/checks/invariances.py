@@ -1,6 +1,7 @@
 """Checks of invariances: results do not change with more or less padding, the order of tokens, or shifted scores."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -9,60 +10,22 @@ from attnpool_ref.conformance.checks.agreement import compare_with_itself
 from attnpool_ref.conformance.checks.subject import output_axes
 
 
-@dataclass
-class Change:
-    """A changed case, and functions that select the parts of outputs that must agree.
-
-    Attributes:
-      case: the changed case.
-      of_changed: a function from (an output for the changed case, the names of its axes) to the compared part.
-      of_original: such a function for an output for the original case.
-    """
-
-    case: object
-    of_changed: object
-    of_original: object
-
-
-def _as_it_is(output, axes):
-    del axes
+def _along(axis, positions, output, axes):
+    """Returns an output, whose axes have the names ``axes``, at some positions of an axis; None for all positions."""
+    if positions is None:
+        return output
+    for place in drawing.places_of(axis, axes, output.ndim):
+        output = np.take(output, positions, place)
     return output
 
 
-def _along(axis, positions):
-    """Returns a function that selects positions of an output along a named axis."""
-
-    def view(output, axes):
-        for place in drawing.places_of(axis, axes, output.ndim):
-            output = np.take(output, positions, place)
-        return output
-
-    return view
-
-
-def appending(subject, case, situation):
-    """Checks that more padding changes nothing beyond rounding."""
-    return _each_axis(subject, case, "padding amount", situation.weights, _append)
-
-
 def _append(case, axis):
-    return Change(drawing.append(case, axis, 2), _along(axis, range(case.sizes[axis])), _as_it_is)
-
-
-def deleting(subject, case, situation):
-    """Checks that deleting padded tokens gives the same results as masking them."""
-    return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
+    return drawing.append(case, axis, 2), range(case.sizes[axis]), None
 
 
 def _delete(case, axis):
     keep = np.flatnonzero(_real_along(case, axis))
-    shorter = drawing.take(case, f"padding along {axis} deleted", axis, keep)
-    return Change(shorter, _as_it_is, _along(axis, keep))
-
-
-def siding(subject, case, situation):
-    """Checks that padding on the left gives the same results as padding elsewhere."""
-    return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
+    return drawing.take(case, f"padding along {axis} deleted", axis, keep), None, keep
 
 
 def _side(case, axis):
@@ -72,13 +35,9 @@ def _side(case, axis):
 
 def permuting(subject, case, situation):
     """Checks that the order of the tokens does not matter, except where the table says that it does."""
-    if _is_ordered(case):
+    if case.row.ordered and _holds(case.row.ordered, case):
         return None
-    return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
-
-
-def _is_ordered(case):
-    return bool(case.row.ordered) and _holds(case.row.ordered, case)
+    return _each_axis("permuting", _shuffle, subject, case, situation)
 
 
 def _is_absolute(case):
@@ -101,7 +60,7 @@ def _shuffle(case, axis):
 
 
 def _reorder(case, axis, order, title):
-    return Change(drawing.take(case, title, axis, order), _along(axis, np.argsort(order)), _as_it_is)
+    return drawing.take(case, title, axis, order), np.argsort(order), None
 
 
 def _real_along(case, axis):
@@ -115,37 +74,49 @@ def _real_along(case, axis):
     return real
 
 
-def _each_axis(subject, case, check, return_weights, change, single=False):
-    """Compares the results for a case with those for the case changed along an axis, for each masked axis in turn.
+def _each_axis(check, change, subject, case, situation, single=False):
+    """Checks that results for a case are those for the case changed along an axis, for each masked axis in turn.
 
-    Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the :class:`Change`. With
+    Axes of the implementation's own parameters are left out. ``change(case, axis)`` returns the changed case, and the
+    positions along the axis at which its results, and those of the case, are compared; None for all positions. With
     ``single`` only cases without batch axes are compared. Returns the first failed finding, else the last one; None if
     nothing was compared.
     """
     if single and (not case.row.batched or case.batch != ()):
         return None  # each example has other padded positions
+    return_weights = situation.weights
     finding, axes = None, output_axes(case, return_weights)
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     own = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
     for axis in (axis for axis in drawing.masked_axes(case) if axis not in own):
-        changed = change(case, axis)
-        got = subject.outputs(changed.case, return_weights)
+        changed, of_changed, of_original = change(case, axis)
+        got = subject.outputs(changed, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):
             return None  # the comparison with the oracle reports it
 
-        def view(i, array, of_original=changed.of_original):
-            return of_original(array, axes[i])
+        def view(i, array, axis=axis, positions=of_original):
+            return _along(axis, positions, array, axes[i])
 
         want = [view(i, w) for i, w in enumerate(original)]
-        got = [changed.of_changed(g, a) for g, a in zip(got, axes, strict=True)]
+        got = [view(i, g, positions=of_changed) for i, g in enumerate(got)]
         found = compare_with_itself(subject, case, check, got, want, return_weights, view)
-        found = replace(found, case=changed.case)
+        found = replace(found, case=changed)
         if found.message:
             return found
         finding = found
     return finding
+
+
+appending = partial(_each_axis, "padding amount", _append)
+"""Checks that more padding changes nothing beyond rounding."""
+
+deleting = partial(_each_axis, "deleting is masking", _delete, single=True)
+"""Checks that deleting padded tokens gives the same results as masking them."""
+
+siding = partial(_each_axis, "padding side", _side, single=True)
+"""Checks that padding on the left gives the same results as padding elsewhere."""
 
 
 def shifting(subject, case, situation):

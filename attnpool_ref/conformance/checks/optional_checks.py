@@ -36,17 +36,10 @@ WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def apply(subject, case, situation, findings, again):
-    """Returns the findings of one check, with optional deviations as notes.
+    """Returns a list of the findings of one check, with a note in place of the message of an optional deviation.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      situation: the properties of the case.
-      findings: the findings of the check if all options are on.
-      again: a function that runs the check once more, and tolerates the deviations in ``subject.tolerated``.
-
-    Returns:
-      A list. An excused finding has a note in place of its message.
+    ``findings`` are those if all options are on. ``again`` is a function that runs the check once more, and tolerates
+    the deviations in ``subject.tolerated``.
     """
     if CONTRACT in subject.demands or not any(finding.message for finding in findings):
         return findings

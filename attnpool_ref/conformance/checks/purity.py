@@ -7,7 +7,7 @@ import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.capture import said
-from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself
+from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself, failed
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.hazards import same_bits
 from attnpool_ref.conformance.report.promises import STATE
@@ -33,11 +33,7 @@ def repeated_calls(subject, case, situation):
 def purity(subject, case, return_weights, reuse=True):
     """Checks a second call with the same arguments; returns a finding for each of four guarantees.
 
-    Args:
-      subject: the implementation under test.
-      case: the case.
-      return_weights: whether the call returns the weights.
-      reuse: whether to call the implementation also with the same array objects, unchanged and with other content.
+    With ``reuse`` the implementation is also called with the same array objects, unchanged and with other content.
     """
     first = subject.outputs(case, return_weights)
     seen = _watched(subject, case, return_weights)
@@ -83,7 +79,7 @@ def _not_contiguous(subject, case, situation):
     except Exception as error:  # any error of the implementation
         if subject.contiguous:
             return []
-        found = Finding(TWICE, case, np.inf, 0, f"raises {said(error)}")
+        found = failed(TWICE, case, f"raises {said(error)}")
     finally:
         subject.contiguous = True
     message = found.message and f"{found.message}, where the arrays are not contiguous in memory"
@@ -118,10 +114,10 @@ def _same(subject, case, first, second, return_weights):
     if not subject.adapter.exact_weights():
         return compare_with_itself(subject, case, TWICE, second, first, return_weights)
     if len(first) != len(second):
-        return Finding(TWICE, case, np.inf, 0, f"returns {len(first)} arrays, then {len(second)}")
+        return failed(TWICE, case, f"returns {len(first)} arrays, then {len(second)}")
     for a, b in zip(first, second, strict=True):
         if not same_bits(a, b):
-            return Finding(TWICE, case, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
+            return failed(TWICE, case, f"the result changes from {brief(a)} to {brief(b)}")
     return Finding(TWICE, case)
 
 
@@ -193,7 +189,6 @@ class _Seen:
 
 
 def _watched(subject, case, return_weights):
-    """Returns a :class:`_Seen` of a call."""
     warned = []
     # errstate belongs to this thread, unlike the filters of warnings. Underflow is not a mistake.
     with (

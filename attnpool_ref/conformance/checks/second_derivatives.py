@@ -5,16 +5,16 @@ functions a nonzero Hessian. All is computed in float64.
 """
 
 import functools
-import inspect
 from dataclasses import replace
 
 import numpy as np
 
+from attnpool_ref.conformance.candidates import has_parameter
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, changed, shown, worst
+from attnpool_ref.conformance.checks.agreement import Finding, changed, failed, shown, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
-from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.checks.subject import Subject, cached
 
 REVERSE, FORWARD = "second derivatives", "forward over reverse"
 """Names of the two guarantees, which are also the names of their checks."""
@@ -47,29 +47,23 @@ def forward_over_reverse(subject, case, situation):
     """
     if subject.adapter.refusal is None:
         raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
-    if not _takes_implementation(subject.function):
+    if not has_parameter(subject.function, "implementation"):
         products = _or_not_asked(_products(subject, True), "its gradient has no forward mode")
         return _held(FORWARD, subject, case, situation.gradients_with_weights, products)
     candidate = replace(subject.candidate, target=functools.partial(subject.function, implementation="einsum"))
     einsum = Subject(subject.row, candidate, subject.adapter, subject.dtype, watch=subject.watch)
     einsum.cache, einsum.skipped = subject.cache, subject.skipped
-    found = [_held(FORWARD, subject, case, situation.gradients_with_weights, _products(subject, True))]
+    return_weights = situation.gradients_with_weights
+    found = [_held(FORWARD, subject, case, return_weights, _products(subject, True))]
     if found[0] is not None:
-        found.append(
-            _held(FORWARD, einsum, case, situation.gradients_with_weights, _products(einsum, True), f"with {INSTEAD} ")
-        )
-    refusals = (
-        subject.forward_refusal(case, situation.gradients_with_weights),
-        einsum.forward_refusal(case, situation.gradients_with_weights),
-    )
-    if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
-        message = (
-            f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
-        )
-        found.append(Finding(FORWARD, case, np.inf, 0, message))
-    if refusals[1] is not None:
-        message = f"forward mode of a jit around it with {INSTEAD} raises {_words(refusals[1])}"
-        found.append(Finding(FORWARD, case, np.inf, 0, message))
+        found.append(_held(FORWARD, einsum, case, return_weights, _products(einsum, True), f"with {INSTEAD} "))
+    refusal, message = subject.forward_refusal(case, return_weights), "forward mode of a jit around it"
+    if not (refusal is None or (isinstance(refusal, TypeError) and INSTEAD in str(refusal))):
+        message = f"{message} raises {_words(refusal)}, needs a TypeError that names {INSTEAD}"
+        found.append(failed(FORWARD, case, message))
+    refusal, message = einsum.forward_refusal(case, return_weights), f"forward mode of a jit around it with {INSTEAD}"
+    if refusal is not None:
+        found.append(failed(FORWARD, case, f"{message} raises {_words(refusal)}"))
     return found
 
 
@@ -87,13 +81,6 @@ def _or_not_asked(products, words):
             raise NotApplicable(f"{words} ({_words(error)})") from error
 
     return asked
-
-
-def _takes_implementation(function):
-    try:
-        return "implementation" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # it has no readable signature
-        return False
 
 
 def _words(error):
@@ -118,7 +105,7 @@ def _held(check, subject, case, return_weights, products, name=""):
             continue  # a number that the framework cannot differentiate
         words = f"the second derivative {name}by `{key}`"
         if not np.all(np.isfinite(product)):
-            return Finding(check, case, np.inf, 0, f"{words} is {shown(product, ~np.isfinite(product))}")
+            return failed(check, case, f"{words} is {shown(product, ~np.isfinite(product))}")
         allowed = doubt[key] + tolerances.allowed_error(np.abs(want[key]), largest, case.terms(), "float64")
         unit = tolerances.EPSILON["float64"] * (largest or 1)
         finding = worst(finding, np.abs(product - want[key]), allowed, unit, words, product, want[key])
@@ -128,19 +115,13 @@ def _held(check, subject, case, return_weights, products, name=""):
     for key, product in products(bad, cotangents, return_weights, directions).items():
         if not hazards.same_bits(product, found[key]):
             message = changed(f"the second derivative {name}by `{key}`", found[key], product)
-            return Finding(check, bad, np.inf, 0, f"{message} where NaN stands in the padding")
+            return failed(check, bad, f"{message} where NaN stands in the padding")
     return finding
 
 
+@cached
 def _differences(subject, case, return_weights):
     """Returns (differences of gradients, uncertainties, directions) by argument; None if a gradient is not finite."""
-    key = (case.title, return_weights, "second")
-    if key not in subject.cache:
-        subject.cache[key] = _extrapolated(subject, case, return_weights)
-    return subject.cache[key]
-
-
-def _extrapolated(subject, case, return_weights):
     rng, floats = case.rng(" second"), subject.floats(case)
     cotangents = cotangents_of(subject, case, return_weights)
     directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}

@@ -73,16 +73,6 @@ class Situation:
         return self.kind == "shape"
 
     @property
-    def is_form(self):
-        """Whether the case has masks and biases that broadcast, or masks of integers."""
-        return self.kind == "form"
-
-    @property
-    def is_extreme(self):
-        """Whether the case has extreme scores, or ties, zeros and edges."""
-        return self.kind in ("extreme", "exact")
-
-    @property
     def is_simple(self):
         """Whether the case passes the fewest or the most arguments."""
         return self.title in SIMPLE
@@ -98,11 +88,6 @@ class Situation:
         return (self.laws and self.kind in ("main", "way", "form")) or (
             self.is_shape and self.title.endswith("length 0")
         )
-
-    @property
-    def in_jax(self):
-        """Whether the implementation takes JAX arrays."""
-        return self.family == "jax"
 
     @property
     def is_fullest(self):

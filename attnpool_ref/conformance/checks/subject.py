@@ -16,6 +16,19 @@ from attnpool_ref.contract.type_names import type_of
 from attnpool_ref.table.language import present
 
 
+def cached(compute):
+    """Returns a function of a subject, a case and ``return_weights`` that computes its result once, see ``cache``."""
+
+    @functools.wraps(compute)
+    def once(subject, case, return_weights=False, *more):
+        key = (case.title, return_weights, compute.__name__)
+        if key not in subject.cache:
+            subject.cache[key] = compute(subject, case, return_weights, *more)
+        return subject.cache[key]
+
+    return once
+
+
 class Subject:
     """An implementation of one function, called with cases in one dtype.
 
@@ -31,6 +44,7 @@ class Subject:
       tolerated: the deviations that a second run of a failing check tolerates.
       contiguous: whether arrays are passed as they are made, or with other strides.
       skipped: for each gradient that was skipped the reason.
+      suggested: what :mod:`~attnpool_ref.conformance.running.suggestions` has found about the signature.
       is_narrow: whether the dtype is float16 or bfloat16.
       cache: results of the oracle; subjects of one function may share one cache for float32 and float64, and one for
         narrow dtypes.
@@ -55,7 +69,7 @@ class Subject:
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
-        self.skipped = {}
+        self.skipped, self.suggested = {}, None
         self.demands, self.tolerated, self.contiguous = demands, frozenset(), True
         self._programs, self._answers, self._differentiable = {}, [], False
 
@@ -65,11 +79,7 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
-
-        Raises:
-          NotApplicable: the implementation cannot be called with the case.
-        """
+        """Returns the case as the implementation takes it, see :func:`adapted_cases.fit`."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
@@ -208,14 +218,12 @@ class Subject:
 
     # Results of the oracle
 
+    @cached
     def exact(self, case, return_weights=False):
         """Returns the oracle's results for the same (rounded) arguments: float64, masks boolean, positions integers."""
         if self._computed_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
-        key = (case.title, return_weights, "exact")
-        if key not in self.cache:
-            self.cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
-        return self.cache[key]
+        return oracle_outputs(self, self.values(case), case, return_weights)
 
     def _computed_with_weights(self, return_weights):
         """Returns whether results without weights are taken from the oracle's call with weights, to save a call."""
@@ -233,22 +241,18 @@ class Subject:
         values = self.values(case)
         return {k: np.asarray(values[k]) for k in case.given(*kinds, "stretch") if values[k].dtype.kind == "f"}
 
+    @cached
     def sensitivities(self, case, return_weights):
         """Returns the change of each element of the exact results per relative change of the inputs."""
         if self._computed_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
-        key = (case.title, return_weights, "sensitivity")
-        if key not in self.cache:
-            values = self.values(case)
-            touched = self._floats(case, ("data", "parameter", "number"))
-            rounded = {k: v for k, v in touched.items() if k not in case.exact}
-            self.cache[key] = tolerances.sensitivity(
-                lambda moved: oracle_outputs(self, values | moved, case, return_weights),
-                {k: v for k, v in rounded.items() if np.size(v)},
-                case.rng(" sensitivity"),
-                self.exact(case, return_weights),
-            )
-        return self.cache[key]
+        values, touched = self.values(case), self._floats(case, ("data", "parameter", "number"))
+        return tolerances.sensitivity(
+            lambda moved: oracle_outputs(self, values | moved, case, return_weights),
+            {k: v for k, v in touched.items() if k not in case.exact and np.size(v)},
+            case.rng(" sensitivity"),
+            self.exact(case, return_weights),
+        )
 
     # Gradients
 
@@ -288,16 +292,10 @@ class Subject:
         return self._differentiated(derive, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
-        """Returns Hessian-vector products for a direction of all floating-point arguments, by argument.
+        """Returns Hessian-vector products along ``directions``, an array for each floating-point argument, by argument.
 
-        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c.
-
-        Args:
-          case: the case.
-          cotangents: one array for each output.
-          return_weights: whether the call returns the weights.
-          directions: for each floating-point argument an array of its shape.
-          forward: whether to differentiate the gradient in forward mode, not in reverse mode.
+        The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. With ``forward`` the
+        gradient is differentiated in forward mode, else in reverse mode.
         """
 
         def second(program, arrays, fixed, cotangents):
@@ -311,8 +309,7 @@ class Subject:
     def forward_refusal(self, case, return_weights):
         """Returns the exception that forward mode around the compiled implementation raises, or None."""
 
-        def refusal(program, arrays, fixed, cotangents):
-            del cotangents
+        def refusal(program, arrays, fixed, _cotangents):
             return {"": self.adapter.refusal(program, arrays, fixed)}
 
         return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
@@ -353,11 +350,9 @@ class Subject:
     def program(self, passed, keys):
         """Returns the implementation as a function from a dict of arrays to a list of arrays.
 
-        Calls with the same names and plain values get the same function object, so that it is compiled once.
-
-        Args:
-          passed: all arguments of the call, by the function's names.
-          keys: the names in the dict; their values in ``passed`` need not be arrays, but may be numbers.
+        ``passed`` has all arguments of the call, and ``keys`` are the names in the dict; their values in ``passed`` may
+        be numbers. Calls with the same names and plain values get the same function object, so that it is compiled
+        once.
         """
         plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
         key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))
@@ -393,11 +388,8 @@ def output_axes(case, return_weights):
     """
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
-    return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
-
-
-def _any_rank(row):
-    return any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
+    any_rank = any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
+    return [drawing.ANY_RANK if own == ("...",) and any_rank else own for own in axes]
 
 
 def oracle_outputs(subject, values, case, return_weights):

@@ -31,12 +31,8 @@ def computing_epsilon(dtype, reduced_products=False):
     """Returns the epsilon of the dtype in which inputs are computed; for narrow inputs it depends on the device.
 
     It is that of float64 for float64, and that of float32 for other dtypes; but that of the narrow dtype itself with
-    ``reduced_products``.
-
-    Args:
-      dtype: name of the inputs' dtype.
-      reduced_products: whether narrow inputs may be multiplied with fewer bits than float32 has, such as 10 (TF32) or
-        7 (bfloat16).
+    ``reduced_products``: if narrow inputs may be multiplied with fewer bits than float32 has, such as 10 (TF32) or 7
+    (bfloat16).
     """
     if dtype == "float64":
         return EPSILON["float64"]
@@ -44,18 +40,11 @@ def computing_epsilon(dtype, reduced_products=False):
 
 
 def sensitivity(function, arrays, rng, base=None):
-    """Returns the change of each element of each output per relative change of the inputs.
+    """Returns a list of the change of each element of each output per relative change of the inputs ``arrays``.
 
-    The changes are normally distributed, and the largest of a few trials counts, because changes may cancel by chance.
-
-    Args:
-      function: from a dict of float64 arrays to a list of arrays.
-      arrays: the inputs, which are changed.
-      rng: a NumPy generator.
-      base: ``function(arrays)``, if known.
-
-    Returns:
-      A list: for each output an array of its shape, 0 where the output is not finite.
+    It is 0 where an output is not finite. The changes are normally distributed, and the largest of a few trials counts,
+    because changes may cancel by chance. ``function`` maps a dict of float64 arrays to a list of arrays; ``base`` is
+    ``function(arrays)``, if known.
     """
     base = function(arrays) if base is None else base
     worst = [np.zeros(a.shape) for a in base]
@@ -77,12 +66,8 @@ LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "floa
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
     """Returns the largest allowed absolute error of an element, or of each element of an array, without :data:`LEAST`.
 
-    Args:
-      size: magnitude of the exact result, a number or an array.
-      sensitive: its sensitivity.
-      terms: the number of terms in the longest chain of sums.
-      dtype: name of the result's dtype.
-      reduced_products: see :func:`computing_epsilon`.
+    ``size`` and ``sensitive`` are the magnitude and the sensitivity of the exact result, numbers or arrays. ``terms``
+    is the number of terms in the longest chain of sums, and ``dtype`` that of the result.
     """
     rounding = EPSILON[dtype] / 2 * size
     return rounding + computing_epsilon(dtype, reduced_products) * terms * (sensitive + size)
@@ -91,15 +76,9 @@ def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
 def average_error(size, terms, dtype, reduced_products=False):
     """Returns the largest possible error of an average of positive numbers, equally weighted, summed in any order.
 
-    Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and
-    the division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded
-    once.
-
-    Args:
-      size: magnitude of the exact result, which is that of the average of the terms' magnitudes.
-      terms: the number n of terms of the longest sum.
-      dtype: name of the result's dtype.
-      reduced_products: see :func:`computing_epsilon`.
+    Each of n ``terms`` goes through n - 1 additions at most, a product with its weight, the rounding of this weight,
+    and the division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result, of
+    magnitude ``size``, is then rounded once.
     """
     return (EPSILON[dtype] + (terms + 2) * computing_epsilon(dtype, reduced_products)) / 2 * size
 
@@ -165,13 +144,8 @@ def derivative_of_arrays(function, arrays, directions, rounding):
     """Returns central differences of arrays along a direction of all arguments, each element Richardson-extrapolated.
 
     If a kink (a point without a derivative) lies within the step, the differences of some element do not converge. The
-    step is then made smaller.
-
-    Args:
-      function: from a dict of arrays to a dict of arrays.
-      arrays: the arguments.
-      directions: for each argument its direction, an array of its shape.
-      rounding: a bound of the rounding error of an element of the results.
+    step is then made smaller. ``function`` maps a dict of arrays to a dict of arrays, and ``rounding`` bounds the
+    rounding error of an element of the results.
 
     Returns:
       For each array (derivative, doubt), both of its shape: the doubt adds up the change by the second extrapolation,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates import meshes
+from attnpool_ref.conformance.candidates import has_parameter, meshes
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import untraceable_errors
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks import hazards
-from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare
+from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare, failed
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import promises
@@ -37,7 +37,7 @@ def traced(subject, case, situation):
         try:
             answer = subject.watch.call(jax.jit(transformed), arrays)
         except untraceable_errors() as error:
-            return Finding(check, case, np.inf, 0, f"JAX cannot trace it: {_first_line(error)}")
+            return failed(check, case, f"JAX cannot trace it: {said(error).partition(chr(10))[0]}")
         got = [subject.adapter.read(part) for part in answer]
     return compare(subject, case, check, got, subject.exact(case, return_weights), return_weights)
 
@@ -52,7 +52,7 @@ def compiles_once(subject, case, _situation=None):
     with _heard() as events:
         subject.outputs(other)
     if events:
-        return Finding(check, other, np.inf, 0, f"other values of the same shapes compile {len(events)} programs more")
+        return failed(check, other, f"other values of the same shapes compile {len(events)} programs more")
     return Finding(check, case)
 
 
@@ -64,7 +64,7 @@ def over_devices(subject, case, situation):
     """
     if "mesh" not in case.row.layouts:
         return None
-    if not meshes.takes_axis_name(subject.function):
+    if not has_parameter(subject.function, "axis_name"):  # the mesh axis over which its sequences are sharded
         raise NotApplicable("it takes no `axis_name`")
     case = meshes.divisible(case)
     split = Subject(
@@ -96,7 +96,3 @@ def _heard():
         yield events
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)
-
-
-def _first_line(error):
-    return said(error).partition("\n")[0]

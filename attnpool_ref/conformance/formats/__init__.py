@@ -8,11 +8,35 @@
 "<?xml version='1.0' encoding='utf-8'?>"
 """
 
-from attnpool_ref.conformance.printing.json_text import as_json
+import json
+import math
+
+import numpy as np
+
 from attnpool_ref.conformance.printing.junit import as_junit
 from attnpool_ref.conformance.printing.page import as_html
 
 __all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
+
+
+def as_json(report):
+    """Returns the report as JSON, with the keys of ``docs/judging.md``.
+
+    NaN and infinities are "nan", "inf" and "-inf", as JSON has no such numbers.
+    """
+    return json.dumps(_finite(report.as_dict()), indent=2) + "\n"
+
+
+def _finite(value):
+    """Returns the data with NaN and infinities as text, and NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
 
 FORMATS = {"json": as_json, "junit": as_junit, "html": as_html}
 """Functions from a report to text, by the names of the command's options ``--json``, ``--junit`` and ``--html``."""

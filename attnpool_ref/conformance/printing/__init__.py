@@ -1,1 +1,1 @@
-"""Reports as text: JSON, JUnit XML, an HTML page, and the words that all of them share."""
+"""Reports as text: JUnit XML, an HTML page, and the words that all formats share."""

@@ -57,7 +57,6 @@ def _suite(root, report, row):
 
 
 def _remarks(root, report):
-    """Adds a suite of remarks about the whole report."""
     suite = ET.SubElement(root, "testsuite", {"name": "the report"})
     for name, why in report.idle_waivers.items():
         case = _case(suite, f"{report.candidate}.waivers", name)

@@ -67,7 +67,6 @@ def _missing(report):
 
 
 def _overview(rows):
-    """Returns a table of functions and guarantees."""
     names = list(dict.fromkeys(name for row in rows for name in row.promises))
     heads = "".join(
         f'<th scope="col" title="{_escape(_says(name))}"><span>{_escape(name)}</span></th>' for name in names

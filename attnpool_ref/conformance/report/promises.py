@@ -12,8 +12,8 @@ class Promise:
       says: the guarantee in one sentence.
       line: the number of its section in ``docs/contract.md``; 0 if no section states it.
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
-      judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS` or
-        :data:`~attnpool_ref.conformance.checks.WITH_OWN_CASES`, or "agreement" (the comparison with the definition).
+      judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
+        "agreement" (the comparison with the definition), or "long sums".
       asked: the option of the judge that requires the guarantee, or "" if it is required by default.
     """
 
@@ -34,6 +34,7 @@ STATE = "random state untouched"
 SPLIT, INTEGERS = "split over devices", "integers alone"
 _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
+_ALL = (*_WRONG, EMPTY)
 
 PROMISES = (
     Promise(ANSWER, "A call with valid arguments returns arrays of numbers, in time and without an error.", 0),
@@ -59,19 +60,14 @@ PROMISES = (
         "shapes",
         "The result is right with other batch axes, lengths of 1 and 0, and arguments that all examples share.",
         7,
-        (*_WRONG, EMPTY),
+        _ALL,
     ),
-    Promise(
-        "ties and edges",
-        "Ties, zeros and other special values have the results of the definition.",
-        13,
-        (*_WRONG, EMPTY),
-    ),
+    Promise("ties and edges", "Ties, zeros and other special values have the results of the definition.", 13, _ALL),
     Promise(
         "one argument alone",
         "Each optional argument works without the others that it does not need, and has the definition's default.",
         0,
-        (*_WRONG, EMPTY),
+        _ALL,
     ),
     Promise(
         "arguments that broadcast",
@@ -94,18 +90,16 @@ PROMISES = (
         (*_WRONG, DTYPE, EMPTY),
         asked="integers",
     ),
-    Promise(
-        "far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, (*_WRONG, EMPTY)
-    ),
+    Promise("far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, _ALL),
     Promise(
         "sums that cancel",
         "For sums that nearly cancel, the error is no larger than that of sums in float32 or wider.",
         9,
-        (*_WRONG, EMPTY),
+        _ALL,
     ),
-    Promise("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, (*_WRONG, EMPTY)),
+    Promise("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, _ALL),
     Promise("long sums", "Sums over a million tokens do not drift.", 9, _WRONG, "long sums"),
-    Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, (*_WRONG, EMPTY), "gradient"),
+    Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, _ALL, "gradient"),
     Promise(
         "finite gradients",
         "No gradient is NaN or infinite where scores are extreme or vectors are 0.",
@@ -127,7 +121,7 @@ PROMISES = (
         "second derivatives",
         "Second derivatives by reverse mode are right, whatever values padding holds.",
         14,
-        (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
+        (*_ALL, GRADIENT, "NaN in padding"),
         "second derivatives",
     ),
     Promise(
@@ -135,7 +129,7 @@ PROMISES = (
         "Forward mode over the gradient works in a direct call; if forward mode of the jitted function fails, the error "
         "says what to write.",
         14,
-        (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
+        (*_ALL, GRADIENT, "NaN in padding", "second derivatives"),
         "forward over reverse",
     ),
     Promise(
@@ -194,13 +188,7 @@ PROMISES = (
     ),
     Promise("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,), "purity"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
-    Promise(
-        STATE,
-        "The global random states of NumPy and Python are not advanced.",
-        15,
-        (ANSWER,),
-        "purity",
-    ),
+    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "purity"),
     Promise(
         "no warnings",
         "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
@@ -230,9 +218,7 @@ BY_NAME = {promise.name: promise for promise in PROMISES}
 def explained_by(name, broken):
     """Returns the guarantee at the start of the chain of those that explain why ``name`` is broken, or "".
 
-    Args:
-      name: a broken guarantee.
-      broken: the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
+    ``broken`` has the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
     """
     for cause in BY_NAME[name].follows_from:
         if cause in broken and broken[name] <= broken[cause]:

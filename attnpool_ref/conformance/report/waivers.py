@@ -5,8 +5,7 @@ waives no other guarantee: one that is broken because of the waived one is still
 """
 
 from attnpool_ref import table
-from attnpool_ref.conformance.report import promises
-from attnpool_ref.conformance.report.results import BROKEN, FAIL
+from attnpool_ref.conformance.report import BROKEN, FAIL, promises
 from attnpool_ref.table.suggestions import did_you_mean
 
 
@@ -23,11 +22,9 @@ def check_names(waive):
 
 
 def apply(rows, waive):
-    """Applies waivers to reports, and returns those that waived nothing, each with the reason why.
+    """Applies waivers to the reports of functions, and returns those that waived nothing, each with the reason why.
 
-    Args:
-      rows: the reports of the judged functions.
-      waive: the waivers, from names to reasons, as validated by :func:`check_names`.
+    ``waive`` maps names to reasons, as validated by :func:`check_names`.
     """
     idle = {}
     for name, reason in waive.items():

@@ -21,13 +21,8 @@ def answer_to(subject, finding):
 def arrays_of(subject, finding, got):
     """Returns a :class:`Compared` for each array of a wrong result with at most :data:`LARGEST` elements.
 
-    Args:
-      subject: the implementation under test.
-      finding: the finding of the failed check.
-      got: the result, from :func:`answer_to`.
-
-    Returns:
-      A list; empty if the result is right, if the call raised an error, or if the finding is about gradients.
+    The list is empty if the result ``got``, from :func:`answer_to`, is right, if the call raised an error, or if the
+    finding is about gradients.
     """
     if finding.check in (GRADIENT, "finite gradients") or got is None:
         return []

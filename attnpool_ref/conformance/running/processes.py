@@ -44,11 +44,9 @@ class ProcessPool:
     def __init__(self, setup, name="", time_limit=0.0):
         """Prepares the pool; the first process starts when ``properties`` is read or a function is judged.
 
-        Args:
-          setup: the data for each process, a :class:`~attnpool_ref.conformance.running.setup.Setup`.
-          name: the name of the implementation in messages and reports.
-          time_limit: the time limit of a call in seconds, which also limits the import if it exceeds
-            :data:`IMPORT_LIMIT`.
+        ``setup`` is the :class:`~attnpool_ref.conformance.running.setup.Setup` of each process, and ``name`` that of
+        the implementation in messages and reports. ``time_limit`` is that of a call in seconds, which also limits the
+        import if it exceeds :data:`IMPORT_LIMIT`.
         """
         self.setup, self.name, self._import_limit = setup, name, max(IMPORT_LIMIT, time_limit)
         self._properties: Properties | None = None
@@ -120,7 +118,6 @@ class ProcessPool:
         return self._stopped
 
     def _judge(self, judged, scope, steps):
-        """Judges one function in an idle or a new process."""
         child = self._child()
         child.judge(judged, scope, steps)
         if not self._stopped:

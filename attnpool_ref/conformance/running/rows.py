@@ -13,7 +13,7 @@ from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, hazards, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
@@ -26,8 +26,11 @@ from attnpool_ref.conformance.scope import Scope
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
 
+LONG_SUMS = "long sums"
+"""Guarantee whose check draws its own cases, in each dtype but float64."""
+
 PRINTED = 200
-"""Cases of :data:`WITH_OWN_CASES` with at least this number of elements are not printed."""
+"""Cases of long sums with at least this number of elements are not printed."""
 
 BATCH = 8
 """Number of functions after which adapters clear their compiled programs."""
@@ -163,10 +166,6 @@ class RowJudge:
             f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
         )
 
-    def _in(self, dtype):
-        """Returns the subject in a dtype; the one in float64 is also the reference for gradients in other dtypes."""
-        return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
-
     def _subject(self, adapter, dtype):
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
@@ -196,7 +195,7 @@ class RowJudge:
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
         for case, kind in itertools.chain(drawn, own):
-            if not all(self._has(dtype) for dtype in case.dtypes.values()):
+            if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
             if key in seen:
@@ -212,17 +211,15 @@ class RowJudge:
                 continue
             yield fitted, kind
 
-    def _has(self, dtype):
-        """Returns whether the implementation's arrays may have this dtype: an integer dtype or one of the family."""
-        return dtype.startswith("int") or self.adapter.supports(dtype)
-
     # One dtype
 
     def _judge_dtype(self, dtype):
         report, scope = self.report, self.scope
         if self._proposal:
             return
-        subject = self.subject = self._in(dtype)
+        # the subject in float64 is also the reference for gradients in other dtypes
+        subject = self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
+        self.subject = subject
         cell = report.cells[dtype] = Cell()
         why = self._lacks(subject)
         if why:
@@ -249,14 +246,8 @@ class RowJudge:
             self._skipped(f"the gradient of `{key}`", why)
         if not report.cases:
             return
-        for name, check in WITH_OWN_CASES.items():
-            if check.applies(scope, dtype):
-                self._judge_by_itself(subject, name, check.run)
-
-    def _differentiates(self, subject):
-        """Returns whether there are gradients to judge in the subject's dtype."""
-        asked = self.scope.differentiates(subject.dtype)
-        return asked and self.adapter.gradient is not None and not self._coverage.untraceable
+        if scope.long and dtype != "float64":
+            self._judge_long_sums(subject)
 
     def _find_reference(self):
         """Returns the subject in float64, the reference for other gradients; None if its gradients are not judged."""
@@ -268,7 +259,9 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
+        first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
+        gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
+        gradients = gradients and not self._coverage.untraceable
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
@@ -312,34 +305,28 @@ class RowJudge:
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
             self.report.unasked.append(Unasked(what, why))
 
-    def _judge_by_itself(self, subject, name, judged):
-        """Runs ``judged``, a check that draws its own cases; a failing case is reported without being shrunk."""
-        kept, why, found = self.report.promises[name], "", None
-        self.watch.title = name
+    def _judge_long_sums(self, subject):
+        """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
+        kept, message, found = self.report.promises[LONG_SUMS], "", None
+        self.watch.title = LONG_SUMS
         try:
-            found = judged(subject)
+            found = hazards.sums_of_many_tokens(subject)
+            message = "" if found is None else found.message
         except NotApplicable as error:
             kept.why = kept.why or str(error)
-        except Untraceable as error:
-            self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
         except Exception as error:  # any error of the implementation is the finding
-            why = f"raises {said(error)}"
-        if found is None and not why:
+            message = f"raises {said(error)}"
+        if found is None and not message:
             return
-        message = why if found is None else found.message
         kept.cases += 1
         kept.dtypes.append(subject.dtype)
         if not message:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
-        size, snippet = 10**6, f"# {name}: an input too long to print"
-        if found is not None:
-            size = found.case.size()
-            snippet = (
-                reproduce(subject, found) if size < PRINTED else f"# {found.case.title}: an input too long to print"
-            )
-        kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
+        title, size = (LONG_SUMS, 10**6) if found is None else (found.case.title, found.case.size())
+        snippet = reproduce(subject, found) if size < PRINTED else f"# {title}: an input too long to print"
+        kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
         """Returns the reason why the implementation cannot be judged in this dtype, or ""."""

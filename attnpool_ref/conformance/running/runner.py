@@ -2,13 +2,11 @@
 
 import textwrap
 
-import numpy as np
-
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks import optional_checks
-from attnpool_ref.conformance.checks.agreement import Finding
+from attnpool_ref.conformance.checks.agreement import failed
 from attnpool_ref.conformance.checks.definition import PROMISE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, PROMISES, explained_by
@@ -131,14 +129,14 @@ class Runner:
         except (NotApplicable, Untraceable):
             raise
         except Exception as error:  # any error of the implementation is the finding
-            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
+            found = failed(self._promise_of(name), case, f"raises {said(error)}")
             found.hint = suggestion(error, self.subject, case)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
             finding.check = promise_of(name, finding.check)
             if finding.message and finding.aspect == "shape":
-                of_signature(self.subject)  # the judge stops there, and reports it
+                of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
         return found
 
     def _promise_of(self, name):

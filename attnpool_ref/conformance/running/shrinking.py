@@ -13,12 +13,7 @@ LONG = 64
 
 
 def shrink(case, fails):
-    """Returns the case with fewer examples and shorter axes, as far as it still fails.
-
-    Args:
-      case: a failing case.
-      fails: a function that returns whether a case fails.
-    """
+    """Returns a failing case with fewer examples and shorter axes, as far as ``fails`` returns that it still fails."""
     if case.row.batched and case.batch:
         singles = [drawing.example_of(case, index) for index in np.ndindex(*case.batch)]
         singles += [_examples(case, [i]) for i in range(case.batch[0]) if case.batch[0] > 1 == len(case.batch)]

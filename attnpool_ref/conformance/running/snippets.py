@@ -15,13 +15,10 @@ LARGEST = 2**13
 
 
 def reproduce(subject, finding, got=None):
-    """Returns code that prints the results of the implementation and of the oracle for a failing case.
+    """Returns code that prints the results of the implementation and of the oracle for the case of a finding.
 
-    Args:
-      subject: the implementation under test.
-      finding: the failed check and its case.
-      got: the implementation's result, which the code repeats if no name leads to the implementation; None if it
-        raises.
+    ``got`` is the implementation's result, which the code repeats if no name leads to the implementation; None if it
+    raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
     if case.size() > LARGEST:

@@ -1,6 +1,5 @@
 """Suggestions about an implementation that fails: how the judge called it, and which option changes the call."""
 
-import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -11,21 +10,17 @@ from attnpool_ref.conformance.candidates.capture import said
 
 
 def suggestion(error, subject, case):
-    """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or "".
-
-    Args:
-      error: the exception.
-      subject: the implementation under test, a :class:`~attnpool_ref.conformance.checks.subject.Subject`.
-      case: the case of the call.
-    """
+    """Returns the first suggestion that fits the error of a call, as a clause that begins with "; "; or ""."""
     text, mistyped = said(error), isinstance(error, (AttributeError, TypeError))
-    if mistyped and subject.adapter.name == "numpy" and _needs_tensors(text):
+    tensors = mistyped and ("ndarray' object has no attribute" in text or "Tensor" in text)
+    if tensors and subject.adapter.name == "numpy":
         return "; it was called with NumPy arrays: if it takes tensors, say so (arrays='torch', --arrays torch)"
-    cause, exchanged = _of_signature(subject)
+    cause, exchanged = of_signature(subject)
     if cause or exchanged:
         return exchanged
     if "None" in text:
-        absent = [key for key in subject.calling.declared if _is_absent(key, case)]
+        optional = {key for key, argument in case.row.arguments.items() if argument.optional}
+        absent = [key for key in subject.calling.declared & optional if case.values.get(key) is None]
         if absent:
             named = " and ".join(f"`{subject.calling.names[key]}`" for key in sorted(absent))
             return f"; it was called without {named}, as its signature allows: without a default it is always given"
@@ -37,30 +32,21 @@ def suggestion(error, subject, case):
 
 
 def of_signature(subject):
-    """Returns a cause, that the implementation needs ``shared`` or ``without``, or "".
+    """Returns (a cause, a clause), also as ``subject.suggested``; both are "" if the smallest call succeeds.
 
-    It names the option with which the call with the fewest arguments returns a result of the right shape, if this call
-    fails without the option.
+    The cause is that the implementation needs ``shared`` or ``without``, the option with which the call with the fewest
+    arguments returns a result of the right shape. Without a cause, the clause is that of :func:`_by_place`.
     """
-    return _of_signature(subject)[0]
-
-
-def _of_signature(subject):
-    """Returns (the result of :func:`of_signature`, the clause of :func:`_by_place` if the call fails and that is "")."""
-    if subject not in _FOUND:
+    if subject.suggested is None:
         fails = not _returns_right_shapes(subject)
         cause = next(_proposals(subject), "") if fails else ""
-        _FOUND[subject] = cause, _by_place(subject) if fails and not cause else ""
-    return _FOUND[subject]
+        subject.suggested = cause, _by_place(subject) if fails and not cause else ""
+    return subject.suggested
 
 
 def proposed(subject):
-    """Returns the result of :func:`of_signature` if it is known, else ""."""
-    return _FOUND.get(subject, ("", ""))[0]
-
-
-_FOUND = weakref.WeakKeyDictionary()
-"""Results of :func:`_of_signature`."""
+    """Returns the cause of :func:`of_signature` if it is known, else ""."""
+    return subject.suggested[0] if subject.suggested else ""
 
 
 def _proposals(subject):
@@ -102,15 +88,6 @@ def _returns_right_shapes(subject):
         return [array.shape for array in subject.outputs(case)] == [array.shape for array in want]
     except Exception:  # any error of the implementation, or a case that it does not take
         return False
-
-
-def _needs_tensors(text):
-    return "ndarray' object has no attribute" in text or "Tensor" in text
-
-
-def _is_absent(key, case):
-    argument = case.row.arguments.get(key)
-    return argument is not None and argument.optional and case.values.get(key) is None
 
 
 def _takes_booleans_only(subject, case):

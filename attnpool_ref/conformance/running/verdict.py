@@ -25,15 +25,10 @@ class Coverage:
 def conclude(report, subject, scope, coverage, ended=""):
     """Completes the report of a function from the findings of its cases.
 
-    Args:
-      report: the report of the function.
-      subject: the implementation under test.
-      scope: the scope of the judgment.
-      coverage: the coverage by the cases that were judged.
-      ended: the reason why the judging ended early, or "".
+    ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
     """
     report.ended = ended
-    broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
+    broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in report.broken}
     for name, kept in report.promises.items():
         if kept.status == BROKEN:
             kept.follows_from = promises.explained_by(name, broken)
@@ -50,11 +45,7 @@ def conclude(report, subject, scope, coverage, ended=""):
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
-    Args:
-      report: the report of the function.
-      dtype: the dtype of the last call, or "".
-      title: the title of that call's case, or "".
-      how: the way in which the judging ended, as text.
+    ``dtype`` and ``title`` are those of the last call, or ""; ``how`` is the way in which the judging ended, as text.
     """
     for kept in report.promises.values():
         kept.why = "its process ended before it could report"
@@ -66,10 +57,6 @@ def unanswered(report, dtype, title, how):
     report.ended = how
     report.partial.append(how)
     report.set_status()
-
-
-def _dtypes(kept):
-    return [failure.dtype for failure in kept.failures]
 
 
 def _default(value):
@@ -84,8 +71,11 @@ def _partial(subject, scope, coverage, ended):
             f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
             f"or that it may stay as it is (leave=({key!r},), --leave {key})"
         )
-    for key, argument in _arguments(subject):
-        if argument.kind == "mask" and not _can_hide(calling, key, argument):
+    for key, argument in subject.row.arguments.items():
+        if key in subject.parameters:
+            continue
+        hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+        if argument.kind == "mask" and not hides:
             yield (
                 f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
                 f"(leave=({key!r},), --leave {key})"
@@ -100,16 +90,6 @@ def _partial(subject, scope, coverage, ended):
         yield f"its gradient was never judged: {coverage.untraceable}"
     if ended:
         yield ended
-
-
-def _can_hide(calling, key, argument):
-    """Returns whether the implementation takes this mask or lengths in its place, or ``leave`` names the mask."""
-    return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
-
-
-def _arguments(subject):
-    """Returns (name, argument) for each argument of the function that the implementation does not hold itself."""
-    return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
 
 
 def _why(name, report, subject, scope, broken):

@@ -22,6 +22,7 @@ reads it back. Here is one for a "framework" whose arrays are lists of lists and
 'pass'
 """
 
+import importlib
 import inspect
 import sys
 import types
@@ -46,23 +47,8 @@ def family(name):
     """
     if name not in FAMILIES:
         raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(FAMILIES)}")
-    if name == "jax":
-        from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-
-        return JaxArrays()
-    if name == "torch":
-        from attnpool_ref.conformance.candidates.adapters.torch_arrays import TorchArrays
-
-        return TorchArrays()
-    if name == "keras":
-        from attnpool_ref.conformance.candidates.adapters.keras_arrays import KerasArrays
-
-        return KerasArrays()
-    if name == "tensorflow":
-        from attnpool_ref.conformance.candidates.adapters.tensorflow_arrays import TensorflowArrays
-
-        return TensorflowArrays()
-    return NumpyArrays()
+    module = importlib.import_module(f"{__name__}.{name}_arrays")
+    return getattr(module, f"{name.capitalize()}Arrays")()
 
 
 def family_of(target):

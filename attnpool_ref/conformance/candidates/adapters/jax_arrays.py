@@ -60,7 +60,6 @@ class JaxArrays(NumpyArrays):
 
     def code(self, name, dtype):
         """Returns code that makes a JAX array of the NumPy array called ``name``."""
-        del dtype
         return f"jnp.asarray({name})"
 
     def forget(self):

@@ -72,7 +72,6 @@ class NumpyArrays:
 
     def context(self, dtype):
         """Returns a context in which arrays of this dtype work."""
-        del dtype
         return contextlib.nullcontext()
 
     def forget(self):
@@ -83,7 +82,6 @@ class NumpyArrays:
 
         They are then passed to it as ``held``.
         """
-        del held
         return {}
 
     def array(self, value, dtype):
@@ -112,10 +110,8 @@ class NumpyArrays:
 
     def imports(self, dtype):
         """Returns the lines that the printed code of a failing case needs before it makes an array."""
-        del dtype
         return []
 
     def code(self, name, dtype):
         """Returns code that makes an array of the family from the NumPy array called ``name``."""
-        del dtype
         return name

@@ -42,12 +42,10 @@ class TensorflowArrays(NumpyArrays):
 
     def imports(self, dtype):
         """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
-        del dtype
         return ["import tensorflow as tf"]
 
     def code(self, name, dtype):
         """Returns code that makes a tensor of the NumPy array called ``name``."""
-        del dtype
         return f"tf.constant({name})"
 
     def gradient(self, function, arrays, fixed, cotangents):

@@ -1,6 +1,5 @@
 """Adapter of PyTorch tensors, for functions and ``torch.nn.Module``."""
 
-import contextlib
 import importlib
 
 import numpy as np
@@ -33,11 +32,6 @@ class TorchArrays(NumpyArrays):
     def exact_weights(self):
         """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return str(self._device) == "cpu"
-
-    def context(self, dtype):
-        """Returns an empty context, because PyTorch needs no setting for a dtype."""
-        del dtype
-        return contextlib.nullcontext()
 
     def array(self, value, dtype):
         """Returns a NumPy array as a tensor: floats in ``dtype``, booleans and integers unchanged.
@@ -74,7 +68,6 @@ class TorchArrays(NumpyArrays):
 
     def imports(self, dtype):
         """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
-        del dtype
         return ["import torch"]
 
     def code(self, name, dtype):
@@ -192,7 +185,6 @@ def _refuses(tensor):
 
 
 def _nodes(tensor):
-    """Yields the nodes of a tensor's graph."""
     seen, waiting = set(), [tensor.grad_fn]
     while waiting:
         node = waiting.pop()
