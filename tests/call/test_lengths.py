@@ -1,8 +1,5 @@
 """Lengths in the place of a mask: the same numbers, whatever their form."""
 
-import inspect
-from unittest import mock
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,13 +71,10 @@ def test_lengths_on_a_device_are_clipped_and_unread():
 
 @pytest.mark.parametrize("case", LENGTHS, ids=str)
 @both_kinds
-def test_lengths_in_the_call_of_a_module_reach_its_function(case, kind, monkeypatch):
+def test_lengths_in_the_call_of_a_module_reach_its_function(case, kind, watched):
     data, masks = case.draw()
     lengths = {name.removesuffix("mask") + "lengths": np.array([2, 0, 1]) for name in masks}
-    function = mock.Mock(wraps=case.function)
-    monkeypatch.setattr(
-        inspect.getmodule(getattr(attnpool_flax, case.module)), case.row.name, function
-    )  # of both kinds
+    function = watched(case)
     jax.eval_shape(lambda: kind.call(case, case.parameters(), data, lengths, {}, **deterministic(case)))
     for name, given in lengths.items():
         assert function.call_args.kwargs[name] is given

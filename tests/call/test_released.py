@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of
+from constants import compiling_anew
 from packages import every_package
 
 import attnpool_flax
@@ -105,7 +106,7 @@ def test_a_normalizer_that_lives_keeps_its_program():
     assert reference() is None
 
 
-def test_a_cache_that_another_thread_clears_meanwhile_raises_no_error(monkeypatch):
+def test_a_cache_that_another_thread_clears_meanwhile_raises_no_error():
     own = FUNCTIONS["attend"]
 
     class Cleared(dict):
@@ -116,6 +117,6 @@ def test_a_cache_that_another_thread_clears_meanwhile_raises_no_error(monkeypatc
             thread.join()
             return program
 
-    monkeypatch.setattr(own, "specializations", {})
-    monkeypatch.setattr(own, "programs", Cleared())
-    assert attnpool_flax.attend(SCORES, VALUE).shape == (2, 3, 4)
+    with compiling_anew(own):
+        own.programs = Cleared()
+        assert attnpool_flax.attend(SCORES, VALUE).shape == (2, 3, 4)

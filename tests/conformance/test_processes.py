@@ -40,11 +40,11 @@ def last_pooling(x, mask=None):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(current_folder, monkeypatch):
     """A module of one's own that other processes find as well, which then import no JAX."""
-    monkeypatch.syspath_prepend(tmp_path)
+    sys.path.insert(0, str(current_folder))
     monkeypatch.setattr(setup, "jax_settings", dict)
-    (tmp_path / "processes_of_a_test.py").write_text(OWN)
+    (current_folder / "processes_of_a_test.py").write_text(OWN)
     yield __import__("processes_of_a_test")
     sys.modules.pop("processes_of_a_test")
 
@@ -294,11 +294,10 @@ def test_the_asking_process_imports_neither_the_implementation_nor_jax(tmp_path)
         ("import nothing_of_a_test", "needs 'nothing_of_a_test', which is not installed"),
     ],
 )
-def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path, monkeypatch, code, message):
-    monkeypatch.chdir(tmp_path)
+def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(current_folder, monkeypatch, code, message):
     limit = ["--time-limit", "1"] if "sleep" in code else []
     monkeypatch.setattr(processes, "IMPORT_LIMIT", 0.1 if limit else processes.IMPORT_LIMIT)
-    (tmp_path / "import_of_a_test.py").write_text(code)
+    (current_folder / "import_of_a_test.py").write_text(code)
     result = CliRunner().invoke(application, ["check", "import_of_a_test", *limit])
     assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
     assert result.output.startswith(f"Error: import_of_a_test {message}")

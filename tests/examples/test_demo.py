@@ -137,9 +137,8 @@ def test_the_picture_is_written_where_asked(shown):
     ],
 )
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
-    monkeypatch, tmp_path, capsys, name, message
+    monkeypatch, current_folder, capsys, name, message
 ):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "run", lambda out: pytest.fail("it has begun"))
     with pytest.raises(SystemExit) as end:
         demo.main(["--out", name])

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
+from constants import replaced
 from flax import nnx
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -262,12 +263,10 @@ def _eight_times(array):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
+def test_a_mistake_in_merging_is_seen(mistake, mesh):
     name, place, wrong = MISTAKES[mistake]
-    monkeypatch.setattr(*place, wrong(getattr(*place)))
-    monkeypatch.setattr(FUNCTIONS[name], "specializations", {})
-    monkeypatch.setattr(FUNCTIONS[name], "programs", {})
-    with pytest.raises(AssertionError):
+    module, part = place
+    with replaced(module, **{part: wrong(getattr(*place))}), pytest.raises(AssertionError):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 
 

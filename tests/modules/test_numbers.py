@@ -1,8 +1,6 @@
 """The modules hold parameters and configuration: every number is their function's, in NNX and in Linen."""
 
 import functools
-import inspect
-from unittest import mock
 
 import chex
 import jax
@@ -25,7 +23,6 @@ from modules.cases import (
     weighted,
 )
 
-import attnpool_flax
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS
 
 
@@ -43,10 +40,9 @@ def test_the_output_is_the_functions_to_the_bit(case, kind):
 @walking
 @both_kinds
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_a_forced_implementation_reaches_the_function(case, kind, implementation, monkeypatch):
+def test_a_forced_implementation_reaches_the_function(case, kind, implementation, watched):
     data, masks = case.draw()
-    function = mock.Mock(wraps=case.function)
-    monkeypatch.setattr(inspect.getmodule(getattr(attnpool_flax, case.module)), case.row.name, function)
+    function = watched(case)
     options = {"implementation": implementation}
     jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, options, **deterministic(case)))
     assert function.call_args.kwargs["implementation"] == implementation

@@ -99,9 +99,8 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
 
 
 @every_row
-def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, monkeypatch):
+def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, one_device):
     """`implementation=None` comes by keyword alone, last or right before `precision`, and is what walks the tokens."""
-    monkeypatch.setattr(jax, "device_count", lambda: 1)  # where a function could choose tiles, it would
     function = getattr(attnpool_flax, row.name)
     parameters = list(inspect.signature(function).parameters.values())
     names = [p.name for p in parameters if p.name != "precision"]
