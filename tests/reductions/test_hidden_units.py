@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from constants import replaced
 from jax.sharding import Mesh, PartitionSpec
 from marks import thorough
 from rounding import rounded
