@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import report_of, run
+from marks import thorough
 
 from attnpool_ref import __main__, conformance
 from attnpool_ref.cli import application, candidate, exits
@@ -68,7 +69,9 @@ def test_output_that_cannot_be_written_ends_the_command_without_a_traceback(word
     assert result.returncode in np.atleast_1d(status)
 
 
-@pytest.mark.parametrize("words", [["list"], ["find", "attention"], ["show", "power_mean_pooling"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["list"], *thorough([["find", "attention"], ["show", "power_mean_pooling"]])], ids=" ".join
+)
 def test_letters_that_the_output_lacks_are_replaced(words):
     """As in a pipe on Windows, whose code page has no Chinese and no č."""
     environment = os.environ | {"PYTHONIOENCODING": "cp1252", "COLUMNS": "160"}
@@ -98,7 +101,7 @@ def test_a_file_is_judged_and_its_smallest_case_finds_it_again(current_folder, p
     folder, name = current_folder / place, f"pool_of_a_test_{place.count('b')}"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(POOL)
-    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32"]
+    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
     result = run("check", f"{place}/{name}.py:pool", *words)
     assert result.exit_code == 1, result.output
     code = result.stdout.partition("At a Python prompt:\n\n")[2].partition("\n\n")[0]

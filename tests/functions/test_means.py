@@ -56,6 +56,7 @@ def test_small_scales_and_rare_tokens_keep_their_digits(package):
         package.merge_states(package.logsumexp_state(line), package.logsumexp_state(line, mean=False))
 
 
+@pytest.mark.compiles
 def test_slopes_where_plain_formulas_lose_them():
     """By a scale near 0, which is half of the variance; at the clamp; and of tokens of 0 without a clamp."""
     line = jnp.array([[1.0], [2.0], [4.0]])

@@ -79,6 +79,7 @@ def test_second_derivatives_of_additive_pooling_ignore_nan_in_the_padding():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["weighted_state"])
 def test_second_derivatives_of_merged_states_are_those_of_the_definition(name):
     assert judged(attnpool_flax, name, REVERSE) == []

@@ -221,6 +221,7 @@ EXPLICIT = (
 )
 
 
+@pytest.mark.compiles
 def test_over_explicit_axes_functions_give_what_one_device_gives():
     """Split over batch and length; results lie as the arguments do, and so does a state."""
     mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)

@@ -410,7 +410,7 @@ def test_chunks_with_weights_for_each_token_and_for_each_feature_merge_in_statis
 
 def test_no_two_kinds_of_states_have_the_same_structure():
     """Where two have, a program that merges one of them may be taken for the other."""
-    structures = [jax.tree.structure(state_of(attnpool_flax, name)) for name in NAMES]
+    structures = [jax.tree.structure(jax.eval_shape(lambda name=name: state_of(attnpool_flax, name))) for name in NAMES]
     for i, one in enumerate(structures):
         assert one not in structures[:i]
 

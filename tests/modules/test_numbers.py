@@ -18,6 +18,7 @@ from modules.cases import (
     every_case,
     masked,
     same_bits,
+    some_thorough,
     thorough_case,
     walking,
     weighted,
@@ -108,7 +109,7 @@ def test_an_example_without_a_real_token_gives_zero(case, kind):
         assert np.any(part[0] != 0)
 
 
-@thorough_case
+@some_thorough
 def test_jit_and_vmap_change_nothing_but_rounding_and_trace_once(case):
     data, masks = case.draw()
     parameters = case.parameters()

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import replaced
+from marks import all_with_few_quick
 
 from attnpool_flax.numerics import narrow_products
 from attnpool_flax.reductions import softmax, sums
@@ -96,7 +97,7 @@ def _plain(x, mask, queries, multiplier, bias, dtype):
     return state.finalize()
 
 
-@every_dtype
+@pytest.mark.parametrize("dtype", all_with_few_quick(DTYPES, ["float16"]))
 @every_form
 def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators):
     x, mask, *factors = arrays
