@@ -8,16 +8,14 @@ in ``.pytest_cache/d/jax``, so a second run compiles only those that have change
 import atexit
 import contextlib
 import gc
-import inspect
 import mmap
 import os
-import sys
 from pathlib import Path
-from unittest import mock
 
 import jax
 import numpy as np
 import pytest
+from replacements import as_found, current_folder, full_disk, judged, one_device, watched, without  # noqa: F401
 from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
@@ -75,35 +73,6 @@ def pytest_collection_finish():
 def rng(request):
     """Random numbers that derive from the test's name."""
     return np.random.default_rng(list(request.node.name.encode()))
-
-
-@pytest.fixture
-def current_folder(tmp_path):
-    """An empty folder, the current one during the test; its modules can be imported only by who adds it to the path."""
-    path = list(sys.path)
-    sys.path[:] = [entry for entry in path if entry]
-    with contextlib.chdir(tmp_path):
-        yield tmp_path
-    sys.path[:] = path
-
-
-@pytest.fixture
-def one_device(monkeypatch):
-    """Makes JAX count one device, where functions take tiles by themselves."""
-    monkeypatch.setattr(jax, "device_count", lambda: 1)
-
-
-@pytest.fixture
-def watched(monkeypatch):
-    """Returns a function that puts a watched one into the place of a module's, for both kinds, and returns it."""
-    import attnpool_flax
-
-    def watch(case):
-        function = mock.Mock(wraps=case.function)
-        monkeypatch.setattr(inspect.getmodule(getattr(attnpool_flax, case.module)), case.row.name, function)
-        return function
-
-    return watch
 
 
 @pytest.fixture
