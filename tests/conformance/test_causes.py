@@ -61,7 +61,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("mistake", one_in(2, NAMED))
+@pytest.mark.parametrize("mistake", one_in(3, NAMED))
 def test_a_known_mistake_is_named_first(mistake):
     row = next(row for row, known in MUTANTS.items() if mistake in known)
     assert causes_of(MUTANTS[row][mistake], row)[0] == NAMED[mistake]

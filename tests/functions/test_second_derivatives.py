@@ -31,6 +31,7 @@ POOLINGS = {
 """Poolings whose packed form sums by the rule of tiles, and the arguments that they need."""
 
 
+@pytest.mark.compiles
 def test_the_hessian_of_the_cube_of_a_mean_is_the_same_over_two_chunks():
     def cube(pool):
         return np.asarray(jax.hessian(lambda x: jnp.sum(pool(x) ** 3))(X[0]))

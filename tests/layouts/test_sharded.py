@@ -192,6 +192,7 @@ def test_lengths_and_segment_numbers_are_refused(mesh):
         cross.apply({}, X[0], X[0], x_segment_ids=ids, y_segment_ids=ids, num_segments=1)
 
 
+@pytest.mark.compiles
 def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from modules.cases import both_kinds, deterministic, same_bits, some_cases, some_thorough
+from modules.cases import both_kinds, deterministic, same_bits, some_cases, some_thorough, some_with_parameters
 
 
 @some_thorough
@@ -26,7 +26,7 @@ def test_without_a_dtype_data_and_parameters_decide(case, kind):
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(wide)}
 
 
-@some_cases
+@some_with_parameters
 @both_kinds
 def test_param_dtype_is_the_dtype_of_the_parameters_alone(case, kind):
     data, masks = case.draw()
