@@ -43,6 +43,14 @@ def watched(monkeypatch):
 
 
 @pytest.fixture
+def set_mean(monkeypatch):
+    """Returns a function that puts another one into the place of ``attnpool_flax.mean_pooling``."""
+    import attnpool_flax
+
+    return lambda wrong: monkeypatch.setattr(attnpool_flax, "mean_pooling", wrong)
+
+
+@pytest.fixture
 def judged(monkeypatch):
     """Replaces the judging by a given report, in this process; returns a function that takes it, and returns what is asked."""
     from attnpool_ref import conformance
