@@ -414,7 +414,7 @@ def pool(tokens, query, mask):
 
 def test_a_report_has_the_causes_then_what_is_broken_and_counts_the_rest_in_one_line(here):
     (here / "leaves_of_a_test.py").write_text(LEAVES_MOST)
-    words = ("check", "leaves_of_a_test:pool", "--as", "attention_pooling", "--mask-required", "--jobs", "0")
+    words = ("check", "leaves_of_a_test:pool", "--as", "attention_pooling", "--mask-required")
     output = run(*words, "--dtype", "float32", columns=80).stdout
     parts = ["attention_pooling: no 1/sqrt(d)", "\n  broken: values under masks\n", "\nThe smallest failing case is "]
     parts += [

@@ -28,7 +28,7 @@ def _is_floating(value):
     return isinstance(value, np.ndarray) and value.dtype.kind in "fV"  # bfloat16 is of kind V
 
 
-@pytest.mark.parametrize("name", one_in(5, ORDINARY))
+@pytest.mark.parametrize("name", one_in(6, ORDINARY))
 def test_an_ordinary_mistake_in_the_inputs_own_dtype_has_its_cause_named(name):
     assert_named(name, getattr(in_numpy, name), "numpy", (SAME_EVIDENCE, QUICK))
 

@@ -16,6 +16,7 @@ X = RNG.standard_normal((2, 6, 3)).astype(np.float32)
 MASK = np.array([[1, 1, 0, 1, 1, 1], [0, 1, 1, 0, 0, 0]], bool)
 
 
+@pytest.mark.compiles
 @every_package
 def test_means_are_each_others_limits_and_logarithms(package):
     scale = np.float32([-1.5, 0.3, 2])

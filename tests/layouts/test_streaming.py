@@ -131,6 +131,7 @@ def test_padding_that_would_change_the_order_of_the_oracles_sums_is_left_out():
         assert_same_bits(attnpool_ref.merge_states(state, padding), state)
 
 
+@pytest.mark.compiles
 @every_package
 def test_extremes_and_tokens_are_the_same_bits_in_any_order(package):
     for name in ("max_state", "min_state", "first_state", "last_state"):

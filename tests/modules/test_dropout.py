@@ -118,6 +118,7 @@ def test_linen_drops_as_the_constructor_or_the_call_says_and_refuses_both(case):
         Linen.call(case, case.parameters(), data, masks, options, deterministic=True)
 
 
+@pytest.mark.compiles
 def test_linen_drops_where_a_call_passes_only_the_tokens():
     """In a sequence of layers, and under the lifted vmap, which pass on what is pooled alone."""
     x = np.ones((3, 2, 5, 4), np.float32)

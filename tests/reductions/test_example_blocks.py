@@ -142,6 +142,7 @@ SHARED = {
 """Calls whose weights do not depend on the example."""
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", all_with_few_quick(SHARED, ["attend"]))
 @pytest.mark.parametrize("platform", ["cpu", *thorough([TPU])])
 @pytest.mark.parametrize("largest", [2 * N * M, N * M])
