@@ -46,8 +46,11 @@ def _written(floats, fixed):
     return [x + y, x - y]
 
 
-def _products(own, other, averaged, floats, fixed):
-    """Returns each row's largest product with a column, or sum of columns times products; a step recomputes blocks."""
+def _products(own, other, averaged, floats, fixed, most=BLOCK):
+    """Returns each row's largest product with a column, or sum of columns times products; a step recomputes blocks.
+
+    A block has at most ``most`` products, and at least one row.
+    """
     rows, columns = floats[own], floats[other]
 
     @partial(jax.checkpoint, prevent_cse=False)
@@ -55,7 +58,7 @@ def _products(own, other, averaged, floats, fixed):
         products = jnp.einsum("bnd,bmd->bnm", block, columns)
         return jnp.einsum("bnm,bmd->bnd", products, columns) if averaged else products.max(-1)
 
-    size = min(max(1, BLOCK // columns.shape[1]), rows.shape[1])
+    size = min(max(1, most // columns.shape[1]), rows.shape[1])
     whole = rows.shape[1] // size * size
     blocks = jnp.reshape(rows[:, :whole], (rows.shape[0], -1, size, rows.shape[-1]))
     results = [jax.lax.map(of_block, jnp.moveaxis(blocks, 1, 0))]

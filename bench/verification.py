@@ -50,10 +50,10 @@ def oracle(case, arrays):
     return as_numpy(getattr(attnpool_ref, case.name)(**first, **case.options))
 
 
-def shortened(case):
-    """Returns the case, with sequences that are short enough for the oracle."""
+def shortened(case, largest=LARGEST):
+    """Returns the case, with sequences so short that no array of the oracle has more than ``largest`` bytes."""
     sizes = dict(case.sizes)
-    while EXAMPLES * 8 * np.prod(replace(case, sizes=sizes).shape(case.function.largest)) > LARGEST:
+    while EXAMPLES * 8 * np.prod(replace(case, sizes=sizes).shape(case.function.largest)) > largest:
         sizes |= {letter: sizes[letter] // 2 for letter in SEQUENCES if sizes.get(letter, 1) > 1}
     return case if sizes == case.sizes else replace(case, sizes=sizes)
 
@@ -61,10 +61,10 @@ def shortened(case):
 class Verifier:
     """Compares the ways of a case with the oracle, or their steps with the step of the first way."""
 
-    def __init__(self, case, direction, arrays):
+    def __init__(self, case, direction, arrays, largest=LARGEST):
         self.case, self.direction, self.first = case, direction, None
         if direction == FORWARD:
-            self.short = shortened(case)
+            self.short = shortened(case, largest)
             self.arrays = arrays if self.short is case else self.short.arrays()
             self.want = oracle(self.short, self.arrays)
 

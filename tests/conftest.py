@@ -15,6 +15,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from replacements import as_found, current_folder, full_disk, judged, one_device, set_mean, watched, without  # noqa: F401
 from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run

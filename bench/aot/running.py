@@ -17,7 +17,7 @@ TOO_LATE = "not in"
 """Beginning of the error of a program that exceeds the limit."""
 
 
-def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
+def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None, start=None):
     """Compiles programs and calls ``done(program, result, seconds)`` for each.
 
     A program that exceeds the limit beside others is compiled once more, alone, after them.
@@ -30,13 +30,14 @@ def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
       limit: seconds for each program.
       text: a folder for the texts of the compiled programs, or None.
       command: a command in place of :mod:`bench.aot.compiling`.
+      start: additional seconds for the first answer of a process, by default :data:`bench.child.START`.
     """
     waiting, results, late = SimpleQueue(), SimpleQueue(), []
     for program in programs:
         waiting.put(program)
 
     def started():
-        return Child(command or [sys.executable, "-m", "bench.aot.compiling"], limit, devices.ENVIRONMENT)
+        return Child(command or [sys.executable, "-m", "bench.aot.compiling"], limit, devices.ENVIRONMENT, start)
 
     def ask(child, program):
         question = asdict(program) | {"known": known.get(program.key)}
@@ -45,8 +46,8 @@ def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
                 "known": None,
                 "text": str(Path(text).resolve() / f"{program.key.replace(' | ', '_')}.txt".replace(" ", "-")),
             }
-        start = time.monotonic()
-        return program, child.ask(question), time.monotonic() - start
+        begun = time.monotonic()
+        return program, child.ask(question), time.monotonic() - begun
 
     def work():
         child = started()

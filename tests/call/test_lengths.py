@@ -1,12 +1,10 @@
 """Lengths in the place of a mask: the same numbers, whatever their form."""
 
-import inspect
-from unittest import mock
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import one_in
 from modules.cases import CASES, both_kinds, deterministic
 
 import attnpool_flax
@@ -54,7 +52,7 @@ def test_lengths_of_every_form_say_what_the_mask_says(row):
     assert seen >= 2
 
 
-@pytest.mark.parametrize("name", ["dot_product_attention", "multi_head_attention"])
+@pytest.mark.parametrize("name", one_in(2, ["dot_product_attention", "multi_head_attention"]))
 def test_lengths_over_pairs_broadcast_in_jax_as_in_the_definition(name):
     query, key, value = (np.float32(np.random.default_rng(0).normal(size=(5, n, 4))) for n in (3, 7, 7))
     kernels = {f"{part}_kernel": np.ones((4, 2, 2), np.float32) for part in ("query", "key", "value")}
@@ -72,15 +70,12 @@ def test_lengths_on_a_device_are_clipped_and_unread():
     np.testing.assert_array_equal(pooled, [[1] * 4, [0] * 4])
 
 
-@pytest.mark.parametrize("case", LENGTHS, ids=str)
+@pytest.mark.parametrize("case", one_in(3, LENGTHS), ids=str)
 @both_kinds
-def test_lengths_in_the_call_of_a_module_reach_its_function(case, kind, monkeypatch):
+def test_lengths_in_the_call_of_a_module_reach_its_function(case, kind, watched):
     data, masks = case.draw()
     lengths = {name.removesuffix("mask") + "lengths": np.array([2, 0, 1]) for name in masks}
-    function = mock.Mock(wraps=case.function)
-    monkeypatch.setattr(
-        inspect.getmodule(getattr(attnpool_flax, case.module)), case.row.name, function
-    )  # of both kinds
+    function = watched(case)
     jax.eval_shape(lambda: kind.call(case, case.parameters(), data, lengths, {}, **deterministic(case)))
     for name, given in lengths.items():
         assert function.call_args.kwargs[name] is given

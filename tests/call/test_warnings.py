@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from marks import thorough
 
 CONFTEST = """
     from warnings_allowed import Allowed, AllowedWarnings
@@ -35,7 +36,7 @@ def run(pytester):
     return run_warning
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["one process", "xdist"])
+@pytest.mark.parametrize("options", [(), *thorough([("-n", "1")])], ids=["one process", "xdist"])
 def test_a_warning_with_a_row_passes(run, options):
     result = run("warnings.warn('old option name', DeprecationWarning)", *options)
     result.assert_outcomes(passed=1, warnings=1)

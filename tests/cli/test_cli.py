@@ -9,40 +9,17 @@ from command import FAILED, MISSING, PARTIAL, PASSED, SNIPPET, python, report_of
 
 import attnpool_ref
 from attnpool_ref import __main__, conformance, extras, table
-from attnpool_ref.cli import application, listing, progress, show, verdicts
+from attnpool_ref.cli import listing, progress, show, verdicts
 from attnpool_ref.conformance import Cell, Measure, RowReport
 from attnpool_ref.conformance.report import Failure, Kept
-
-JOBS = next(option for option in application.check.params if option.name == "jobs")
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
 
 
 @pytest.fixture
-def judged(monkeypatch):
-    """Replaces the judging by a given report, in this process; returns a function that takes it, and returns what is asked."""
-    asked = {}
-    monkeypatch.setattr(JOBS, "default", 0)
-
-    def choose(report):
-        def judge(candidate, **options):
-            asked.update(options, candidate=candidate)
-            for done, label in enumerate(("mean_pooling float32", "mean_pooling float32", "max_pooling float32")):
-                options["progress"](done, 3, label)
-            return report
-
-        monkeypatch.setattr(conformance, "judge", judge)
-        return asked
-
-    return choose
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty current directory with one module in it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    (tmp_path / "candidate_of_a_test.py").write_text(
+def here(current_folder):
+    """A current directory with a few modules in it."""
+    (current_folder / "candidate_of_a_test.py").write_text(
         "import numpy as np\n"
         "class Inside:\n"
         "    mean_pooling = None\n"
@@ -50,11 +27,11 @@ def here(tmp_path, monkeypatch):
         "    return np.mean(x, -2)\n"
         "mean_pooling = pool\n"
     )
-    (tmp_path / "broken_of_a_test.py").write_text("raise RuntimeError('first line\\nsecond line')\n")
+    (current_folder / "broken_of_a_test.py").write_text("raise RuntimeError('first line\\nsecond line')\n")
     for name in ("my-pool.py", "json.py"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "needy_of_a_test.py").write_text("import a_package_that_is_not_there\n")
-    yield tmp_path
+        (current_folder / name).write_text("")
+    (current_folder / "needy_of_a_test.py").write_text("import a_package_that_is_not_there\n")
+    yield current_folder
     sys.modules.pop("candidate_of_a_test", None)
 
 
@@ -85,9 +62,9 @@ def test_the_module_is_the_command():
     assert result.stdout == f"attnpool, version {attnpool_ref.__version__}\n"
 
 
-def test_without_its_extra_the_command_says_in_one_line_what_to_install(monkeypatch, capsys):
+def test_without_its_extra_the_command_says_in_one_line_what_to_install(without, capsys):
     for name, said in (("rich", "rich is"), ("click", "click and rich are")):
-        monkeypatch.setitem(sys.modules, name, None)
+        without(name)
         with pytest.raises(SystemExit) as end:
             __main__.main()
         assert end.value.code == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import report_of, run
+from marks import thorough
 
 from attnpool_ref import __main__, conformance
 from attnpool_ref.cli import application, candidate, exits
@@ -24,8 +25,7 @@ def test_the_command_alone_shows_what_there_is():
     assert all(f"\n  {name} " in bare.output for name in ("list", "find", "show", "check"))
 
 
-def test_each_way_to_end_has_a_status_of_its_own(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_each_way_to_end_has_a_status_of_its_own(monkeypatch, current_folder):
     assert [__main__.MISUSED, __main__.INTERRUPTED] == [exits.MISUSED, exits.INTERRUPTED] == [2, 130]
     assert run("check", "--nothing").exit_code == run("check", "nothing").exit_code == exits.MISUSED
 
@@ -69,7 +69,9 @@ def test_output_that_cannot_be_written_ends_the_command_without_a_traceback(word
     assert result.returncode in np.atleast_1d(status)
 
 
-@pytest.mark.parametrize("words", [["list"], ["find", "attention"], ["show", "power_mean_pooling"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["list"], *thorough([["find", "attention"], ["show", "power_mean_pooling"]])], ids=" ".join
+)
 def test_letters_that_the_output_lacks_are_replaced(words):
     """As in a pipe on Windows, whose code page has no Chinese and no č."""
     environment = os.environ | {"PYTHONIOENCODING": "cp1252", "COLUMNS": "160"}
@@ -79,11 +81,10 @@ def test_letters_that_the_output_lacks_are_replaced(words):
     assert b"?" in result.stdout
 
 
-def test_a_report_on_standard_output_stands_there_alone(monkeypatch):
+def test_a_report_on_standard_output_stands_there_alone(judged):
     measure = Measure(np.float32(0.5), np.float64(3), "")  # as a judge of JAX arrays measures
-    report = report_of(RowReport("mean_pooling", "pass", cells={"float32": Cell(measure)}))
-    monkeypatch.setattr(conformance, "judge", lambda *_, **__: report)
-    result = run("check", "attnpool_ref", "--json", "-", "--jobs", "0")
+    judged(report_of(RowReport("mean_pooling", "pass", cells={"float32": Cell(measure)})))
+    result = run("check", "attnpool_ref", "--json", "-")
     assert json.loads(result.stdout)["rows"][0]["cells"]["float32"]["forward"] == {
         "error": 0.5,
         "allowed": 3.0,
@@ -91,18 +92,16 @@ def test_a_report_on_standard_output_stands_there_alone(monkeypatch):
         "passed": True,
     }
     assert "1 row: 1 passed." in result.stderr
-    assert run("check", "attnpool_ref", "--junit", "-", "--jobs", "0").stdout.startswith("<?xml")
-    assert run("check", "attnpool_ref", "--jobs", "0").stdout.endswith("numpy 9.8.7.\n")
+    assert run("check", "attnpool_ref", "--junit", "-").stdout.startswith("<?xml")
+    assert run("check", "attnpool_ref").stdout.endswith("numpy 9.8.7.\n")
 
 
 @pytest.mark.parametrize("place", [".", "beside"])
-def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_path, place):
-    folder, name = tmp_path / place, f"pool_of_a_test_{place.count('b')}"
+def test_a_file_is_judged_and_its_smallest_case_finds_it_again(current_folder, place):
+    folder, name = current_folder / place, f"pool_of_a_test_{place.count('b')}"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(POOL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32"]
+    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
     result = run("check", f"{place}/{name}.py:pool", *words)
     assert result.exit_code == 1, result.output
     code = result.stdout.partition("At a Python prompt:\n\n")[2].partition("\n\n")[0]

@@ -5,7 +5,7 @@ import re
 import pytest
 from command import FAILED, PASSED, report_of, run
 
-from attnpool_ref import conformance, table
+from attnpool_ref import table
 from attnpool_ref.cli import listing, show
 from attnpool_ref.conformance import RowReport
 
@@ -65,10 +65,10 @@ def test_every_mark_of_the_language_is_explained():
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 160])
-def test_broken_promises_stand_above_a_table_that_is_too_narrow_for_them(monkeypatch, columns):
+def test_broken_promises_stand_above_a_table_that_is_too_narrow_for_them(judged, columns):
     wide = RowReport(LONGEST, "pass", cells=PASSED.cells, promises=PASSED.promises)
-    monkeypatch.setattr(conformance, "judge", lambda *_, **__: report_of(wide, FAILED))
-    output = run("check", "attnpool_ref", "--jobs", "0", columns=columns).output
+    judged(report_of(wide, FAILED))
+    output = run("check", "attnpool_ref", columns=columns).output
     above, _, head = output.partition(" against the oracle")
     lines = head.splitlines()[1:]
     assert max(map(len, lines)) <= columns

@@ -1,7 +1,6 @@
 """Pictures: what stands in a figure, read back from matplotlib's own objects."""
 
 import io
-import sys
 
 import numpy as np
 import pytest
@@ -107,7 +106,7 @@ def test_weights_without_padding_have_a_bar_for_each_token():
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0.25, 0.75]
 
 
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+def test_without_matplotlib_the_error_names_the_extra(without):
+    without("matplotlib.figure")
     with pytest.raises(ModuleNotFoundError, match=r"pip install -e '.\[plot\]'"):
         plot.show_weights(["a"], [1.0])

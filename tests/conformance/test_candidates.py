@@ -410,13 +410,12 @@ def test_a_candidate_is_described_once():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    (tmp_path / "candidates_of_a_test.py").write_text(
+def here(current_folder):
+    (current_folder / "candidates_of_a_test.py").write_text(
         "import attnpool_ref\n"
         "def pool(tokens, *, padding=None):\n"
         "    return attnpool_ref.mean_pooling(tokens, None if padding is None else ~padding)\n"
     )
-    monkeypatch.chdir(tmp_path)
 
 
 def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path):

@@ -68,11 +68,21 @@ def test_any_result_for_integers_beside_floats_is_a_note_unless_asked_for():
         assert accused(row_of(wrong_beside_integers, "scaled_dot_score", **{option: True})) == ["mixed dtypes"]
 
 
-def test_mixed_is_a_word_of_the_command_and_of_each_promise(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_mixed_is_a_word_of_the_command_and_of_each_promise(current_folder):
     lines = "import attnpool_ref\ndef score(query, key):\n    return attnpool_ref.dot_score(query, key).astype(query.dtype)\n"
-    Path("score_of_a_test.py").write_text(lines)
-    words = ["check", "./score_of_a_test.py:score", "--as", "dot_score", "--dtype", "float64", "--dtype", "float32"]
+    (current_folder / "score_of_a_test.py").write_text(lines)
+    words = [
+        "check",
+        "./score_of_a_test.py:score",
+        "--as",
+        "dot_score",
+        "--jobs",
+        "0",
+        "--dtype",
+        "float64",
+        "--dtype",
+        "float32",
+    ]
     assert CliRunner().invoke(application, words).exit_code == 0
     assert CliRunner().invoke(application, [*words, "--mixed"]).exit_code == 1
     assert CliRunner().invoke(application, [*words, "--broadcasting"]).exit_code == 0

@@ -275,12 +275,11 @@ def test_the_words_of_each_outcome(report):
     assert words.reason(RowReport("mean_pooling", "missing"), row.promises["gradient"]) == "there is no `mean_pooling`"
 
 
-def test_the_command_writes_every_format_beside_the_table(tmp_path, monkeypatch):
-    (tmp_path / "formats_of_a_test.py").write_text(
+def test_the_command_writes_every_format_beside_the_table(current_folder):
+    (current_folder / "formats_of_a_test.py").write_text(
         "import attnpool_ref\npool = lambda x, mask=None: attnpool_ref.mean_pooling(x, None if mask is None else ~mask)\n"
     )
-    monkeypatch.chdir(tmp_path)
-    files = {kind: tmp_path / f"report.{kind}" for kind in formats.FORMATS}
+    files = {kind: current_folder / f"report.{kind}" for kind in formats.FORMATS}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
     found = [
         "check",

@@ -14,16 +14,9 @@ import attnpool_ref
 from attnpool_ref import conformance, contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.running import shrinking
 
 FEW = {"shapes": ("no batch",)}
 FEWEST = {"shapes": (), "laws": False, "partial": False, "dtypes": ("float32",)}
-
-
-@pytest.fixture
-def as_found(monkeypatch):
-    """What fails is left as it is: to make it smaller, JAX compiles every size anew."""
-    monkeypatch.setattr(shrinking, "shrink", lambda case, fails: case)
 
 
 left_as_found = pytest.mark.usefixtures("as_found")

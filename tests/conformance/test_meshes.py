@@ -7,7 +7,6 @@ from jax import lax
 import attnpool_flax
 from attnpool_ref import conformance
 from attnpool_ref.conformance.report.promises import SPLIT
-from attnpool_ref.conformance.running import shrinking
 
 ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False}
 
@@ -70,6 +69,5 @@ def test_a_right_function_keeps_the_promise_and_one_without_the_argument_is_not_
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
-def test_a_mistake_that_shows_on_several_devices_alone_breaks_it(wrong, monkeypatch):
-    monkeypatch.setattr(shrinking, "shrink", lambda case, fails: case)
+def test_a_mistake_that_shows_on_several_devices_alone_breaks_it(wrong, as_found):
     assert promise_of(wrong).status == "broken"

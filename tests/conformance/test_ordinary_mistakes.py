@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_causes, assert_named, further, in_jax, in_numpy
-from marks import one_in
+from marks import one_in, thorough
 
 from attnpool_ref.conformance import QUICK
 
@@ -28,7 +28,7 @@ def _is_floating(value):
     return isinstance(value, np.ndarray) and value.dtype.kind in "fV"  # bfloat16 is of kind V
 
 
-@pytest.mark.parametrize("name", one_in(3, ORDINARY))
+@pytest.mark.parametrize("name", one_in(6, ORDINARY))
 def test_an_ordinary_mistake_in_the_inputs_own_dtype_has_its_cause_named(name):
     assert_named(name, getattr(in_numpy, name), "numpy", (SAME_EVIDENCE, QUICK))
 
@@ -42,7 +42,7 @@ def test_an_ordinary_mistake_in_float64_has_its_cause_named(name):
     assert_named(name, computed_in_float64(getattr(in_numpy, name)), "numpy", scopes)
 
 
-@pytest.mark.parametrize("name", ["mask_inverted", "attention_with_the_mask_inverted"])
+@pytest.mark.parametrize("name", ["mask_inverted", *thorough(["attention_with_the_mask_inverted"])])
 def test_an_inverted_mask_is_named_where_the_function_inverts_its_own_mask_of_ones_too(name):
     function = getattr(in_numpy, name)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from marks import thorough
 
 from attnpool_ref import conformance
 from attnpool_ref.cli import check
@@ -40,11 +41,11 @@ def last_pooling(x, mask=None):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(current_folder, monkeypatch):
     """A module of one's own that other processes find as well, which then import no JAX."""
-    monkeypatch.syspath_prepend(tmp_path)
+    sys.path.insert(0, str(current_folder))
     monkeypatch.setattr(setup, "jax_settings", dict)
-    (tmp_path / "processes_of_a_test.py").write_text(OWN)
+    (current_folder / "processes_of_a_test.py").write_text(OWN)
     yield __import__("processes_of_a_test")
     sys.modules.pop("processes_of_a_test")
 
@@ -100,6 +101,7 @@ def started(monkeypatch):
     return children
 
 
+@pytest.mark.thorough
 def test_an_old_process_is_replaced_before_the_next_row(own, monkeypatch, started):
     monkeypatch.setattr(processes, "MAX_AGE", 0.0)
     with ProcessPool(setup.setup_of(Candidate(own))) as pool:
@@ -141,7 +143,7 @@ def needs_more(x, mask=None, *, what):
     """Cannot be judged: nothing says what ``what`` is."""
 
 
-@pytest.mark.parametrize("jobs", [0, 1, 2])
+@pytest.mark.parametrize("jobs", [0, 1, *thorough([2])])
 def test_the_steps_of_a_function_that_cannot_be_judged_are_counted(jobs):
     assert steps_of(needs_more, only=("mean_pooling",), jobs=jobs) == [(2, 2)]
     both = types.SimpleNamespace(mean_pooling=needs_more, max_pooling=needs_more)
@@ -289,16 +291,19 @@ def test_the_asking_process_imports_neither_the_implementation_nor_jax(tmp_path)
     [
         ("import os; os._exit(0)", "cannot be imported: the process ended with status 0"),
         ("import time; time.sleep(600)", "cannot be imported: no answer within 1 s"),
-        ("import sys; sys.exit(0)", "cannot be imported (SystemExit: 0)"),
-        ("class E(Exception): __str__ = None\nraise E", "cannot be imported (E, whose text cannot be read"),
+        pytest.param("import sys; sys.exit(0)", "cannot be imported (SystemExit: 0)", marks=pytest.mark.thorough),
+        pytest.param(
+            "class E(Exception): __str__ = None\nraise E",
+            "cannot be imported (E, whose text cannot be read",
+            marks=pytest.mark.thorough,
+        ),
         ("import nothing_of_a_test", "needs 'nothing_of_a_test', which is not installed"),
     ],
 )
-def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path, monkeypatch, code, message):
-    monkeypatch.chdir(tmp_path)
+def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(current_folder, monkeypatch, code, message):
     limit = ["--time-limit", "1"] if "sleep" in code else []
     monkeypatch.setattr(processes, "IMPORT_LIMIT", 0.1 if limit else processes.IMPORT_LIMIT)
-    (tmp_path / "import_of_a_test.py").write_text(code)
+    (current_folder / "import_of_a_test.py").write_text(code)
     result = CliRunner().invoke(application, ["check", "import_of_a_test", *limit])
     assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
     assert result.output.startswith(f"Error: import_of_a_test {message}")

@@ -145,6 +145,7 @@ def test_what_was_never_judged_fails_a_test_of_its_own(run):
     assert "failed" not in run("--attnpool", f"{words} --leave temperature").parseoutcomes()
 
 
+@pytest.mark.thorough
 def test_processes_share_the_rows(pytester, monkeypatch):
     pytester.makepyfile(pools_of_a_test=POOLS)
     words = f"pools_of_a_test {WORDS}"

@@ -12,6 +12,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from marks import thorough
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
@@ -245,7 +246,7 @@ def asleep(folder, jobs):
         yield process, int(re.search(r"asleep (\d+) ", said)[1])
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [*thorough([1]), 2])
 def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
     with asleep(tmp_path, jobs) as (process, sleeper):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -95,14 +95,13 @@ def test_a_row_that_is_partial_stays_so():
     assert report.verdict == "partial"
 
 
-def test_the_command_line_says_the_same(tmp_path, monkeypatch):
-    (tmp_path / "waivers_of_a_test.py").write_text(
+def test_the_command_line_says_the_same(current_folder):
+    (current_folder / "waivers_of_a_test.py").write_text(
         "import numpy as np\nfrom attnpool_ref import mean_pooling as right\n"
         "def mean_pooling(x, mask=None):\n"
         "    poisoned = mask is not None and not np.all(np.isfinite(x))\n"
         "    return right(x, mask) * x.dtype.type(np.nan if poisoned else 1)\n"
     )
-    monkeypatch.chdir(tmp_path)
 
     def run(*waivers):
         words = ["check", "waivers_of_a_test:mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]

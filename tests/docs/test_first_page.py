@@ -45,9 +45,8 @@ def test_the_mean_is_what_the_page_says(capsys):
     assert_prints_what_it_says(block, capsys)
 
 
-def test_a_file_of_siglip_is_inspected_and_pools(tmp_path, monkeypatch, capsys):
+def test_a_file_of_siglip_is_inspected_and_pools(current_folder, capsys):
     text = section(PAGE, "Pool with SigLIP's head")
-    monkeypatch.chdir(tmp_path)
     head = attnpool_flax.MAPHead(in_features=768, num_heads=12, hidden_features=8, rngs=nnx.Rngs(0))
     attnpool_flax.save(head, "siglip.safetensors", "siglip", prefix="vision_model.head.")
     (inspect,) = shell_lines(text)

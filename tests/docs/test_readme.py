@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import chex
 import jax.numpy as jnp
@@ -34,17 +35,16 @@ README = PATH.read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(current_folder):
     """A current directory with the README's own file and with trained heads under the names that it loads."""
     for name, text in own_files(README).items():
-        (tmp_path / name).write_text(text)
+        (current_folder / name).write_text(text)
     head = attnpool_flax.MAPHead(in_features=24, num_heads=12, hidden_features=48, rngs=nnx.Rngs(0))
-    attnpool_flax.save(head, str(tmp_path / "siglip2.safetensors"), "siglip")
-    (tmp_path / "models").mkdir()
+    attnpool_flax.save(head, "siglip2.safetensors", "siglip")
+    Path("models").mkdir()
     pool = SentencePool((Stage("pooling", modes=("mean",), width=24), Stage("normalize")), rngs=nnx.Rngs(0))
-    attnpool_flax.save(pool, str(tmp_path / "models" / "all-MiniLM-L6-v2"), "sentence_transformers")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    attnpool_flax.save(pool, "models/all-MiniLM-L6-v2", "sentence_transformers")
+    return current_folder
 
 
 def without_jax(*command, folder):
@@ -87,8 +87,8 @@ def test_the_checker_prints_what_the_readme_shows_without_jax(folder):
     assert_shown_is_printed(OUTPUT, result.stdout)
 
 
-def test_the_shown_reproduction_runs(folder, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(folder)
+def test_the_shown_reproduction_runs(folder, capsys):
+    sys.path.insert(0, str(folder))
     snippet = OUTPUT[OUTPUT.index("import numpy") :].removesuffix("[...]\n")
     with np.errstate(invalid="ignore"):
         exec(snippet, {})

@@ -5,7 +5,7 @@ import math
 import head_formulas
 import numpy as np
 import pytest
-from packages import every_package
+from packages import the_definition
 from rounding import assert_close
 
 BATCH, LENGTH, OTHER, WIDTH, HIDDEN = 2, 5, 4, 3, 6
@@ -28,7 +28,7 @@ def softmax(scores):
     return scores / np.sum(scores, -1, keepdims=True)
 
 
-@every_package
+@the_definition
 def test_dvqas_attention_over_image_regions(package, rng):
     """Scores are w tanh(W_i g + W_q f + b_q) + b_p; the outer bias cancels in the softmax."""
     regions, question, mask = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, BATCH, OTHER), lengths(rng, BATCH, LENGTH)
@@ -48,7 +48,7 @@ def test_dvqas_attention_over_image_regions(package, rng):
     assert_close(actual, expected)
 
 
-@every_package
+@the_definition
 def test_bags_hops_and_frames_by_a_perceptron(package, rng):
     """ABMIL, gated with a column for each class (CLAM), Lin's hops; HAN's projections; a linear score.
 
@@ -84,7 +84,7 @@ def test_bags_hops_and_frames_by_a_perceptron(package, rng):
     assert_close(package.attention_pooling(bags, mask, out[0, :WIDTH], scale=1.0), scores)
 
 
-@every_package
+@the_definition
 def test_ctms_case_encoder(package, rng):
     """score_j = u . (W k_j + b) / sqrt(F), once over words and once over sentences; the bias cancels."""
     words, mask = draw(rng, BATCH, OTHER, LENGTH, WIDTH), lengths(rng, BATCH * OTHER, LENGTH)
@@ -101,7 +101,7 @@ def test_ctms_case_encoder(package, rng):
     assert_close(document, [pool(np.array(d)) for d in expected])
 
 
-@every_package
+@the_definition
 @pytest.mark.parametrize("shared", [False, True])
 def test_mians_interactions_of_an_item_with_its_fields(package, rng, shared):
     """V_j = [e; f_j], weights softmax(tanh(V_j . W_j + b_j)), the values are V_j."""
@@ -117,7 +117,7 @@ def test_mians_interactions_of_an_item_with_its_fields(package, rng, shared):
     assert_close(actual, expected)
 
 
-@every_package
+@the_definition
 def test_mians_global_interaction(package, rng):
     """Over the vectors r_l themselves: a target of width 0."""
     r, kernel, bias = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, LENGTH, WIDTH), draw(rng, LENGTH)
@@ -131,7 +131,7 @@ def without_direction(x, reference):
     return along, x - along
 
 
-@every_package
+@the_definition
 def test_neurjudges_fact_separation(package, rng):
     facts, verdict = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, BATCH, OTHER, WIDTH)
     fact_mask, verdict_mask = lengths(rng, BATCH, LENGTH), lengths(rng, BATCH, OTHER)
@@ -145,7 +145,7 @@ def test_neurjudges_fact_separation(package, rng):
             assert_close(dissimilar[b, i], across, size=facts[b, i])
 
 
-@every_package
+@the_definition
 @pytest.mark.parametrize("method", ["max", "global", "local"])
 def test_wangs_decomposition(package, rng, method):
     x, y = np.abs(draw(rng, LENGTH, WIDTH)), np.abs(draw(rng, 7, WIDTH))
@@ -169,7 +169,7 @@ def test_wangs_decomposition(package, rng, method):
         assert_close(splits["rigid"][1][i], s)
 
 
-@every_package
+@the_definition
 def test_a_vector_for_each_label_then_attention_among_labels(package, rng):
     tokens, mask, labels = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), draw(rng, OTHER, WIDTH)
     kernels = {
@@ -187,7 +187,7 @@ def test_a_vector_for_each_label_then_attention_among_labels(package, rng):
     assert_close(actual, expected)
 
 
-@every_package
+@the_definition
 @pytest.mark.parametrize(
     ("pooling", "reduce"),
     [("mean_pooling", lambda x: x.mean(0)), ("max_pooling", lambda x: x.max(0)), ("first_pooling", lambda x: x[0])],
@@ -199,7 +199,7 @@ def test_simkgcs_poolings_end_in_a_unit_vector(package, rng, pooling, reduce):
     assert_close(actual, [p / np.linalg.norm(p) for p in pooled])
 
 
-@every_package
+@the_definition
 def test_simkgcs_cross_pooling_ends_in_unit_vectors(package, rng):
     hr, tail = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, BATCH, OTHER, WIDTH)
     hr_mask, tail_mask = lengths(rng, BATCH, LENGTH), lengths(rng, BATCH, OTHER)
@@ -232,7 +232,7 @@ def heads_by_loops(query, keys, query_kernel, key_kernel, value_kernel, out_kern
     return total
 
 
-@every_package
+@the_definition
 @pytest.mark.parametrize("kind", ["self", "encoder-decoder", "causal"])
 def test_the_transformers_three_attentions(package, rng, kind):
     x, mask, kernels = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), head_kernels(rng)
@@ -249,7 +249,7 @@ def test_the_transformers_three_attentions(package, rng, kind):
     assert_close(actual, expected, 128)
 
 
-@every_package
+@the_definition
 def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
     scores, valid = draw(rng, BATCH, OTHER, LENGTH), np.array([2, 0])
     actual = package.masked_softmax(scores, lengths=valid)
@@ -260,7 +260,7 @@ def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
     assert np.array_equal(mask, [[True, True, False, False, False], [False] * 5])
 
 
-@every_package
+@the_definition
 def test_the_entropy_of_weights(package, rng):
     scores, mask = draw(rng, BATCH, OTHER, LENGTH), lengths(rng, BATCH, LENGTH)[:, None]
     scores[0, 0] = [0, -2000, 1000, -2000, -1000]  # weights that underflow
@@ -270,7 +270,7 @@ def test_the_entropy_of_weights(package, rng):
     assert_close((weights * np.where(weights > 0, -logarithms, 0)).sum(-1), expected)
 
 
-@every_package
+@the_definition
 def test_bags_of_embeddings_by_offsets_and_lexical_weights(package, rng):
     """Torch's EmbeddingBag, of which the second bag is empty; BGE-M3's largest weight of each word of a text."""
     table, ids, offsets = draw(rng, 4, WIDTH), np.array([2, 0, 3, 3, 1]), np.array([0, 2, 2])
@@ -282,7 +282,7 @@ def test_bags_of_embeddings_by_offsets_and_lexical_weights(package, rng):
     assert_close(package.segment_max_pooling(weights, ids, 6), expected)
 
 
-@every_package
+@the_definition
 def test_x_vectors_statistics(package, rng):
     """Kaldi's deviation is biased, that of the torch ports is not; both of the real frames alone."""
     x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
@@ -312,7 +312,7 @@ SPEAKERS = {
 }
 
 
-@every_package
+@the_definition
 @pytest.mark.parametrize("system", SPEAKERS)
 def test_attentive_statistics_of_speaker_embedders(package, rng, system):
     """Scores by the source's layers, batch normalisations with their statistics, as they are after training."""
@@ -408,7 +408,7 @@ SUMS = {
 }
 
 
-@every_package
+@the_definition
 def test_sums_means_and_maxima_under_other_names(package, rng):
     """Each system by its source's formula; and the linear softmax, of one channel."""
     x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
@@ -420,7 +420,7 @@ def test_sums_means_and_maxima_under_other_names(package, rng):
     assert_close(package.weighted_pooling(chances, chances[:, 0], mask[0]), expected)
 
 
-@every_package
+@the_definition
 def test_capis_probe(package, rng):
     """Queries given to the heads, biases of keys and values, no output map, the mean over the queries."""
     x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
@@ -435,7 +435,7 @@ def test_capis_probe(package, rng):
     assert_close(actual, expected.reshape(BATCH, -1), 128)
 
 
-@every_package
+@the_definition
 def test_simpool_without_its_power(package, rng):
     """The mean of the raw tokens asks the normalised ones, each head for its own columns of them."""
     x, mask = draw(rng, BATCH, LENGTH, 2 * WIDTH), lengths(rng, BATCH, LENGTH)
@@ -451,7 +451,7 @@ def test_simpool_without_its_power(package, rng):
     assert_close(actual, expected.reshape(BATCH, -1), 128)
 
 
-@every_package
+@the_definition
 def test_colberts_late_interaction(package, rng):
     """Unit tokens; the sum of the best cosines, and sentence-transformers' mean of them."""
     query, document = draw(rng, BATCH, OTHER, WIDTH), draw(rng, 3, LENGTH, WIDTH)
@@ -467,7 +467,7 @@ def test_colberts_late_interaction(package, rng):
             assert_close(means[b, c], np.mean(best))
 
 
-@every_package
+@the_definition
 def test_netvlad_over_unit_descriptors(package, rng):
     x, mask, centers = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), draw(rng, OTHER, WIDTH)
     alpha = 3.0  # so that the kernel and the bias are those of a soft assignment by distance
@@ -484,7 +484,7 @@ def test_netvlad_over_unit_descriptors(package, rng):
     assert_close(actual, expected, 256)
 
 
-@every_package
+@the_definition
 def test_nv_embeds_head(package, rng):
     """Tokens ask the latents; the mean of what they become, as a unit vector."""
     x, mask, latents = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), draw(rng, OTHER, WIDTH)

@@ -1,5 +1,6 @@
 """What ``make site`` makes of the repository, without Sphinx: the reference, the side bar, links, and MathJax as it was published."""
 
+import functools
 import hashlib
 import inspect
 import re
@@ -14,15 +15,14 @@ from attnpool_flax import linen, modules
 
 DOCS = ROOT / "docs"
 MATHJAX = DOCS / "_static" / "mathjax"
-REFERENCE = site_reference.reference()
-ANYWHERE = "\n".join(REFERENCE.values())
+reference = functools.cache(site_reference.reference)
 
 
 def exists(page):
     """Whether a page of the site is written by hand, or is one that the build writes."""
     page = page.removeprefix("/")
     if page.startswith("reference/"):
-        return page.removeprefix("reference/") in REFERENCE
+        return page.removeprefix("reference/") in reference()
     if page.startswith("project/"):
         return page.removeprefix("project/").upper() in (*site_reference.OF_REPOSITORY, "INTERACTIVE")
     return (DOCS / f"{page}.md").exists()
@@ -41,7 +41,7 @@ def test_the_vendored_mathjax_is_the_one_that_was_published():
 def test_every_public_function_is_in_the_reference_of_both_packages(package):
     namespace = __import__(package)
     functions = [name for name in namespace.__all__ if inspect.isfunction(getattr(namespace, name))]
-    lines = ANYWHERE.splitlines()
+    lines = "\n".join(reference().values()).splitlines()
     defined = {line.partition("(")[0] for line, below in pairwise(lines) if below == f"   :module: {package}"}
     assert len(functions) > 100
     assert {
@@ -52,14 +52,15 @@ def test_every_public_function_is_in_the_reference_of_both_packages(package):
 
 
 def test_every_module_is_in_the_reference_in_nnx_and_in_linen():
+    anywhere = "\n".join(reference().values())
     for name in modules.__all__:
-        assert f".. autoclass:: attnpool_flax.{name}\n" in ANYWHERE
-        assert f".. py:class:: {name}(" in ANYWHERE
+        assert f".. autoclass:: attnpool_flax.{name}\n" in anywhere
+        assert f".. py:class:: {name}(" in anywhere
         assert hasattr(linen, name)
 
 
 def test_names_in_use_elsewhere_are_in_the_index_of_their_function():
-    page = REFERENCE["additive"]
+    page = reference()["additive"]
     assert "   ! single: ABMIL\n" in page
     assert "Known as: " in page
     assert "Module: :class:`~attnpool_flax.AdditiveAttentionPool`." in page

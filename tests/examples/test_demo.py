@@ -88,8 +88,8 @@ def test_both_packages_agree(pairs):
     assert all(0 < row.in_eps <= terms for row in rows)
 
 
-def test_the_agreement_table_sees_a_wrong_candidate(pairs, monkeypatch):
-    monkeypatch.setattr(demo.attnpool_flax, "mean_pooling", lambda x, mask: np.mean(x, -2))
+def test_the_agreement_table_sees_a_wrong_candidate(pairs, set_mean):
+    set_mean(lambda x, mask: np.mean(x, -2))
     wrong, *_ = demo.measure_agreement(pairs)
     assert wrong.in_eps > pairs["hr"].shape[1] + pairs["hr"].shape[2]
 
@@ -136,12 +136,10 @@ def test_the_picture_is_written_where_asked(shown):
         ("picture.txt", "no picture can be written as picture.txt; the endings are "),
     ],
 )
-def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(
-    monkeypatch, tmp_path, capsys, name, message
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "run", lambda out: pytest.fail("it has begun"))
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_computed(current_folder, capsys, name, message):
     with pytest.raises(SystemExit) as end:
         demo.main(["--out", name])
     assert end.value.code == 2
-    assert message in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == "", "it has begun"

@@ -1,5 +1,7 @@
 """``attnpool formats`` and ``attnpool inspect``."""
 
+import contextlib
+
 import command
 import numpy as np
 import pytest
@@ -63,16 +65,15 @@ def test_inspect_reads_the_configuration_of_a_folder(tmp_path):
     assert status == 2 and "is no JSON object" in shown
 
 
-def test_inspect_names_the_folder_that_it_stands_in(tmp_path, monkeypatch):
+def test_inspect_names_the_folder_that_it_stands_in(tmp_path):
     folder = tmp_path / "model" / "inner"
     folder.mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    status, shown = run("inspect", ".")
-    assert status == 2
-    assert "inner has no .safetensors file" in shown
-    monkeypatch.chdir(folder)
-    folder_of(tmp_path / "model", '{"num_attention_heads": 2}')
-    status, shown = run("inspect", "..")
+    with contextlib.chdir(folder):
+        status, shown = run("inspect", ".")
+        assert status == 2
+        assert "inner has no .safetensors file" in shown
+        folder_of(tmp_path / "model", '{"num_attention_heads": 2}')
+        status, shown = run("inspect", "..")
     assert status == 0
     assert f"{tmp_path / 'model'} holds:\n" in shown
     assert f'attnpool_flax.load("{tmp_path / "model"}", "siglip")\n' in shown

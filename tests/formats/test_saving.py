@@ -196,7 +196,6 @@ def test_a_group_that_cannot_be_kept_gives_no_other_group_its_rights(mode, kept,
     monkeypatch.setattr(os, "fchown", refused)
     monkeypatch.setattr(os, "stat", of_another_group)
     sources.save(head(2), target)
-    monkeypatch.undo()
     assert mode_of(target) == kept and number_of(target) == 2
 
 
@@ -252,14 +251,10 @@ def test_only_a_regular_file_is_replaced(tmp_path):
         sources.save(head(1), tmp_path / "file" / "head.npz")
 
 
-def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, full_disk):
     target = tmp_path / "head.npz"
     sources.save(head(1), target)
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    full_disk()
     with pytest.raises(OSError, match="No space left"):
         sources.save(head(2), target)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]

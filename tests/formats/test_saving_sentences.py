@@ -242,30 +242,23 @@ def test_nothing_is_written_through_a_link_as_caches_have_them(name, tmp_path):
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_a_model_that_cannot_be_written_whole_is_not_begun(place, tmp_path, monkeypatch):
+def test_a_model_that_cannot_be_written_whole_is_not_begun(place, tmp_path, full_disk):
     """The disk is full at one of four files: none of them has been replaced."""
     folder = encoder(tmp_path / "model")
     formats.save(HEAD, folder, FORMAT)
-    before, left = everything(folder), [place]
-
-    def full(descriptor):
-        if not left[0]:
-            raise OSError(28, "No space left on device")
-        left[0] -= 1
-
-    monkeypatch.setattr(os, "fsync", full)
+    before = everything(folder)
+    full_disk(after=place)
     with pytest.raises(OSError, match="No space left"):
         formats.save(head_of(MEAN, DENSE, kernel_1=ONES["kernel_1"] + 1, bias_1=ONES["bias_1"]), folder, FORMAT)
     assert everything(folder) == before
-    left[0] = place
+    full_disk(after=place)
     with pytest.raises(OSError, match="No space left"):
         formats.save(HEAD, tmp_path / "new", FORMAT)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_is_missing_says_two_ways_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").mkdir()
+def test_a_folder_that_is_missing_says_two_ways_to_get_it(current_folder):
+    (current_folder / "models").mkdir()
     for source, whole, name in (
         ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
         ("models/all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),

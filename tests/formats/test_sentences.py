@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from formats.sentence_stages import allowed_errors, pooled
+from marks import one_in
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -36,7 +37,7 @@ def test_a_model_is_read_as_the_library_has_it(folder, side):
     np.testing.assert_allclose(pooled(stages, parameters, x, mask, 2), expected, atol=errors["float64"], rtol=0)
 
 
-@every_folder
+@pytest.mark.parametrize("folder", one_in(3, FOLDERS), ids=lambda folder: folder.name)
 def test_the_modules_pool_as_the_library_does_and_padding_stays_outside(folder):
     model, (module, variables) = (
         attnpool_flax.load(folder, "sentence_transformers"),
@@ -87,6 +88,7 @@ def test_a_mistake_shows(mistake):
     assert np.max(np.abs(got - expected)) > errors["float64"]
 
 
+@pytest.mark.compiles
 def test_narrow_tokens_are_pooled_as_wide_ones_and_rounded_once():
     """bfloat16 cannot count beyond 256, and float16 sums of 1000 tokens of 300 overflow."""
     stage = formats.sentences.Stage("pooling", modes=("weightedmean", "mean_sqrt_len_tokens"))

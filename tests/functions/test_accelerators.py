@@ -108,8 +108,8 @@ def test_nan_in_padding_is_ignored_on_accelerators(name, check, platform):
 
 
 @pytest.mark.parametrize("platform", [TPU, GPU])
-def test_products_of_raw_tokens_that_jax_differentiates_are_found(platform, monkeypatch):
+def test_products_of_raw_tokens_that_jax_differentiates_are_found(platform):
     raw = lambda x, real, *others: token_products(x, *others)  # noqa: E731
-    monkeypatch.setattr(softmax, "raw_products", raw)
-    (message,) = messages("attention_pooling", REVERSE, platform)
+    with replaced(softmax, raw_products=raw):
+        (message,) = messages("attention_pooling", REVERSE, platform)
     assert "where NaN stands in the padding" in message

@@ -1,5 +1,6 @@
 """The oracle calls its bodies on blocks of examples: a block changes no bit of a result, and little memory is used."""
 
+import functools
 import inspect
 import tracemalloc
 
@@ -43,14 +44,20 @@ def same_bits(results, others):
     )
 
 
+@pytest.fixture
+def set_block(monkeypatch):
+    """Sets the bytes of a block."""
+    return functools.partial(monkeypatch.setattr, blocks, "SIZE")
+
+
 @pytest.mark.parametrize("name", BATCHED)
-def test_the_size_of_a_block_changes_no_bit(name, monkeypatch):
+def test_the_size_of_a_block_changes_no_bit(name, set_block):
     """Blocks of one example, of three and of all, and an example alone; examples differ, and some have padding."""
     function, arguments = getattr(attnpool_ref, name), drawn(name)
     whole = arrays(function(**arguments))
     size_of_all = 8 * sum(np.size(value) for value in arguments.values() if isinstance(value, np.ndarray))
     for size in (1, 3 * size_of_all // EXAMPLES):
-        monkeypatch.setattr(blocks, "SIZE", size)
+        set_block(size)
         assert same_bits(arrays(function(**arguments)), whole), size
 
 
@@ -120,8 +127,8 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_allocates_little_beside_its_result(name, monkeypatch):
-    monkeypatch.setattr(blocks, "SIZE", 2**17)
+def test_a_call_allocates_little_beside_its_result(name, set_block):
+    set_block(2**17)
     x, mask = np.ones((256, 16, D), np.float32), np.arange(16) < 1 + np.arange(256)[:, None] % 16
     args, options = CALLS[name](x, mask)
     tracemalloc.start()

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
+from constants import replaced
 from flax import nnx
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -191,6 +192,7 @@ def test_lengths_and_segment_numbers_are_refused(mesh):
         cross.apply({}, X[0], X[0], x_segment_ids=ids, y_segment_ids=ids, num_segments=1)
 
 
+@pytest.mark.compiles
 def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
@@ -220,6 +222,7 @@ EXPLICIT = (
 )
 
 
+@pytest.mark.compiles
 def test_over_explicit_axes_functions_give_what_one_device_gives():
     """Split over batch and length; results lie as the arguments do, and so does a state."""
     mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)
@@ -262,12 +265,10 @@ def _eight_times(array):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
+def test_a_mistake_in_merging_is_seen(mistake, mesh):
     name, place, wrong = MISTAKES[mistake]
-    monkeypatch.setattr(*place, wrong(getattr(*place)))
-    monkeypatch.setattr(FUNCTIONS[name], "specializations", {})
-    monkeypatch.setattr(FUNCTIONS[name], "programs", {})
-    with pytest.raises(AssertionError):
+    module, part = place
+    with replaced(module, **{part: wrong(getattr(*place))}), pytest.raises(AssertionError):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from flax import errors, nnx
 from jax.sharding import AxisType, PartitionSpec
-from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits, some_dropping
+from marks import thorough
+from modules.cases import NNX, Case, Linen, both_kinds, same_bits, some_dropping
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -54,7 +55,7 @@ def test_the_weights_returned_are_those_before_dropout(case, kind):
     same_bits(weights, case.expected(data, masks, case.parameters(), return_weights=True)[1])
 
 
-@dropping
+@some_dropping
 @both_kinds
 def test_dropping_everything_leaves_what_an_empty_row_leaves(case, kind):
     for output in map(np.asarray, jax.tree.leaves(with_dropout(case, kind, 1.0, 3))):
@@ -88,7 +89,7 @@ def test_train_and_eval_switch_the_dropout_of_nnx(case):
     differ(*(module(*data.values()) for _ in range(2)))
 
 
-@dropping
+@some_dropping
 def test_a_stream_of_its_own_leaves_the_callers_alone(case):
     rngs = nnx.Rngs(params=0, dropout=1)
     module = NNX.build(case, rngs, dropout_rate=0.5)
@@ -97,7 +98,7 @@ def test_a_stream_of_its_own_leaves_the_callers_alone(case):
     assert int(rngs.dropout.count[...]) == count
 
 
-@dropping
+@some_dropping
 def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case):
     data, _ = case.draw()
     module = Linen.build(case, dropout_rate=0.5)
@@ -107,7 +108,7 @@ def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case)
         module.apply(variables, *data.values())
 
 
-@dropping
+@some_dropping
 def test_linen_drops_as_the_constructor_or_the_call_says_and_refuses_both(case):
     data, masks = case.draw()
     options = {"dropout_rate": 0.5, "deterministic": False}
@@ -117,6 +118,7 @@ def test_linen_drops_as_the_constructor_or_the_call_says_and_refuses_both(case):
         Linen.call(case, case.parameters(), data, masks, options, deterministic=True)
 
 
+@pytest.mark.compiles
 def test_linen_drops_where_a_call_passes_only_the_tokens():
     """In a sequence of layers, and under the lifted vmap, which pass on what is pooled alone."""
     x = np.ones((3, 2, 5, 4), np.float32)
@@ -133,8 +135,8 @@ def test_linen_drops_where_a_call_passes_only_the_tokens():
 
 
 @both_kinds
-@pytest.mark.parametrize("axes", ["tokens", ("batch", "tokens")], ids=["one axis", "two axes"])
-@pytest.mark.parametrize("name", ["AttentionPool", "CrossAttentionPool"])
+@pytest.mark.parametrize("axes", [*thorough(["tokens"]), ("batch", "tokens")], ids=["one axis", "two axes"])
+@pytest.mark.parametrize("name", ["AttentionPool", *thorough(["CrossAttentionPool"])])
 def test_each_device_draws_for_its_own_tokens(name, axes, kind):
     """One-hot tokens under equal weights show the multipliers: 32 for each device."""
     slots, devices = 32 * (8 if isinstance(axes, tuple) else 4), 8 if isinstance(axes, tuple) else 4
@@ -183,7 +185,7 @@ def test_keys_of_another_kind_are_refused_by_name():
         pool(x, rngs=3)
 
 
-@dropping
+@some_dropping
 @both_kinds
 @pytest.mark.parametrize("rate", [-0.5, 1.5])
 def test_a_rate_that_is_no_probability_is_refused(case, kind, rate):

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from modules.cases import both_kinds, deterministic, every_case, same_bits, thorough_case, with_parameters
+from modules.cases import both_kinds, deterministic, same_bits, some_cases, some_thorough, some_with_parameters
 
 
-@thorough_case
+@some_thorough
 @both_kinds
 def test_dtype_is_what_data_and_parameters_are_cast_to(case, kind):
     data, masks = case.draw()
@@ -17,7 +17,7 @@ def test_dtype_is_what_data_and_parameters_are_cast_to(case, kind):
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(jnp.bfloat16)}
 
 
-@every_case
+@some_cases
 @both_kinds
 def test_without_a_dtype_data_and_parameters_decide(case, kind):
     data, masks = case.draw(jnp.bfloat16)
@@ -26,7 +26,7 @@ def test_without_a_dtype_data_and_parameters_decide(case, kind):
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(wide)}
 
 
-@with_parameters
+@some_with_parameters
 @both_kinds
 def test_param_dtype_is_the_dtype_of_the_parameters_alone(case, kind):
     data, masks = case.draw()
@@ -42,7 +42,7 @@ def test_param_dtype_is_the_dtype_of_the_parameters_alone(case, kind):
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(np.float32)}
 
 
-@thorough_case
+@some_thorough
 @both_kinds
 def test_integers_are_data_too(case, kind):
     data, masks = case.draw()

@@ -1,8 +1,6 @@
 """The modules hold parameters and configuration: every number is their function's, in NNX and in Linen."""
 
 import functools
-import inspect
-from unittest import mock
 
 import chex
 import jax
@@ -20,12 +18,12 @@ from modules.cases import (
     every_case,
     masked,
     same_bits,
+    some_thorough,
     thorough_case,
     walking,
     weighted,
 )
 
-import attnpool_flax
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS
 
 
@@ -43,10 +41,9 @@ def test_the_output_is_the_functions_to_the_bit(case, kind):
 @walking
 @both_kinds
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_a_forced_implementation_reaches_the_function(case, kind, implementation, monkeypatch):
+def test_a_forced_implementation_reaches_the_function(case, kind, implementation, watched):
     data, masks = case.draw()
-    function = mock.Mock(wraps=case.function)
-    monkeypatch.setattr(inspect.getmodule(getattr(attnpool_flax, case.module)), case.row.name, function)
+    function = watched(case)
     options = {"implementation": implementation}
     jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, options, **deterministic(case)))
     assert function.call_args.kwargs["implementation"] == implementation
@@ -112,7 +109,7 @@ def test_an_example_without_a_real_token_gives_zero(case, kind):
         assert np.any(part[0] != 0)
 
 
-@thorough_case
+@some_thorough
 def test_jit_and_vmap_change_nothing_but_rounding_and_trace_once(case):
     data, masks = case.draw()
     parameters = case.parameters()

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx, serialization
+from marks import one_in
 from modules.cases import constructor, same_bits
 
 import attnpool_flax
@@ -68,7 +69,7 @@ def called(module, data):
     return nnx.eval_shape(lambda module: module(*data), module)
 
 
-@every_module
+@pytest.mark.parametrize("name", one_in(3, KINDS))
 def test_an_nnx_module_of_required_arguments_only_is_called_and_restored(name):
     kind, data = KINDS[name][0], data_of(name)
     module = kind(**required(kind), rngs=nnx.Rngs(0))

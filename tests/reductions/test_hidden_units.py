@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from constants import compiling_anew
+from constants import replaced
 from jax.sharding import Mesh, PartitionSpec
 from marks import thorough
 from rounding import rounded
 
 import attnpool_flax
 from attnpool_flax import scores
-from attnpool_flax.call.compiled import FUNCTIONS
 
 pytestmark = pytest.mark.compiles
 
@@ -37,15 +36,14 @@ def drawn(name, dtype="float32"):
 
 
 @pytest.fixture
-def on_gpus(monkeypatch):
+def on_gpus():
     """Runs a function with the branches of GPUs."""
 
     def default(*arrays, **branches):
         return branches["default"](*arrays)
 
     def run(function, *arrays):
-        with monkeypatch.context() as patch, compiling_anew(*FUNCTIONS.values()):
-            patch.setattr(scores.lax, "platform_dependent", default)
+        with replaced(scores.lax, platform_dependent=default):
             return jax.jit(lambda *arrays: function(*arrays))(*arrays)
 
     return run

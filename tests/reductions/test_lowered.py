@@ -13,6 +13,7 @@ import math
 import jax
 import pytest
 from constants import replaced
+from marks import one_of_each, thorough
 
 from attnpool_flax.reductions.loops import budget
 from bench.aot import calls
@@ -208,8 +209,15 @@ def is_slow(call):
     return packed or call.name in SLOW
 
 
+def few_seconds():
+    """The calls that are not slow: each run lowers one of each family."""
+    return [call for call in QUICK if not is_slow(call)]
+
+
 @pytest.mark.parametrize(
-    "call", [pytest.param(call, marks=[pytest.mark.thorough] * is_slow(call)) for call in QUICK], ids=title
+    "call",
+    [*one_of_each(lambda call: (call.row.family, call.layout), few_seconds()), *thorough(filter(is_slow, QUICK))],
+    ids=title,
 )
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)

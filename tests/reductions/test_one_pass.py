@@ -68,6 +68,7 @@ def text(function, arrays, platform):
     return lowered.as_text()
 
 
+@pytest.mark.compiles
 @first_spec
 def test_cpus_compute_the_same_bits_as_without(spec):
     for title, narrow, plain, arrays in calls(spec):

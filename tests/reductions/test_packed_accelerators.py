@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from constants import replaced
 from jax.sharding import Mesh, PartitionSpec
 
 from attnpool_flax.numerics.varying import unify_varying
@@ -26,17 +27,18 @@ every_form = pytest.mark.parametrize("on_gpus", [False, True], ids=["chunks", "s
 
 
 @pytest.fixture(autouse=True)
-def on_accelerators(monkeypatch, on_gpus):
+def on_accelerators(on_gpus):
     """Takes the branch of accelerators, with chunks and slots of a few tokens."""
 
     def by_platform(tiled, plain, tiling, *arrays, whole):
         return whole(*arrays, on_gpus=on_gpus)
 
-    monkeypatch.setattr(packed_softmax, "by_platform", by_platform)
-    monkeypatch.setattr(packed_chunks, "FEWEST", 8)
-    monkeypatch.setattr(packed_chunks, "ROWS", 8)
-    monkeypatch.setattr(packed_slots, "LEAST", 4)
-    monkeypatch.setattr(packed_slots, "LONGEST", 6)
+    with (
+        replaced(packed_softmax, by_platform=by_platform),
+        replaced(packed_chunks, FEWEST=8, ROWS=8),
+        replaced(packed_slots, LEAST=4, LONGEST=6),
+    ):
+        yield
 
 
 def tokens(ordered, heads, own_queries=False, length=N, count=S):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from constants import replaced
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec
 from kernel_agreement import LIMITS, assert_agreement, assert_near, with_gradients
@@ -69,6 +70,7 @@ def test_one_query_agrees_with_whole_products_in_float64(dtype):
     assert_right(drawn(dtype, length=131, extra=False))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.thorough), 7])
 def test_several_queries_with_all_arguments_agree_with_whole_products(length):
     assert_right(drawn("bfloat16", length=length, heads=5, own=True))
@@ -92,10 +94,17 @@ def _on_gpu(name, *_):
         ),
     ],
 )
-def test_the_kernels_for_gpus_agree_with_whole_products(monkeypatch, dtype, length, width, heads, own):
-    monkeypatch.setattr(pallas_softmax, "_on_platforms", _on_gpu)
-    monkeypatch.setattr(pallas_triton, "ELEMENTS", 32)  # several blocks and parts
-    assert_right(drawn(dtype, length=length, width=width, heads=heads, own=own))
+def test_the_kernels_for_gpus_agree_with_whole_products(dtype, length, width, heads, own):
+    several_blocks_and_parts = replaced(pallas_triton, ELEMENTS=32)
+    with replaced(pallas_softmax, _on_platforms=_on_gpu), several_blocks_and_parts:
+        assert_right(drawn(dtype, length=length, width=width, heads=heads, own=own))
+
+
+@pytest.fixture
+def small_blocks():
+    """Blocks of 128 tokens."""
+    with replaced(pallas_tpu, BLOCK=1):
+        yield
 
 
 @pytest.mark.thorough
@@ -103,8 +112,7 @@ def test_the_kernels_for_gpus_agree_with_whole_products(monkeypatch, dtype, leng
 @pytest.mark.parametrize("heads", [1, 13, 16])
 @pytest.mark.parametrize("own", [False, True], ids=["shared", "own queries"])
 @pytest.mark.parametrize("length", [127, 257])
-def test_every_form_agrees_with_whole_products(monkeypatch, dtype, heads, own, length):
-    monkeypatch.setattr(pallas_tpu, "BLOCK", 1)  # blocks of 128 tokens
+def test_every_form_agrees_with_whole_products(small_blocks, dtype, heads, own, length):
     assert_right(drawn(dtype, length=length, heads=heads, own=own))
 
 
@@ -122,8 +130,7 @@ def on_tpu(interpret):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("heads", [1, 5])
-def test_memory_that_nobody_wrote_is_not_used(monkeypatch, heads):
-    monkeypatch.setattr(pallas_tpu, "BLOCK", 1)
+def test_memory_that_nobody_wrote_is_not_used(small_blocks, heads):
     interpret = pltpu.InterpretParams(uninitialized_memory="nan", detect_races=True)
     arrays = drawn("float32", batch=2, length=131, heads=heads)
     arrays = (*arrays[:2], None, *arrays[3:])
@@ -189,6 +196,7 @@ CALLS = {
 }
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "call",
     [
@@ -209,6 +217,7 @@ def test_functions_agree_with_whole_products(call):
     jax.tree.map(functools.partial(assert_near, limit=LIMITS["float32"]), got, want)
 
 
+@pytest.mark.compiles
 def test_asking_for_the_weights_changes_no_bit_of_the_result():
     x, mask, *_ = drawn(length=131)
     options = {"query": jnp.ones(5), "implementation": "pallas"}
@@ -253,9 +262,14 @@ def test_examples_may_be_split_over_devices_by_shard_map():
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), *gradients)
 
 
-@pytest.mark.parametrize("axis_name", [None, "parts"], ids=["examples", "tokens"])
-def test_programs_for_a_tpu_take_check_vma(monkeypatch, axis_name):
+@pytest.fixture
+def not_interpreted(interpreted, monkeypatch):
+    """Kernels are lowered for their platform, as without tests."""
     monkeypatch.delenv(pallas_softmax.INTERPRET)
+
+
+@pytest.mark.parametrize("axis_name", [None, "parts"], ids=["examples", "tokens"])
+def test_programs_for_a_tpu_take_check_vma(not_interpreted, axis_name):
     place = PartitionSpec("parts") if axis_name is None else PartitionSpec(None, "parts")
     out = place if axis_name is None else PartitionSpec()
     mesh = jax.sharding.AbstractMesh((2,), ("parts",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -368,14 +382,13 @@ def test_it_is_chosen_only_on_request():
     assert chosen_implementation("attention_pooling", *arrays) != "pallas"
 
 
-def test_a_cpu_and_float16_on_a_tpu_are_refused_at_lowering(monkeypatch):
+def test_a_cpu_and_float16_on_a_tpu_are_refused_at_lowering(not_interpreted):
     def lowered(x, platform):
         def pooled(x):
             return attnpool_flax.attention_pooling(x, None, jnp.ones(4), implementation="pallas")
 
         return jax.jit(pooled).trace(x).lower(lowering_platforms=(platform,))
 
-    monkeypatch.delenv(pallas_softmax.INTERPRET)
     x = jnp.ones((2, 5, 4))
     with pytest.raises(ValueError, match=f"only interpreted, with {pallas_softmax.INTERPRET}=1; pass None"):
         lowered(x, "cpu")

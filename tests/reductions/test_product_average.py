@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew, replaced
+from marks import one_in
 from rounded_products import TPU, on_device
 from rounding import rounded
 
@@ -63,6 +64,7 @@ def mapped(function, *arrays):
     return jax.vmap(function)(*stacked), jax.vmap(function, (0, None, None, None))(stacked[0], *arrays[1:])
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("derivative", [itself, first, second, forward_mode, mapped])
 def test_twice_and_once_agree(derivative):
     arrays = [jnp.asarray(array) for array in (QUERIES, KEYS, BIAS, VALUES)]
@@ -107,7 +109,7 @@ def step(function):
     return jax.grad(lambda *arrays: jnp.sum(function(*arrays) ** 2))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", one_in(2, CALLS))
 def test_only_tpus_compute_products_twice_and_only_without_gradients(name):
     barrier = f"tensor<{B}x"
     found = {platform: lowered(name, platform) for platform in ("tpu", "cuda", "cpu")} | {

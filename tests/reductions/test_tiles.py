@@ -165,12 +165,6 @@ def tiny():
         yield
 
 
-@pytest.fixture
-def one_device(monkeypatch):
-    """What None takes where the process has one CPU device."""
-    monkeypatch.setattr(jax, "device_count", lambda: 1)
-
-
 def assert_close(row, got, want):
     case = Derived(row, None).call.case
     assert_gradients_agree(case, *jax.tree.map(np.asarray, (got, want)))

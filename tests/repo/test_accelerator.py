@@ -48,8 +48,8 @@ def test_a_row_of_each_reduction_is_judged():
     assert len(set(accelerator_child.ROWS)) == 12
 
 
-def test_a_wrong_row_fails(monkeypatch):
-    monkeypatch.setattr(attnpool_flax, "mean_pooling", attnpool_flax.sum_pooling)
+def test_a_wrong_row_fails(set_mean):
+    set_mean(attnpool_flax.sum_pooling)
     verdict = accelerator_child.answered(accelerator_child.Answers(tiny=True), {"ask": "judge", "name": "mean_pooling"})
     assert verdict["status"] == "fail"
     assert verdict["failures"]

@@ -17,7 +17,6 @@ from jax.experimental.pallas import tpu as pallas_tpu
 import attnpool_flax
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates.calling import arrange
-from bench import child
 from bench import page as bench_page
 from bench.aot import __main__ as command
 from bench.aot import calls, devices, goals, hlo, kernels, page, plain, programs, reading, running
@@ -364,8 +363,8 @@ def pooled(passes):
 
     x = pallas.BlockSpec((1, 128, 256), lambda i, own, j: (i, j, 0))
     out = pallas.BlockSpec((1, 8, 256), lambda i, own, j: (i, 0, 0))
-    shape = jax.ShapeDtypeStruct((8, 8, 256), "float32")
-    return pallas.pallas_call(kernel, grid=(8, passes, 4), in_specs=[x], out_specs=out, out_shape=shape)
+    shape = jax.ShapeDtypeStruct((9, 8, 256), "float32")
+    return pallas.pallas_call(kernel, grid=(9, passes, 4), in_specs=[x], out_specs=out, out_shape=shape)
 
 
 def by_numbers():
@@ -407,24 +406,24 @@ def loaded(passes):
 
         out_ref[row, :] = jax.lax.fori_loop(0, 4 * passes, block, jax.numpy.zeros(256))
 
-    return pallas.pallas_call(kernel, grid=(8,), out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
+    return pallas.pallas_call(kernel, grid=(9,), out_shape=jax.ShapeDtypeStruct((9, 256), "float32"))
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatch, passes):
-    monkeypatch.setattr(kernels, "CACHED", 0)
-    x = jax.ShapeDtypeStruct((8, 512, 256), "float32")
-    size, row = x.size * 4, 8 * 256 * 4
-    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == passes * size + 8 * row
-    assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == passes * size + row
+def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(passes):
+    x = jax.ShapeDtypeStruct((9, 512, 256), "float32")
+    size, row = x.size * 4, 256 * 4
+    assert size > kernels.CACHED
+    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == passes * size + 9 * 8 * row
+    assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == passes * size + 9 * row
 
-    near = [[(x.shape, False), ((8, 8, 256), True)]]
+    near = [[(x.shape, False), ((9, 8, 256), True)]]
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == passes * size
 
     def twice(x):
         return jax.lax.scan(lambda total, _: (total + pooled(passes)(x).sum(), None), 0.0, None, length=2)
 
-    assert kernels.moved(jax.make_jaxpr(twice)(x), True) == 2 * (passes * size + 8 * row)
+    assert kernels.moved(jax.make_jaxpr(twice)(x), True) == 2 * (passes * size + 9 * 8 * row)
 
 
 @pytest.mark.parametrize("kernel, on_tpu", [(by_numbers(), True), (of_lengths(), False)])
@@ -517,15 +516,14 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_that_takes_too_long_or_dies_costs_its_process_and_no_other_program(monkeypatch):
-    monkeypatch.setattr(child, "START", 5)
+def test_a_program_that_takes_too_long_or_dies_costs_its_process_and_no_other_program():
     asked = [programs.Program(name, "", "", "", "", "") for name in ("first", "slow", "dies", "last")]
     found = {}
 
     def done(program, result, seconds):
         found[program.name] = result
 
-    running.run(asked, {}, done, workers=1, limit=0.2, command=[sys.executable, "-c", CHILD])
+    running.run(asked, {}, done, workers=1, limit=0.2, start=5, command=[sys.executable, "-c", CHILD])
     assert found["dies"] == {"error": "the process ended with 1: no memory"}
     assert found["slow"] == {"error": "not in 0.2 s"}
     assert (found["first"]["name"], found["last"]["name"]) == ("first", "last")
@@ -543,8 +541,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_that_takes_too_long_beside_others_is_compiled_again_after_them(monkeypatch, tmp_path):
-    monkeypatch.setattr(child, "START", 5)
+def test_a_program_that_takes_too_long_beside_others_is_compiled_again_after_them(tmp_path):
     asked = [programs.Program(name, "", "", "", "", "") for name in ("first", "late", "last")]
     found = []
 
@@ -552,7 +549,7 @@ def test_a_program_that_takes_too_long_beside_others_is_compiled_again_after_the
         found.append((program.name, result))
 
     command = [sys.executable, "-c", LATE, str(tmp_path / "tried")]
-    running.run(asked, {}, done, limit=0.5, command=command)
+    running.run(asked, {}, done, limit=0.5, start=5, command=command)
     assert sorted(found[:2]) == [("first", {"name": "first"}), ("last", {"name": "last"})]
     assert found[2:] == [("late", {"name": "late"})]
 

@@ -52,10 +52,10 @@ def test_every_function_of_the_table_has_a_line(row):
     assert program(oracle, FORWARD, line.arrays()).run()
 
 
-def test_a_line_that_is_wrong_is_refused(monkeypatch):
+def test_a_line_that_is_wrong_is_refused(set_mean):
     line = lines.Line(table.BY_NAME["mean_pooling"], "tiny")
     line.programs()
-    monkeypatch.setattr(attnpool_flax, "mean_pooling", attnpool_flax.max_pooling)
+    set_mean(attnpool_flax.max_pooling)
     with pytest.raises(AssertionError, match="mean_pooling is off by"):
         line.programs()
 
@@ -95,7 +95,7 @@ def test_the_default_is_not_compared_with_itself():
 
 
 @pytest.mark.parametrize("name, options", [("mask_attention", {}), ("cross_attention_pooling", {"reduction": "max"})])
-def test_the_floor_of_all_pairs_is_their_products_block_by_block(monkeypatch, name, options):
+def test_the_floor_of_all_pairs_is_their_products_block_by_block(name, options):
     case = next(case for case in bench_table.CASES if case.name == name and case.options == options)
     arrays = bench_table.SCALES["tiny"].case(case).arrays()
     (floor,) = floors.floors(case, FORWARD)
@@ -103,8 +103,7 @@ def test_the_floor_of_all_pairs_is_their_products_block_by_block(monkeypatch, na
     products = np.einsum("bnd,bmd->bnm", arrays.floats[own], arrays.floats[other])
     want = products @ arrays.floats[other] if name == "mask_attention" else products.max(-1)
     for most in (2**20, 4 * products.shape[-1]):  # one block, and four rows at a time with some left over
-        monkeypatch.setattr(floors, "BLOCK", most)
-        parts = floor.forward(arrays.floats, arrays.fixed)
+        parts = floor.forward(arrays.floats, arrays.fixed, most=most)
         assert sum(part.size for part in parts) == want.size
         assert sum(float(part.sum()) for part in parts) == pytest.approx(float(want.sum()), rel=1e-4)
 
@@ -196,14 +195,13 @@ def test_infinities_of_results_must_be_those_of_the_oracle(wrong):
         verification.agree([np.array(wrong)], want, 3, "a logarithm")
 
 
-def test_a_case_too_large_for_the_oracle_is_verified_on_shorter_sequences(case, monkeypatch):
+def test_a_case_too_large_for_the_oracle_is_verified_on_shorter_sequences(case):
     assert verification.shortened(case) is case
-    monkeypatch.setattr(verification, "LARGEST", 200)
-    short = verification.shortened(case)
+    short = verification.shortened(case, largest=200)
     assert (short.sizes["n"], short.sizes["k"], short.sizes["d"]) == (3, 3, case.sizes["d"])
     _, plain = case.ways(FORWARD)
     arrays = case.arrays()
-    verifier = Verifier(case, FORWARD, arrays)
+    verifier = Verifier(case, FORWARD, arrays, largest=200)
     verifier.check(plain, program(plain, FORWARD, arrays))
     wrong = Way("wrong", plain.kind, lambda floats, fixed: [2 * part for part in plain.forward(floats, fixed)])
     with pytest.raises(AssertionError, match="wrong is off by"):

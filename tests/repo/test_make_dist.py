@@ -14,7 +14,10 @@ SDIST = ["install the sdist", "tests of the sdist"]
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """Runs nothing: writes down (command, folder, environment) of each step, and builds an empty wheel and sdist."""
+    """Runs nothing: writes down (command, folder, environment) of each step, and builds an empty wheel and sdist.
+
+    The environment has what would reach the checkout.
+    """
     run, failing = [], set()
 
     def stand_in(command, *, cwd, env, check):
@@ -26,6 +29,8 @@ def commands(tmp_path, monkeypatch):
                 sdist.add(make_dist.ROOT / "LICENSE", "attnpool-1/LICENSE")
         return subprocess.CompletedProcess(command, int(any(word in " ".join(command) for word in failing)))
 
+    monkeypatch.setenv("PYTHONPATH", str(make_dist.ROOT))
+    monkeypatch.setenv("MAKEFLAGS", "-n")
     monkeypatch.setattr(make_dist, "DIST", tmp_path / "dist")
     monkeypatch.setattr(make_dist.subprocess, "run", stand_in)
     monkeypatch.setattr(make_dist.venv, "create", lambda home, with_pip: home.mkdir())
@@ -66,9 +71,7 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(commands, capsys, failin
     assert failed[0].endswith("FAILED: status 1")
 
 
-def test_the_files_are_tried_outside_of_the_checkout(commands, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(make_dist.ROOT))
-    monkeypatch.setenv("MAKEFLAGS", "-n")
+def test_the_files_are_tried_outside_of_the_checkout(commands):
     assert make_dist.main([]) == 0
     tried = [one for one in commands[0] if "--pyargs" in one[0] or "readme_walk" in str(one[0]) or "test" in one[0]]
     assert len(tried) == 3

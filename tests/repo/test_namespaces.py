@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import one_of_each
 from packages import every_package
 
 import attnpool_flax
@@ -25,6 +26,9 @@ OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
 
 
 every_row = pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
+a_row_of_each_family = pytest.mark.parametrize(
+    "row", one_of_each(lambda row: row.family, table.BY_NAME.values()), ids=lambda row: row.name
+)
 
 
 def public_functions(package):
@@ -86,7 +90,7 @@ def test_the_signatures_are_the_same_but_for_how_to_compute(row):
     assert implementation.replace(parameters=parameters) == definition
 
 
-@every_row
+@a_row_of_each_family
 def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
     """`precision=None` comes last, by keyword alone, and only where a product of arrays needs it."""
     function = getattr(attnpool_flax, row.name)
@@ -98,10 +102,9 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
         assert parameters[-1].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-@every_row
-def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, monkeypatch):
+@a_row_of_each_family
+def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, one_device):
     """`implementation=None` comes by keyword alone, last or right before `precision`, and is what walks the tokens."""
-    monkeypatch.setattr(jax, "device_count", lambda: 1)  # where a function could choose tiles, it would
     function = getattr(attnpool_flax, row.name)
     parameters = list(inspect.signature(function).parameters.values())
     names = [p.name for p in parameters if p.name != "precision"]
