@@ -137,9 +137,10 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     Returns:
       (scores [B, L, h], :class:`OnlineSoftmax`).
     """
-    x = _zero_padding(flatten_batch(x).astype(queries.dtype), mask)
-    scores = saveable(_zero_without_query(products(x, queries, precision), has_query))
-    return _from_products(scores, mask, multiplier, bias, functools.partial(_weighted_by_heads, x, precision))
+    x = flatten_batch(x).astype(queries.dtype)
+    scores = saveable(_zero_without_query(raw_products(x, mask, queries, precision, False), has_query))
+    weighted_sums = functools.partial(_weighted_by_heads, _zero_padding(x, mask), precision)
+    return _from_products(scores, mask, multiplier, bias, weighted_sums)
 
 
 def _weighted_by_heads(x, precision, weights):
