@@ -4,12 +4,12 @@ import jax.numpy as jnp
 
 
 def exponential(scores, max_score):
-    """Computes exp(score - max_score); 0 for a score of -inf, whatever the maximum."""
+    """Computes exp(score - max_score); 0 for a score of -inf, also if the maximum is -inf."""
     return jnp.exp(below(scores, max_score))
 
 
 def below(scores, max_score):
-    """Computes score - max_score; -inf for a score of -inf, whatever the maximum.
+    """Computes score - max_score; -inf for a score of -inf, also if the maximum is -inf. No score exceeds its maximum.
 
     A maximum of -inf is raised to the smallest finite number. XLA recognizes this form of the softmax on GPUs, and reads
     the scores once; with a ``where`` it reads them twice.

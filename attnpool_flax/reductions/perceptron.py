@@ -35,7 +35,7 @@ def tiling_of(x):
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
     if not known(length, width) or length * width * 4 <= FACTOR * tiles.WHOLE:
         return None
-    return Blocks(length, min(length, TOKENS))
+    return Blocks(length, min(length, TOKENS, tiles.TOKENS))
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
