@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 import math
 
 import jax
@@ -40,6 +41,11 @@ def choose(*arrays, **kernels):
     """
     only = only_platform()
     return kernels.get(only, kernels["default"])(*arrays) if only else lax.platform_dependent(*arrays, **kernels)
+
+
+def on_accelerators(kernel):
+    """Returns the functions of TPUs and GPUs for :func:`choose`: ``kernel`` with ``on_gpus``, False on TPUs."""
+    return {"tpu": functools.partial(kernel, on_gpus=False), "default": functools.partial(kernel, on_gpus=True)}
 
 
 @contextlib.contextmanager

@@ -85,8 +85,7 @@ def _map_examples(function, *arrays):
     def whole(*arrays, on_gpus):
         return jax.vmap(functools.partial(function, on_gpus=on_gpus))(*arrays)
 
-    kernels = {"tpu": functools.partial(whole, on_gpus=False), "default": functools.partial(whole, on_gpus=True)}
-    return platforms.choose(*arrays, cpu=loop, **kernels)
+    return platforms.choose(*arrays, cpu=loop, **platforms.on_accelerators(whole))
 
 
 def _example(x, y, x_mask, y_mask, *, scale, mean, precision, on_gpus=None):
@@ -138,11 +137,8 @@ def _divisor(mean, length):
 def _terms(mask, mean, like):
     """Returns the weight [L] of each token: 1 in a sum, in a mean 1 / :func:`_divisor`; 0 at padding."""
     length = like.shape[-2]
-    real = (
-        jnp.ones(like.shape[:-1], computing_dtype(like.dtype))
-        if mask is None
-        else mask.astype(computing_dtype(like.dtype))
-    )
+    dtype = computing_dtype(like.dtype)
+    real = jnp.ones(like.shape[:-1], dtype) if mask is None else mask.astype(dtype)
     return real / _divisor(mean, length)
 
 

@@ -292,11 +292,9 @@ def by_platform(tiled, plain, tiling, *arrays, whole=None):
       plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
       tiling: the tiling of the tokens, or None.
       *arrays: the arguments of the kernel.
-      whole: the kernel for accelerators, called with ``on_gpus=True`` on GPUs and ``on_gpus=False`` on TPUs; or None.
+      whole: the kernel for accelerators, see :func:`platforms.on_accelerators`; or None.
     """
     if tiling is None:
         return plain(*arrays)
-    kernels = {"default": plain}
-    if whole is not None:
-        kernels = {"tpu": functools.partial(whole, on_gpus=False), "default": functools.partial(whole, on_gpus=True)}
+    kernels = {"default": plain} if whole is None else platforms.on_accelerators(whole)
     return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)
