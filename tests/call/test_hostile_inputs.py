@@ -338,3 +338,22 @@ def test_the_key_bias_of_the_pool_cancels_even_if_it_is_nan(package):
     bias = np.full((1, 2), NAN, np.float32)
     pooled = package.multi_head_attention_pooling(eye, query=eye[:1], key_bias=bias, **kernels)
     assert_near(pooled, package.multi_head_attention_pooling(eye, query=eye[:1], **kernels))
+
+
+@pytest.mark.parametrize("implementation", [None, "einsum", "tiles"])
+def test_nan_in_padding_changes_no_bit_of_softmax_pooling(implementation):
+    x, mask = (
+        np.random.default_rng(3).normal(size=(3, 5, 4)).astype(np.float32),
+        np.arange(5) < np.array([[3], [0], [5]]),
+    )
+
+    def step(x, query):
+        def loss(x, query):
+            pooled = attnpool_flax.attention_pooling(x, mask, query, implementation=implementation)
+            return jnp.sum(pooled**2), pooled
+
+        return jax.grad(loss, (0, 1), has_aux=True)(x, query)
+
+    of_nan = step(jnp.asarray(np.where(mask[..., None], x, np.nan)), jnp.ones(4))
+    chex.assert_trees_all_equal(of_nan, step(jnp.asarray(x), jnp.ones(4)))
+    assert np.isfinite(of_nan[1]).all()
