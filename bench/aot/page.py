@@ -35,8 +35,9 @@ column here has the function, the layout of its tokens and the implementation, w
   steps of both, multiplied.
 * **operations**: numbers that are computed, and operations of matrix products, for each byte of x; on a GPU.
 * **M cycles**: the TPU compiler's estimate, in millions.
-* **misses its goal**: the goals are in `bench/aot/goals.py`; plain JAX and jax.nn have none. In parentheses: the goal is met, and
-  for this reason it is higher than that of other functions.
+* **misses its goal**: what a program needs beyond the rule beside its plain formula, or beyond its goal in `bench/aot/goals.py`.
+  Chunks, meshes and the functions of the first page have goals. In parentheses: the goal is met, and for this reason it is higher
+  than that of other functions.
 
 Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
 """
@@ -137,7 +138,7 @@ def cells(program, result, found):
     way = "" if program.way == calls.OURS else f", {program.way}"
     goal = goals.goal_of(program)
     missed = "; ".join(goals.shortfalls(program, result, found))
-    reason = f"({goal.reason})" if goal.reason and program.way not in plain.WAYS else ""
+    reason = f"({goal.reason})" if goal and goal.reason and program.way not in plain.WAYS else ""
     line = [
         f"{program.name}, {program.layout}{way}",
         f"{program.device}, {program.direction}, {program.dtype}",

@@ -88,6 +88,36 @@ def sparsemax(scores, mask):
     return jnp.where(mask, jnp.maximum(below - threshold, 0), 0).astype(scores.dtype)
 
 
+def entmax15(scores, mask):
+    half = jnp.where(mask, scores.astype(jnp.float32) / 2, -jnp.inf)
+    below = jnp.maximum(half - half.max(-1, keepdims=True), -1)
+    ordered, size = jnp.sort(below, -1, descending=True), jnp.arange(1, scores.shape[-1] + 1)
+    mean, mean_square = jnp.cumsum(ordered, -1) / size, jnp.cumsum(ordered * ordered, -1) / size
+    rest = jnp.maximum(1 / size - (mean_square - mean * mean), 0)
+    thresholds = mean - jnp.where(rest == 0, 0, jnp.sqrt(jnp.where(rest == 0, 1, rest)))
+    last = jnp.sum(thresholds <= ordered, -1, keepdims=True) - 1
+    threshold = jnp.take_along_axis(thresholds, last, -1)
+    return jnp.where(mask, jnp.maximum(below - threshold, 0) ** 2, 0).astype(scores.dtype)
+
+
+def entmax(scores, mask, alpha):
+    """Finds the threshold by bisection, one bit in each step."""
+    scaled = jnp.where(mask, scores.astype(jnp.float32) * (alpha - 1), -jnp.inf)
+    below = jnp.maximum(scaled - scaled.max(-1, keepdims=True), -1)
+
+    def weights(threshold):
+        rest = jnp.maximum(below - threshold, 0)
+        return jnp.where(rest == 0, 0, jnp.where(rest == 0, 1, rest) ** (1 / (alpha - 1)))
+
+    def bisect(step, threshold):
+        higher = threshold + 0.5 ** (step + 1.0)
+        return jnp.where(weights(higher).sum(-1, keepdims=True) >= 1, higher, threshold)
+
+    threshold = jax.lax.fori_loop(0, 24, bisect, jnp.full_like(below[..., :1], -1))
+    found = weights(jax.lax.stop_gradient(threshold))
+    return jnp.where(mask, found / found.sum(-1, keepdims=True), 0).astype(scores.dtype)
+
+
 def top_k_softmax(scores, mask, k):
     wide = jnp.where(mask, scores.astype(jnp.float32), -jnp.inf)
     return softmax(wide, wide >= jax.lax.top_k(wide, k)[0][..., -1:]).astype(scores.dtype)
