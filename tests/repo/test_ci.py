@@ -21,7 +21,9 @@ def ci(folder, pythons, make="true", **environment):
     stand_ins = {f"python{version}": 'if [ -n "$2" ]; then echo "$0"; fi' for version in pythons}
     for name, body in (
         stand_ins
-        | {"make": f'echo "$*$PIP_CONSTRAINT" >> "{log}"; case $1 in site-test) echo; echo "{OPENED}";; esac; {make}'}
+        | {
+            "make": f'echo "$*${{PIP_CONSTRAINT:+ $PIP_CONSTRAINT}}" >> "{log}"; case $1 in site-test) echo; echo "{OPENED}";; esac; {make}'
+        }
     ).items():
         (folder / name).write_text(f"#!{folder / 'bash'}\n{body}\n")
         (folder / name).chmod(0o755)
@@ -29,9 +31,9 @@ def ci(folder, pythons, make="true", **environment):
     return done, log.read_text().splitlines() if log.exists() else []
 
 
-def last_steps(venv):
-    """The steps that run once, at the end."""
-    return [f"examples VENV={venv}", f"site-test VENV={venv}"]
+def steps(asked):
+    """The steps without Pythons and environments; those that install come first, in any order."""
+    return [re.sub(r" (PYTHON|VENV)=\S+", "", line) for line in asked]
 
 
 @pytest.mark.parametrize("environment", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
@@ -40,14 +42,26 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert done.returncode == 0
     assert done.stdout.splitlines()[-2:] == [OPENED, f"{FULL}; {OPENED}"]
     assert done.stderr == ""
-    steps = [line.split(" PYTHON")[0] for line in asked[:4]]
-    assert steps == ["lint", "test", "peers bench ARGS=--quick", "test"]  # lints before other libraries are there
     constraint = str(RUN.parent / "oldest.txt")
-    oldest = [re.search(r" VENV=\.venv-ci-oldest ARGS=(.*)$", line.removesuffix(constraint)) for line in asked]
-    assert [bool(found) for found in oldest] == [False, True] + [False] * 4
-    assert asked[1].endswith(constraint)
-    assert all((RUN.parents[1] / part).exists() for part in oldest[1][1].split())
-    assert asked[4:] == last_steps(".venv-ci-3.11")
+    assert sorted(steps(asked[:3])) == ["env", "env", f"env {constraint}"]
+    assert {re.search(r"VENV=(\S+)", line)[1] for line in asked[:3]} == {
+        ".venv-ci-3.11",
+        ".venv-ci-3.13",
+        ".venv-ci-oldest",
+    }
+    lint, newest, oldest, *rest = steps(asked[3:])
+    assert (lint, newest) == ("lint", "test")  # lints before other libraries are there
+    assert "VENV=.venv-ci-3.13" in asked[4]
+    folders = re.fullmatch(rf"test ARGS=(.*) {re.escape(constraint)}", oldest)[1]
+    assert all((RUN.parents[1] / part).exists() for part in folders.split())
+    assert "VENV=.venv-ci-oldest" in asked[5]
+    assert rest == [
+        "peers",
+        ".venv-ci-3.11/bench.stamp .venv-ci-3.11/examples.stamp",
+        "-j 2 --output-sync=target bench examples ARGS=--quick",
+        "site-test",
+    ]
+    assert all("VENV=.venv-ci-3.11" in line for line in [asked[3], *asked[6:]])
 
 
 VERSIONED = {
@@ -89,7 +103,9 @@ def test_a_missing_python_is_the_last_word_and_fails_in_ci(tmp_path, found, miss
     assert line.startswith(f"INCOMPLETE: Python {missing} was not found")
     assert FULL not in done.stdout
     assert line.endswith(f"all else passed; {OPENED}")
-    assert asked[-2:] == last_steps(f".venv-ci-{found}")
+    assert steps(asked)[-1] == "site-test"
+    assert asked[-1].endswith(f"VENV=.venv-ci-{found}")
+    assert any("examples" in step for step in steps(asked))
 
 
 def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
@@ -99,7 +115,7 @@ def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
     (tmp_path / "failing").mkdir()
     done, asked = ci(tmp_path / "failing", ["3.11", "3.13"], make="exit 2")
     assert done.returncode == 2
-    assert len(asked) == 1
+    assert {step.removesuffix(f" {RUN.parent / 'oldest.txt'}") for step in steps(asked)} == {"env"}
     assert FULL not in done.stdout
 
 
