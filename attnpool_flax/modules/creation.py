@@ -4,12 +4,13 @@ import contextlib
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import InitVar
+from dataclasses import KW_ONLY, InitVar
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 from flax import errors, nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
 from jax.core import Tracer
 
 from attnpool_flax import segments
@@ -18,6 +19,9 @@ from attnpool_flax.call.documentation import definition_of
 from attnpool_flax.call.sharding import check_axis_name, device_key
 from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
+    BIAS_INIT,
+    KERNEL_INIT,
+    QUERY_INIT,
     Shaped,
     cast,
     check_options,
@@ -45,6 +49,26 @@ _SYMBOL = re.compile(r",? (the paper's [^:.]*)?:math:`[^`]*`")
 
 _ARRAYS = set()
 """Classes of arrays that earlier calls found to need no conversion."""
+
+
+class CommonFields:
+    """Fields of many modules, the last ones of a constructor, in this order.
+
+    A module has those that its function and its parameters need (:func:`_common_fields`); its class does not list them.
+    """
+
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    latents_init: InitVar[Initializer] = QUERY_INIT
+    centers_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
 
 OPTIONS = {
@@ -112,6 +136,9 @@ class PoolingModule(nnx.Module):
     uses only ``_arguments``, ``_multipliers``, ``_mesh_axes`` and ``_pooling``. The Linen classes have these as well, so
     that both kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
+
+    dtype: Dtype | None
+    """The dtype to which data and parameters are cast, a field of each module."""
 
     _pooling: str
     """The module's name in the table of specs; a user's subclass has its parent's."""
@@ -222,6 +249,8 @@ def constructor_from_fields(kind: Kind) -> Kind:
     A dataclass leaves defaults of arguments that are not stored, such as ``kernel_init``, as attributes of the class.
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
+    if kind.__name__ in SPECS:
+        _add_common_fields(kind, SPECS[kind.__name__])
     annotations = inspect.get_annotations(kind)
     own = {"rngs": RNGS_WITH_DROPOUT} if "dropout_rate" in annotations else {}
     kind.__doc__ = _with_options(kind, annotations, OPTIONS | own)
@@ -238,6 +267,33 @@ def constructor_from_fields(kind: Kind) -> Kind:
     refuse_in_own_name(made, "__init__")
     show_signature(made)
     return made
+
+
+def _add_common_fields(kind, spec):
+    """Adds to a class those of the :class:`CommonFields` that its function and its parameters need, by keyword only.
+
+    ``rngs`` is required if a parameter that every such module has is drawn at random.
+    """
+    arguments, parameters = FUNCTIONS[spec.function].defaults.keys(), spec.parameters
+    needed = {"dtype", "rngs", *(f"{parameter.init}_init" for parameter in parameters)}
+    needed |= arguments & {"precision", "implementation"}
+    if "L" not in spec.sizes:  # parameters for each token cannot be split over a mesh
+        needed |= arguments & {"axis_name"}
+    if parameters:
+        needed.add("param_dtype")
+    if any(name.endswith("dropout_multiplier") for name in arguments):
+        needed.add("dropout_rate")
+    annotations = inspect.get_annotations(kind)
+    if KW_ONLY not in annotations.values():
+        annotations["_"] = KW_ONLY
+    for name, annotation in inspect.get_annotations(CommonFields).items():
+        if name in needed:
+            annotations[name] = annotation
+            if hasattr(CommonFields, name):
+                setattr(kind, name, getattr(CommonFields, name))
+    if all(parameter.when or parameter.init in UNDRAWN for parameter in parameters):
+        annotations["rngs"], kind.rngs = InitVar[nnx.Rngs | None], None
+    kind.__annotations__ = annotations
 
 
 def _derive_call(kind, function):

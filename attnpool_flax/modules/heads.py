@@ -1,14 +1,9 @@
 """NNX modules of published pooling heads, which are built on multi-head attention pooling."""
 
-from dataclasses import KW_ONLY, InitVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
+from dataclasses import KW_ONLY
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.pooling.multi_head import of_queries
 
 
@@ -44,14 +39,6 @@ class MAPHead(PoolingModule):
     epsilon: float = 1e-6
     activation: str = "gelu_tanh"
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -95,14 +82,6 @@ class AttentionalPooler(PoolingModule):
     out_features: int | None = None
     epsilon: float = 1e-5
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -146,14 +125,6 @@ class AttentionPool2d(PoolingModule):
     out_features: int | None = None
     use_class_token: bool = False
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.

@@ -2,10 +2,6 @@
 
 from dataclasses import KW_ONLY, InitVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype
-
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 
@@ -33,10 +29,6 @@ class PowerMeanPool(PoolingModule):
     p: InitVar[float] = 3.0
     num_features: int | None = None
     epsilon: float = 1e-6
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes the power mean of the tokens.
@@ -72,10 +64,6 @@ class LogSumExpPool(PoolingModule):
     scale: InitVar[float] = 10.0
     num_features: int | None = None
     mean: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes log(mean(exp(scale x))) / scale over tokens x; ``mean=False`` takes the sum instead.
@@ -108,10 +96,6 @@ class SoftmaxPool(PoolingModule):
     _: KW_ONLY
     scale: InitVar[float] = 1.0
     num_features: int | None = None
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Averages tokens under their own softmax.

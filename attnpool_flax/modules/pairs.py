@@ -1,14 +1,9 @@
 """NNX modules of attention between two sequences."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
-
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import KERNEL_INIT
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 
 
@@ -43,14 +38,6 @@ class CrossAttentionPool(PoolingModule):
     qk_features: int | None = None
     reduction: str = "sum"
     scale: float = 1.0
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __post_init__(self, *initial):
         if self.qk_features is not None and self.x_features is None and self.y_features is None:
@@ -115,10 +102,6 @@ class CodeWiseAttention(PoolingModule):
 
     _: KW_ONLY
     scale: float = 1.0
-    dtype: Dtype | None = None
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -165,10 +148,6 @@ class MaskAttention(PoolingModule):
 
     _: KW_ONLY
     scale: float = 1.0
-    dtype: Dtype | None = None
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -213,13 +192,6 @@ class BiDAFAttention(PoolingModule):
     """
 
     in_features: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,

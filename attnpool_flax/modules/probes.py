@@ -1,14 +1,9 @@
 """NNX modules of the Set Transformer's PMA and of attentive probes."""
 
-from dataclasses import KW_ONLY, InitVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
+from dataclasses import KW_ONLY
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attentive_probe, pma
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.pooling.multi_head import of_queries
 
 
@@ -45,14 +40,6 @@ class PMA(PoolingModule):
     variant: str = "author"
     normalize: bool | None = None
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -104,14 +91,6 @@ class AttentiveProbe(PoolingModule):
     variant: str = "vjepa"
     epsilon: float = 1e-5
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
