@@ -29,10 +29,10 @@ from attnpool_flax.modules.parameters import (
     check_sizes,
     initialize,
     initializer,
-    made_for,
     multiplier_shapes,
     resolved,
     shaped_parameters,
+    sizes_of_data,
 )
 from attnpool_flax.modules.specs import SPECS, UNDRAWN
 from attnpool_flax.reductions.dispatch import check_implementation
@@ -348,7 +348,8 @@ def _create(module, given, rngs):
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
     parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
-    module._shapes = Shapes(parameters, made_for(name, vars(module)))
+    sizes = ((key, axis, vars(module).get(size)) for key, axis, size in sizes_of_data(name))
+    module._shapes = Shapes(parameters, tuple(width for width in sizes if width[-1] is not None))
     if "dropout_rate" in given:
         module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 

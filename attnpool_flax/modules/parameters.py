@@ -239,19 +239,18 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
             raise ValueError(f"{module}: `{key}` is {name}, needs one of {', '.join(FLOATING)}")
 
 
-def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
-    """Returns (argument of the call, axis, size) for each size of the data that a module fixes; the last axis is -1."""
+def sizes_of_data(module: str) -> tuple[tuple[str, int, str], ...]:
+    """Returns (argument of the call, axis, argument of the constructor) for each size of the data; the last axis is -1."""
     if module not in SPECS:
         return ()
-    spec, widths = SPECS[module], []
+    spec, found = SPECS[module], []
     parameters = {parameter.name for parameter in spec.parameters}
     for key, argument in table.get(spec.function).arguments.items():
         if argument.kind == "data" and key not in parameters:
             for axis, symbol in enumerate(reversed(argument.own), 1):
-                size = given.get(spec.sizes.get(symbol, ""))
-                if size is not None:
-                    widths.append((key, -axis, size))
-    return tuple(widths)
+                if symbol in spec.sizes:
+                    found.append((key, -axis, spec.sizes[symbol]))
+    return tuple(found)
 
 
 def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
