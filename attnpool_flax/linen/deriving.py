@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.sharding import device_key
 from attnpool_flax.modules import creation
-from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
+from attnpool_flax.modules.creation import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
     cast,
     check_rate,
