@@ -59,7 +59,7 @@ class AdditiveAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, additive_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, additive_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         return pool(
             value=cast(value, self.dtype),

@@ -397,35 +397,38 @@ def _dropout_key(module, rngs):
     return device_key(name, key, module._mesh_axes())
 
 
-def in_layout(module, dense, num_segments, lengths, **numbers):
+def in_layout(module, dense, num_segments, **arrays):
     """Returns (function, its layout arguments as a dict): that of packed tokens if segment ids are given, else ``dense``.
 
     Args:
       module: the module.
       dense: the function of padded sequences.
       num_segments: the number of segments, or None.
-      lengths: the lengths (or None) by the names of the dense function's arguments; packed tokens have none.
-      **numbers: the segment ids (or None) by the names of the packed function's arguments.
+      **arrays: lengths and segment ids by the names of the functions' arguments, or None; packed tokens have no lengths.
 
     Raises:
       ValueError: only some of the segment arguments are given, or lengths or mesh axes are given with them.
     """
-    axis_name = module._mesh_axes()
-    for value in (num_segments, *numbers.values()):
-        if value is not None:
-            break
-    else:
-        return dense, {**lengths, "axis_name": axis_name}
-    given = {key: value for key, value in (numbers | {"num_segments": num_segments}).items() if value is not None}
-    for key in (*numbers, "num_segments"):
-        if key not in given:
-            raise ValueError(f"{module._pooling}: `{next(iter(given))}` is given without `{key}`")
-    for key, value in {**lengths, "axis_name": axis_name}.items():
+    of_dense, of_packed, is_dense = {}, {}, num_segments is None
+    for key, value in arrays.items():
+        if key.endswith("lengths"):
+            of_dense[key] = value
+        else:
+            of_packed[key] = value
+            is_dense = is_dense and value is None
+    of_dense["axis_name"], of_packed["num_segments"] = module._mesh_axes(), num_segments
+    if is_dense:
+        return dense, of_dense
+    for key, value in of_packed.items():
+        if value is None:
+            given = next(key for key, value in of_packed.items() if value is not None)
+            raise ValueError(f"{module._pooling}: `{given}` is given without `{key}`")
+    for key, value in of_dense.items():
         if value is not None:
             raise ValueError(
-                f"{module._pooling}: `{key}` and `{next(iter(numbers))}` are both given, needs at most one of them"
+                f"{module._pooling}: `{key}` and `{next(iter(of_packed))}` are both given, needs at most one of them"
             )
-    return getattr(segments, f"segment_{SPECS[module._pooling].function}"), given
+    return getattr(segments, f"segment_{SPECS[module._pooling].function}"), of_packed
 
 
 class _OfClass:

@@ -36,7 +36,7 @@ class PowerMeanPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(self, power_mean_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, power_mean_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -71,7 +71,7 @@ class LogSumExpPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(self, logsumexp_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, logsumexp_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -104,5 +104,5 @@ class SoftmaxPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L, d].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, softmax_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, softmax_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

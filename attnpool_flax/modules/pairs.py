@@ -70,9 +70,9 @@ class CrossAttentionPool(PoolingModule):
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]); those of packed tokens are
           ([N], [M]).
         """
-        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
-        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
-        pool, layout = in_layout(self, cross_attention_pooling, num_segments, lengths, **numbers)
+        arrays = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        arrays |= {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool, layout = in_layout(self, cross_attention_pooling, num_segments, **arrays)
         return pool(
             x_mask=x_mask,
             y_mask=y_mask,

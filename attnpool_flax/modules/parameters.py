@@ -167,17 +167,13 @@ def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
     """Raises a ValueError if data have another size than the module was made for; it names the module's argument."""
-    spec, arguments = SPECS[module], table.get(SPECS[module].function).arguments
-    for key, value in data.items():
-        own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
-        for symbol, size in zip(reversed(own), reversed(shape), strict=False):
-            argument = spec.sizes.get(symbol)
-            made_for = None if argument is None else given[argument]
-            if made_for is not None and size != made_for:
-                raise ValueError(
-                    f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
-                    f"{contract.symbol_suggestion(size, made_for)}"
-                )
+    for key, axis, argument in sizes_of_data(module):
+        made_for, shape = given[argument], tuple(getattr(data[key], "shape", ()))
+        if made_for is not None and len(shape) >= -axis and shape[axis] != made_for:
+            raise ValueError(
+                f"{module}: `{argument}` is {made_for}, but `{key}` has {shape[axis]}: its shape is {shape}"
+                f"{contract.symbol_suggestion(shape[axis], made_for)}"
+            )
 
 
 def check_options(module: str, given: Mapping[str, Any]):

@@ -89,7 +89,7 @@ class AttentionPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(
             mask=mask,
             return_weights=return_weights,
@@ -154,7 +154,7 @@ class MultiHeadAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, multi_head_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, multi_head_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         found = pool(
             mask=mask,

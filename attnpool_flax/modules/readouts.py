@@ -46,9 +46,7 @@ class LatentAttentionPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(
-            self, latent_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
-        )
+        pool, layout = in_layout(self, latent_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -79,7 +77,7 @@ class Set2SetPool(PoolingModule):
           [..., 2d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, set2set_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, set2set_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -122,7 +120,7 @@ class VLADPool(PoolingModule):
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, vlad_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, vlad_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -154,5 +152,5 @@ class GatedSumPool(PoolingModule):
         Returns:
           [..., o].
         """
-        pool, layout = in_layout(self, gated_sum_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, gated_sum_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)

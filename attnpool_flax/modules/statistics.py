@@ -48,6 +48,6 @@ class AttentiveStatisticsPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, attentive_statistics_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, attentive_statistics_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
