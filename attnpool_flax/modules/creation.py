@@ -55,7 +55,7 @@ _ARRAYS = set()
 class CommonFields:
     """Fields of many modules, the last ones of a constructor, in this order.
 
-    A module has those that its function and its parameters need (:func:`_common_fields`); its class does not list them.
+    A module has those that its function and its parameters need (:func:`_add_common_fields`); its class does not list them.
     """
 
     dropout_rate: float = 0.0
@@ -248,7 +248,7 @@ class PoolingModule(nnx.Module):
 
 @dataclass_transform(eq_default=False)
 def constructor_from_fields(kind: Kind) -> Kind:
-    """Gives a module's class a constructor that takes its fields, and returns the class.
+    """Gives a module's class its :class:`CommonFields` and a constructor that takes all fields, and returns the class.
 
     A dataclass leaves defaults of arguments that are not stored, such as ``kernel_init``, as attributes of the class.
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
