@@ -5,14 +5,15 @@ import importlib
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 
 @pytest.fixture(autouse=True)
 def public_names(request, doctest_namespace):
-    """NumPy, JAX's NumPy, and the public names of the package in whose docstrings an example stands."""
+    """NumPy, JAX's NumPy, Flax's NNX, and the public names of the package in whose docstrings an example stands."""
     if not isinstance(request.node, pytest.DoctestItem):
         return
     doctest_namespace.clear()
     package = importlib.import_module(request.node.dtest.globs["__name__"].partition(".")[0])
     offered = {name: getattr(package, name) for name in getattr(package, "__all__", ())}
-    doctest_namespace.update(offered | {"np": np, "jnp": jnp} | request.node.dtest.globs)
+    doctest_namespace.update(offered | {"np": np, "jnp": jnp, "nnx": nnx} | request.node.dtest.globs)

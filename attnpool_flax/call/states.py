@@ -39,10 +39,13 @@ class State:
         """The dtype of the result; None if all data are integers."""
         return jnp.dtype(self.decided) if self.decided else None
 
+    shaped_as = "sum"
+    """The field that has the shape of the result."""
+
     @property
     def shape(self):
-        """The shape of the result, by default that of the field ``sum``."""
-        return vars(self)["sum"].shape
+        """The shape of the result."""
+        return getattr(self, self.shaped_as).shape
 
 
 _KINDS = []
@@ -52,13 +55,19 @@ _KINDS = []
 def kind(state: type[Kind]) -> type[Kind]:
     """Makes a class of states a frozen dataclass and a pytree, adds it to :func:`kinds`, and returns it.
 
-    Its last field is ``decided``. Fields with the type Any are leaves, the others are static.
+    Its last field is ``decided``; before it, a state with options that are leaves has the field ``known``: pairs (name,
+    numbers or None) of the host options that merging compares, None for a value on a device. Fields with the type Any
+    are leaves, the others are static.
     ``jax.tree_util.register_dataclass`` is not used: the tree structures of two classes with equally many leaves would
     compare equal, and JAX could call a function that it compiled for the other class.
     """
-    state.__annotations__ = {**inspect.get_annotations(state), "decided": str}
-    state.decided = ""
-    made: Any = dataclass(frozen=True, eq=False)(state)
+    made: Any = state
+    annotations = inspect.get_annotations(state)
+    if any(annotations.get(option) is Any for option in state.options):
+        annotations["known"], made.known = tuple, ()
+    annotations["decided"], made.decided = str, ""
+    made.__annotations__ = annotations
+    made = dataclass(frozen=True, eq=False)(made)
     leaves = [field.name for field in fields(made) if field.type is Any]
     static = [field.name for field in fields(made) if field.type is not Any]
     keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]

@@ -20,8 +20,17 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.sharding import device_key
 from attnpool_flax.modules import creation
-from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
-from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shapes, read_sizes
+from attnpool_flax.modules.creation import keyword_only, refuse_in_own_name, show_signature
+from attnpool_flax.modules.parameters import (
+    cast,
+    check_rate,
+    initialize,
+    initializer,
+    multiplier_shapes,
+    read_sizes,
+    sizes_of_data,
+)
+from attnpool_flax.modules.specs import SPECS
 
 NOTES = {
     "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call, not in both.',
@@ -44,7 +53,7 @@ class PoolingModule(nn.Module):
     _arguments = nn.nowrap(creation.PoolingModule._arguments)
     _nnx: ClassVar[Any] = None
     _passed: ClassVar[Any] = ()
-    _reads: ClassVar[Any] = ()
+    _reads: ClassVar[Any]
     _omitted: ClassVar[Any] = {}
 
     def __init_subclass__(cls, **kwargs):
@@ -59,7 +68,7 @@ class PoolingModule(nn.Module):
     def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them; ``init`` creates them."""
         given = _fields(self)
-        reads: Any = self._reads(self) if callable(self._reads) else self._reads
+        reads = self._reads(self)
         if reads:
             sizes = read_sizes(self._nnx._pooling, data)
             given |= {name: sizes[name] for name in reads}
@@ -114,17 +123,18 @@ def _fields(module):
     return {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
 
 
-def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = (), **notes: str) -> Any:
-    """Makes the Linen class of an NNX class.
+def derived(kind: type, read_fields: Callable[[Any], tuple[str, ...]] | None = None, **notes: str) -> Any:
+    """Makes the Linen class of an NNX class, which lacks as fields the sizes that ``init`` reads from the data.
 
     Args:
       kind: the NNX class.
-      reads: the sizes that are read from the data, which the Linen class does not have as fields; or a function from a
-        Linen module to those of its fields that its calls read from the data.
+      read_fields: a function from a Linen module to those of its fields that its calls read from the data, or None.
       **notes: descriptions of fields that mean something else than in the NNX class; the example leaves these fields
         out.
     """
-    omitted = {"rngs", *(() if callable(reads) else reads)}
+    reads = _required_sizes(kind.__name__)
+    omitted = {name: f"takes `{name}` from the first input in Linen: leave it out" for name in reads}
+    omitted["rngs"] = "takes keys in `init` and `apply` in Linen: leave `rngs` out"
     parameters = [each for each in inspect.signature(kind.__init__).parameters.values() if each.name != "self"]
     by_position = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     taken_by_position = bool(by_position) and by_position[0] not in omitted
@@ -141,23 +151,29 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
     namespace = {
         "__module__": "attnpool_flax.linen",
         "__qualname__": kind.__qualname__,
-        "__doc__": _documentation(kind, omitted, annotations, notes),
+        "__doc__": _documentation(kind, reads, annotations, notes),
         "__annotations__": annotations,
         "__post_init__": _post_init(kind),
         "__call__": nn.compact(_call(kind)),
         "_nnx": kind,
         "_passed": kind._passed,
         "_pooling": kind.__name__,
-        "_omitted": {
-            **{name: f"takes `{name}` from the first input in Linen: leave it out" for name in omitted - {"rngs"}},
-            "rngs": "takes keys in `init` and `apply` in Linen: leave `rngs` out",
-            **kind._omitted,
-        },
-        "_reads": staticmethod(reads) if callable(reads) else reads,
+        "_omitted": omitted | kind._omitted,
+        "_reads": staticmethod(read_fields or (lambda module: reads)),
         **defaults,
     }
     options = {"kw_only": True} if not taken_by_position else {}
     return types.new_class(kind.__name__, (PoolingModule,), options, lambda body: body.update(namespace))
+
+
+def _required_sizes(module):
+    """Returns the sizes of the data that an NNX constructor takes, without those that may be None."""
+    found = {size: None for _, _, size in sizes_of_data(module)}
+    for parameter in SPECS[module].parameters if found else ():
+        optional = {SPECS[module].sizes[axis[:-1]] for axis in parameter.axes if axis[-1] == "?"}
+        for size in found.keys() & optional.union(parameter.when):
+            del found[size]
+    return tuple(found)
 
 
 def _post_init(kind):
@@ -189,18 +205,19 @@ def _call(kind):
     return __call__
 
 
-def _documentation(kind, omitted, fields, notes):
+def _documentation(kind, reads, fields, notes):
     """Returns the docstring of the NNX class with the Linen class's fields and example."""
     before, arguments, after = _parts(inspect.getdoc(kind))
     if not arguments:  # Python strips docstrings with -OO
         return None
     if "axis_name" in arguments:
         arguments["axis_name"] = f"{arguments['axis_name'].removesuffix('.')}; not used by ``init``."
-    sizes = [text.partition(";")[0].removesuffix(".") for name, text in arguments.items() if name in omitted - {"rngs"}]
+    sizes = [text.partition(";")[0].removesuffix(".") for name, text in arguments.items() if name in reads]
     if sizes:
         before = f"{before}\n\n``init`` reads these sizes from the data: {'; '.join(sizes)}."
     arguments = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}
-    return f"{before}\n\nAttributes:\n{_listed(arguments)}\n\n{_example(kind, omitted | notes.keys(), after)}"
+    example = _example(kind, {"rngs", *reads, *notes}, after)
+    return f"{before}\n\nAttributes:\n{_listed(arguments)}\n\n{example}"
 
 
 def _parts(text):

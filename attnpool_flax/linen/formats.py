@@ -9,7 +9,7 @@ import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype
 
-from attnpool_flax.modules.constructors import name_of
+from attnpool_flax.modules.creation import name_of
 from attnpool_flax.modules.formats import check_module, dtype_of, on_device, plain
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import contract, formats

@@ -1,15 +1,11 @@
 """NNX module of additive attention pooling (ABMIL)."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.additive import additive_attention_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import cast
 
 
 @constructor_from_fields
@@ -39,15 +35,6 @@ class AdditiveAttentionPool(PoolingModule):
     gated: bool = False
     use_bias: bool = True
     activation: str = "tanh"
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     _of_call: ClassVar = {"value": "[..., L, v] the values to average, or packed [N, v]; None averages the tokens."}
 
@@ -72,7 +59,7 @@ class AdditiveAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, additive_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, additive_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         return pool(
             value=cast(value, self.dtype),

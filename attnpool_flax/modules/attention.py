@@ -1,15 +1,10 @@
 """NNX modules of attention: one result for each query."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 
 
 @constructor_from_fields
@@ -30,14 +25,6 @@ class AdditiveAttention(PoolingModule):
     hidden_features: int
     _: KW_ONLY
     use_bias: bool = False
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
@@ -74,13 +61,6 @@ class TanhSumAttention(PoolingModule):
     hidden_features: int
     _: KW_ONLY
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Averages the values for each query, under its attention weights.
@@ -123,12 +103,6 @@ class LocationAttention(PoolingModule):
     out_features: int
     _: KW_ONLY
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     _of_call: ClassVar = {
         "state": "[..., n, e] one state for each query. The scores of the slots come from query and state only."
@@ -174,14 +148,6 @@ class MultiHeadAttention(PoolingModule):
     qkv_features: int | None = None
     out_features: int | None = None
     use_bias: bool | tuple[str, ...] = True
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False

@@ -1,23 +1,27 @@
 """Base of the NNX modules: constructors from fields, parameters by the table of specs, their values in a call."""
 
 import contextlib
+import functools
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import InitVar
+from dataclasses import KW_ONLY, InitVar
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 from flax import errors, nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
 from jax.core import Tracer
 
 from attnpool_flax import segments
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.call.documentation import definition_of
 from attnpool_flax.call.sharding import check_axis_name, device_key
-from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
+    BIAS_INIT,
+    KERNEL_INIT,
+    QUERY_INIT,
     Shaped,
     cast,
     check_options,
@@ -25,13 +29,14 @@ from attnpool_flax.modules.parameters import (
     check_sizes,
     initialize,
     initializer,
-    made_for,
     multiplier_shapes,
     resolved,
     shaped_parameters,
+    sizes_of_data,
 )
 from attnpool_flax.modules.specs import SPECS, UNDRAWN
 from attnpool_flax.reductions.dispatch import check_implementation
+from attnpool_ref import contract
 from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.type_names import type_of
 
@@ -45,6 +50,26 @@ _SYMBOL = re.compile(r",? (the paper's [^:.]*)?:math:`[^`]*`")
 
 _ARRAYS = set()
 """Classes of arrays that earlier calls found to need no conversion."""
+
+
+class CommonFields:
+    """Fields of many modules, the last ones of a constructor, in this order.
+
+    A module has those that its function and its parameters need (:func:`_add_common_fields`); its class does not list them.
+    """
+
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    latents_init: InitVar[Initializer] = QUERY_INIT
+    centers_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
 
 OPTIONS = {
@@ -113,6 +138,9 @@ class PoolingModule(nnx.Module):
     that both kinds share the code of their calls (:mod:`attnpool_flax.linen.deriving`).
     """
 
+    dtype: Dtype | None
+    """The dtype to which data and parameters are cast, a field of each module."""
+
     _pooling: str
     """The module's name in the table of specs; a user's subclass has its parent's."""
 
@@ -127,6 +155,9 @@ class PoolingModule(nnx.Module):
 
     _of_call: ClassVar[Mapping[str, str]] = {}
     """Descriptions of arguments of the call that differ from those of the function."""
+
+    _shapes = Shapes((), ())
+    """The module's :class:`Shapes`; none if a user's subclass does not call ``super().__init__``."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -176,7 +207,7 @@ class PoolingModule(nnx.Module):
           ValueError: data of another size than the module was made for.
         """
         attributes = vars(self)
-        shapes = attributes["_shapes"]
+        shapes = self._shapes
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
@@ -217,11 +248,13 @@ class PoolingModule(nnx.Module):
 
 @dataclass_transform(eq_default=False)
 def constructor_from_fields(kind: Kind) -> Kind:
-    """Gives a module's class a constructor that takes its fields, and returns the class.
+    """Gives a module's class its :class:`CommonFields` and a constructor that takes all fields, and returns the class.
 
     A dataclass leaves defaults of arguments that are not stored, such as ``kernel_init``, as attributes of the class.
     These attributes are deleted here, because a module with another ``kernel_init`` would show the default.
     """
+    if kind.__name__ in SPECS:
+        _add_common_fields(kind, SPECS[kind.__name__])
     annotations = inspect.get_annotations(kind)
     own = {"rngs": RNGS_WITH_DROPOUT} if "dropout_rate" in annotations else {}
     kind.__doc__ = _with_options(kind, annotations, OPTIONS | own)
@@ -238,6 +271,33 @@ def constructor_from_fields(kind: Kind) -> Kind:
     refuse_in_own_name(made, "__init__")
     show_signature(made)
     return made
+
+
+def _add_common_fields(kind, spec):
+    """Adds to a class those of the :class:`CommonFields` that its function and its parameters need, by keyword only.
+
+    ``rngs`` is required if a parameter that every such module has is drawn at random.
+    """
+    arguments, parameters = FUNCTIONS[spec.function].defaults.keys(), spec.parameters
+    needed = {"dtype", "rngs", *(f"{parameter.init}_init" for parameter in parameters)}
+    needed |= arguments & {"precision", "implementation"}
+    if "L" not in spec.sizes:  # parameters for each token cannot be split over a mesh
+        needed |= arguments & {"axis_name"}
+    if parameters:
+        needed.add("param_dtype")
+    if any(name.endswith("dropout_multiplier") for name in arguments):
+        needed.add("dropout_rate")
+    annotations = inspect.get_annotations(kind)
+    if KW_ONLY not in annotations.values():
+        annotations["_"] = KW_ONLY
+    for name, annotation in inspect.get_annotations(CommonFields).items():
+        if name in needed:
+            annotations[name] = annotation
+            if hasattr(CommonFields, name):
+                setattr(kind, name, getattr(CommonFields, name))
+    if all(parameter.when or parameter.init in UNDRAWN for parameter in parameters):
+        annotations["rngs"], kind.rngs = InitVar[nnx.Rngs | None], None
+    kind.__annotations__ = annotations
 
 
 def _derive_call(kind, function):
@@ -292,7 +352,8 @@ def _create(module, given, rngs):
         value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
         setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
     parameters = tuple((key, None if one is None or one.present else one.shape) for key, one in shaped.items())
-    module._shapes = Shapes(parameters, made_for(name, vars(module)))
+    sizes = ((key, axis, vars(module).get(size)) for key, axis, size in sizes_of_data(name))
+    module._shapes = Shapes(parameters, tuple(width for width in sizes if width[-1] is not None))
     if "dropout_rate" in given:
         module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 
@@ -336,32 +397,102 @@ def _dropout_key(module, rngs):
     return device_key(name, key, module._mesh_axes())
 
 
-def in_layout(module, dense, num_segments, lengths, **numbers):
+def in_layout(module, dense, num_segments, **arrays):
     """Returns (function, its layout arguments as a dict): that of packed tokens if segment ids are given, else ``dense``.
 
     Args:
       module: the module.
       dense: the function of padded sequences.
       num_segments: the number of segments, or None.
-      lengths: the lengths (or None) by the names of the dense function's arguments; packed tokens have none.
-      **numbers: the segment ids (or None) by the names of the packed function's arguments.
+      **arrays: lengths and segment ids by the names of the functions' arguments, or None; packed tokens have no lengths.
 
     Raises:
       ValueError: only some of the segment arguments are given, or lengths or mesh axes are given with them.
     """
-    axis_name = module._mesh_axes()
-    for value in (num_segments, *numbers.values()):
-        if value is not None:
-            break
-    else:
-        return dense, {**lengths, "axis_name": axis_name}
-    given = {key: value for key, value in (numbers | {"num_segments": num_segments}).items() if value is not None}
-    for key in (*numbers, "num_segments"):
-        if key not in given:
-            raise ValueError(f"{module._pooling}: `{next(iter(given))}` is given without `{key}`")
-    for key, value in {**lengths, "axis_name": axis_name}.items():
+    of_dense, of_packed, is_dense = {}, {}, num_segments is None
+    for key, value in arrays.items():
+        if key.endswith("lengths"):
+            of_dense[key] = value
+        else:
+            of_packed[key] = value
+            is_dense = is_dense and value is None
+    of_dense["axis_name"], of_packed["num_segments"] = module._mesh_axes(), num_segments
+    if is_dense:
+        return dense, of_dense
+    for key, value in of_packed.items():
+        if value is None:
+            given = next(key for key, value in of_packed.items() if value is not None)
+            raise ValueError(f"{module._pooling}: `{given}` is given without `{key}`")
+    for key, value in of_dense.items():
         if value is not None:
             raise ValueError(
-                f"{module._pooling}: `{key}` and `{next(iter(numbers))}` are both given, needs at most one of them"
+                f"{module._pooling}: `{key}` and `{next(iter(of_packed))}` are both given, needs at most one of them"
             )
-    return getattr(segments, f"segment_{SPECS[module._pooling].function}"), given
+    return getattr(segments, f"segment_{SPECS[module._pooling].function}"), of_packed
+
+
+class _OfClass:
+    """Attribute that a class has and its instances have not: the signature of an instance is that of its call."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __get__(self, instance, owner):
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return self.value
+
+
+def show_signature(kind: type):
+    """Sets the signature that ``help`` shows for a module's class, without annotations and Linen's ``parent``."""
+    parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
+    parameters = [each for each in parameters if each.name not in ("self", "parent")]
+    shown = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+    setattr(kind, "__signature__", _OfClass(shown))  # noqa: B010  a type has no such attribute to a checker
+
+
+def refuse_in_own_name(kind: type, *methods: str):
+    """Shortens the tracebacks of errors in these methods of a class; a class of another package is not changed."""
+    if kind.__module__.partition(".")[0] == "attnpool_flax":
+        for name in vars(kind).keys() & set(methods):
+            method: Any = contract.with_short_traceback(getattr(kind, name))
+            method.__code__ = method.__code__.replace(co_name=method.__qualname__)  # the frame names the class
+            setattr(kind, name, method)
+
+
+def keyword_only(kind: type, omitted: Mapping[str, str]):
+    """Makes a constructor whose sizes are keyword-only raise a clear TypeError if they are passed by position.
+
+    The message has the call to write instead. Two sizes that no data can tell apart, such as ``num_heads`` and
+    ``num_queries``, would otherwise be swapped silently. ``omitted`` has the message for each argument that other
+    constructors take and this one does not.
+    """
+    init, name = vars(kind)["__init__"], kind.__name__
+    parameters = [each for each in inspect.signature(init).parameters.values() if each.name not in ("self", "parent")]
+    by_position = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
+    required = [each.name for each in parameters if each.default is each.empty and each.name != "rngs"]
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        for key in kwargs.keys() & omitted.keys():
+            raise TypeError(f"{name}: {omitted[key]}")
+        fits = len(args) <= len(required)
+        if by_position < len(args) and (fits or not by_position):
+            missing = [name for name in required if name not in kwargs]
+            given = dict(zip(missing, args if fits else [kind] * len(missing), strict=False)) | kwargs
+            call = ", ".join(f"{name}={_shown(name, value)}" for name, value in given.items())
+            notes = "" if fits else "".join(f"; {text}" for key, text in omitted.items() if key != "rngs")
+            raise TypeError(f"{name}: sizes are passed by keyword: `{name}({call})`{notes}")
+        init(self, *args, **kwargs)
+
+    setattr(kind, "__init__", contract.with_frame_name(__init__, init))  # noqa: B010  a type has no such attribute to a checker
+
+
+def _shown(name, value):
+    """Returns a number, text or None as Python code, and for any other value the argument's name."""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else name
+
+
+def name_of(module: object) -> str:
+    """Returns the name of a module's class, or of the class of this package of which it is a subclass."""
+    return getattr(type(module), "_pooling", type(module).__name__)

@@ -13,7 +13,7 @@ from flax.core import meta
 from flax.typing import Dtype
 
 from attnpool_flax import modules
-from attnpool_flax.modules.constructors import name_of
+from attnpool_flax.modules.creation import name_of
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_ref import contract, formats
 from attnpool_ref.contract.type_names import type_of

@@ -1,15 +1,61 @@
-"""NNX modules of published pooling heads, which are built on multi-head attention pooling."""
+"""Published pooling heads: attention pooling with further layers before or after it, each a function and its module.
 
-from dataclasses import KW_ONLY, InitVar
+The queries are learned, except in :class:`AttentionPool2d`, where by default the query is the mean of the real tokens.
+
+Padding is set to 0 before the first layer, so that NaN at padding reaches no gradient of a parameter. In a fully masked
+row the attention output is 0, and the layers after the attention map this vector like any other. The docstrings of the
+modules have the shapes of the parameters.
+"""
+
+from dataclasses import KW_ONLY
 
 import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.attention import from_heads
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.layers import normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
-from attnpool_flax.pooling.multi_head import of_queries
+from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
+from attnpool_flax.tokens import Dense
+from attnpool_ref import contract
+
+
+@compiled(as_they_come=("x",), choose=choice_for_heads)
+def map_head(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    norm_scale,
+    norm_bias,
+    mlp_kernel,
+    mlp_bias,
+    mlp_out_kernel,
+    mlp_out_bias,
+    epsilon=1e-6,
+    activation="gelu_tanh",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes big_vision's ``MAPHead`` [..., n, d] (Zhai et al. 2022): attention by n queries, then a residual MLP."""
+    tokens = Dense(x, mask, implementation, precision)
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    pooled = from_heads(found, out_kernel, out_bias, precision)
+    hidden = normalized(pooled, norm_scale, norm_bias, epsilon)
+    result = pooled + perceptron(hidden, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, activation, precision)
+    return (result, weights) if return_weights else result
 
 
 @constructor_from_fields
@@ -44,14 +90,6 @@ class MAPHead(PoolingModule):
     epsilon: float = 1e-6
     activation: str = "gelu_tanh"
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -60,6 +98,40 @@ class MAPHead(PoolingModule):
           [..., 1, d], and with ``return_weights`` the weights [..., H, 1, L].
         """
         return map_head(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
+
+
+@compiled(as_they_come=("x",), choose=choice_for_heads)
+def attentional_pooler(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    norm_scale,
+    norm_bias,
+    query_norm_scale,
+    query_norm_bias,
+    epsilon=1e-5,
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes open_clip's ``AttentionalPooler`` [..., n, o] (Yu et al. 2022), with normalized tokens and queries."""
+    x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
+    query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    tokens = Dense(x, mask, implementation, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    result = from_heads(found, out_kernel, out_bias, precision)
+    return (result, weights) if return_weights else result
 
 
 @constructor_from_fields
@@ -95,14 +167,6 @@ class AttentionalPooler(PoolingModule):
     out_features: int | None = None
     epsilon: float = 1e-5
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -113,6 +177,57 @@ class AttentionalPooler(PoolingModule):
         """
         found = attentional_pooler(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
         return of_queries(found, self.num_queries)
+
+
+def _choice_for_2d(values, call):
+    """Returns None for calls of :func:`attention_pool_2d` that compute a mean first, else :func:`choice_for_heads`."""
+    return None if values["class_token"] is None else choice_for_heads(values, call)
+
+
+@compiled(as_they_come=("x",), choose=_choice_for_2d)
+def attention_pool_2d(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    position,
+    class_token=None,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
+
+    The mean is also a key and a value, which is masked only in a fully masked row. With ``class_token`` (timm) this
+    learned token replaces the mean. The result is [..., o], and the weights are [..., H, L + 1], the mean's first.
+    Sequences of another length L than ``position`` [L + 1, d] has are an error.
+    """
+    slots = position.shape[0] - 1
+    if x.shape[-2] != slots:
+        raise ValueError(
+            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
+            f"vectors{contract.symbol_suggestion(x.shape[-2], slots)}"
+        )
+    raw = Dense(x, mask, implementation, precision)
+    clean = raw.zero_padded()
+    first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
+    x = jnp.concatenate(unify_varying(first[..., None, :], clean), -2)
+    x = x + jnp.broadcast_to(position, x.shape)
+    if mask is not None:  # the first position is real if any token is
+        mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
+    tokens = Dense(x, mask, implementation, precision)
+    queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    result = from_heads(found, out_kernel, out_bias, precision)[..., 0, :]
+    return (result, weights[..., 0, :]) if return_weights else result
 
 
 @constructor_from_fields
@@ -146,14 +261,6 @@ class AttentionPool2d(PoolingModule):
     out_features: int | None = None
     use_class_token: bool = False
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.

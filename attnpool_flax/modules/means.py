@@ -2,10 +2,6 @@
 
 from dataclasses import KW_ONLY, InitVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype
-
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 
@@ -33,10 +29,6 @@ class PowerMeanPool(PoolingModule):
     p: InitVar[float] = 3.0
     num_features: int | None = None
     epsilon: float = 1e-6
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes the power mean of the tokens.
@@ -44,7 +36,7 @@ class PowerMeanPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(self, power_mean_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, power_mean_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -72,10 +64,6 @@ class LogSumExpPool(PoolingModule):
     scale: InitVar[float] = 10.0
     num_features: int | None = None
     mean: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Computes log(mean(exp(scale x))) / scale over tokens x; ``mean=False`` takes the sum instead.
@@ -83,7 +71,7 @@ class LogSumExpPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(self, logsumexp_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, logsumexp_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -108,10 +96,6 @@ class SoftmaxPool(PoolingModule):
     _: KW_ONLY
     scale: InitVar[float] = 1.0
     num_features: int | None = None
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    axis_name: str | tuple[str, ...] | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Averages tokens under their own softmax.
@@ -120,5 +104,5 @@ class SoftmaxPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L, d].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, softmax_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, softmax_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

@@ -1,14 +1,9 @@
 """NNX modules of attention between two sequences."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
-
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import KERNEL_INIT
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 
 
@@ -43,14 +38,6 @@ class CrossAttentionPool(PoolingModule):
     qk_features: int | None = None
     reduction: str = "sum"
     scale: float = 1.0
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __post_init__(self, *initial):
         if self.qk_features is not None and self.x_features is None and self.y_features is None:
@@ -83,9 +70,9 @@ class CrossAttentionPool(PoolingModule):
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]); those of packed tokens are
           ([N], [M]).
         """
-        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
-        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
-        pool, layout = in_layout(self, cross_attention_pooling, num_segments, lengths, **numbers)
+        arrays = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        arrays |= {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool, layout = in_layout(self, cross_attention_pooling, num_segments, **arrays)
         return pool(
             x_mask=x_mask,
             y_mask=y_mask,
@@ -115,10 +102,6 @@ class CodeWiseAttention(PoolingModule):
 
     _: KW_ONLY
     scale: float = 1.0
-    dtype: Dtype | None = None
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -165,10 +148,6 @@ class MaskAttention(PoolingModule):
 
     _: KW_ONLY
     scale: float = 1.0
-    dtype: Dtype | None = None
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -213,13 +192,6 @@ class BiDAFAttention(PoolingModule):
     """
 
     in_features: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,

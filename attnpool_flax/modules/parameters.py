@@ -167,17 +167,13 @@ def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
     """Raises a ValueError if data have another size than the module was made for; it names the module's argument."""
-    spec, arguments = SPECS[module], table.get(SPECS[module].function).arguments
-    for key, value in data.items():
-        own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
-        for symbol, size in zip(reversed(own), reversed(shape), strict=False):
-            argument = spec.sizes.get(symbol)
-            made_for = None if argument is None else given[argument]
-            if made_for is not None and size != made_for:
-                raise ValueError(
-                    f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
-                    f"{contract.symbol_suggestion(size, made_for)}"
-                )
+    for key, axis, argument in sizes_of_data(module):
+        made_for, shape = given[argument], tuple(getattr(data[key], "shape", ()))
+        if made_for is not None and len(shape) >= -axis and shape[axis] != made_for:
+            raise ValueError(
+                f"{module}: `{argument}` is {made_for}, but `{key}` has {shape[axis]}: its shape is {shape}"
+                f"{contract.symbol_suggestion(shape[axis], made_for)}"
+            )
 
 
 def check_options(module: str, given: Mapping[str, Any]):
@@ -239,19 +235,18 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
             raise ValueError(f"{module}: `{key}` is {name}, needs one of {', '.join(FLOATING)}")
 
 
-def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
-    """Returns (argument of the call, axis, size) for each size of the data that a module fixes; the last axis is -1."""
+def sizes_of_data(module: str) -> tuple[tuple[str, int, str], ...]:
+    """Returns (argument of the call, axis, argument of the constructor) for each size of the data; the last axis is -1."""
     if module not in SPECS:
         return ()
-    spec, widths = SPECS[module], []
+    spec, found = SPECS[module], []
     parameters = {parameter.name for parameter in spec.parameters}
     for key, argument in table.get(spec.function).arguments.items():
         if argument.kind == "data" and key not in parameters:
             for axis, symbol in enumerate(reversed(argument.own), 1):
-                size = given.get(spec.sizes.get(symbol, ""))
-                if size is not None:
-                    widths.append((key, -axis, size))
-    return tuple(widths)
+                if symbol in spec.sizes:
+                    found.append((key, -axis, spec.sizes[symbol]))
+    return tuple(found)
 
 
 def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:

@@ -1,15 +1,11 @@
 """NNX modules of weighted and attention pooling."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import Any
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
-
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer
+from attnpool_flax.modules.parameters import Normalizer
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries
 
@@ -32,12 +28,6 @@ class WeightedPool(PoolingModule):
     """
 
     num_slots: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
@@ -80,15 +70,6 @@ class AttentionPool(PoolingModule):
     epsilon: float = 1e-6
     scale: float | None = None
     normalizer: str | Callable[[Any, Any], Any] = "softmax"
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,
@@ -108,7 +89,7 @@ class AttentionPool(PoolingModule):
           [..., d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(
             mask=mask,
             return_weights=return_weights,
@@ -152,16 +133,6 @@ class MultiHeadAttentionPool(PoolingModule):
     use_bias: bool | tuple[str, ...] = True
     scale: float | None = None
     normalizer: Normalizer = "softmax"
-    dropout_rate: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,
@@ -183,7 +154,7 @@ class MultiHeadAttentionPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, multi_head_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, multi_head_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         found = pool(
             mask=mask,

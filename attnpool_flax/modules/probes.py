@@ -1,15 +1,82 @@
-"""NNX modules of the Set Transformer's PMA and of attentive probes."""
+"""Set Transformer's PMA and attentive probes of frozen encoders, each a function and its module.
 
-from dataclasses import KW_ONLY, InitVar
+Padding and fully masked rows are as in :mod:`attnpool_flax.modules.heads`.
+"""
+
+from dataclasses import KW_ONLY
+from typing import Any
 
 import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
+from jax import lax
 
+from attnpool_flax.attention import from_heads
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.head_functions import attentive_probe, pma
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
-from attnpool_flax.pooling.multi_head import of_queries
+from attnpool_flax.numerics.activations import relu
+from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
+from attnpool_flax.tokens import Dense
+
+PMA_EPSILON = 1e-5
+"""The epsilon of PyTorch's layer normalization, which both variants of :func:`pma` use."""
+
+AIM_EPSILON = 1e-6
+"""The epsilon of the batch normalization of AIM's probe."""
+
+
+@compiled(as_they_come=("x",), choose=choice_for_heads)
+def pma(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel=None,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    input_kernel=None,
+    input_bias=None,
+    mlp_kernel,
+    mlp_bias,
+    norm_scale=None,
+    norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    variant="author",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
+
+    With ``variant="author"`` the attention output, without an output projection, is added to the projected query, and
+    scores are divided by the root of the width of all heads together. With ``variant="pyg"`` the tokens first go
+    through a linear layer and a relu, the attention output is projected and added to the raw query, and scores are
+    divided by the root of one head's width. The result is [..., n, d].
+    """
+    tokens = Dense(x, mask, implementation, precision)
+    if variant == "pyg":
+        x = relu(mapped(tokens.zero_padded(), input_kernel, input_bias, precision))
+        tokens = Dense(x, mask, implementation, precision)
+        queries, start = queries_of_heads(query, query_kernel, query_bias, None, precision), query
+    else:
+        queries = queries_of_heads(query, query_kernel, query_bias, 1, precision)
+        start = from_heads(queries, None, None, precision)
+        queries = queries * start.shape[-1] ** -0.5
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    found = from_heads(found, out_kernel, out_bias, precision)
+    hidden = jnp.broadcast_to(start, found.shape) + found
+    if norm_scale is not None:
+        hidden = normalized(hidden, norm_scale, norm_bias, jnp.asarray(PMA_EPSILON, hidden.dtype))
+    result = hidden + relu(mapped(hidden, mlp_kernel, mlp_bias, precision))
+    if mlp_norm_scale is not None:
+        result = normalized(result, mlp_norm_scale, mlp_norm_bias, jnp.asarray(PMA_EPSILON, result.dtype))
+    return (result, weights) if return_weights else result
 
 
 @constructor_from_fields
@@ -45,14 +112,6 @@ class PMA(PoolingModule):
     variant: str = "author"
     normalize: bool | None = None
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -63,6 +122,60 @@ class PMA(PoolingModule):
         """
         found = pma(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
         return of_queries(found, self.num_queries)
+
+
+@compiled(as_they_come=("x",), choose=choice_for_heads)
+def attentive_probe(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    value_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    mlp_kernel=None,
+    mlp_bias=None,
+    mlp_out_kernel=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon=1e-5,
+    variant="vjepa",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
+
+    Neither has an output projection. V-JEPA applies layer normalization to the tokens, and adds the attention output to
+    the query, followed by a residual MLP. AIM normalizes the tokens by the batch statistics ``mean`` and ``variance``,
+    and averages the attention output over the queries. The result is [..., n, d] for V-JEPA and [..., d] for AIM.
+    """
+    x = Dense(x, mask, implementation, precision).zero_padded()
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    if variant == "aim":
+        slope = lax.rsqrt(variance + AIM_EPSILON)
+        x = (x - jnp.broadcast_to(mean, x.shape)) * jnp.broadcast_to(slope, x.shape)
+    else:
+        x = normalized(x, norm_scale, norm_bias, epsilon)
+    tokens = Dense(x, mask, implementation, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    found = from_heads(found, None, None, precision)
+    if variant == "aim":
+        result = jnp.mean(found, -2)
+    else:
+        hidden = jnp.broadcast_to(query, found.shape) + found
+        inner = normalized(hidden, mlp_norm_scale, mlp_norm_bias, epsilon)
+        result = hidden + perceptron(inner, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, "gelu", precision)
+    return (result, weights) if return_weights else result
 
 
 @constructor_from_fields
@@ -104,14 +217,6 @@ class AttentiveProbe(PoolingModule):
     variant: str = "vjepa"
     epsilon: float = 1e-5
     use_bias: bool | tuple[str, ...] = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    query_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.

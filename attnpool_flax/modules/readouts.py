@@ -1,14 +1,9 @@
 """NNX modules of readouts: latent attention, Set2Set, VLAD and the gated sum."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
-
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT
 from attnpool_flax.readouts import gated_sum_pooling, latent_attention_pooling, set2set_pooling, vlad_pooling
 
 
@@ -44,14 +39,6 @@ class LatentAttentionPool(PoolingModule):
     qkv_features: int | None = None
     hidden_features: int | None = None
     epsilon: float = 1e-5
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    latents_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Pools tokens after their attention to the latents.
@@ -59,9 +46,7 @@ class LatentAttentionPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool, layout = in_layout(
-            self, latent_attention_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
-        )
+        pool, layout = in_layout(self, latent_attention_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)
 
 
@@ -84,15 +69,6 @@ class Set2SetPool(PoolingModule):
 
     in_features: int
     num_steps: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
@@ -101,7 +77,7 @@ class Set2SetPool(PoolingModule):
           [..., 2d], and with ``return_weights`` the weights [..., L].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, set2set_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, set2set_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -131,14 +107,6 @@ class VLADPool(PoolingModule):
     _: KW_ONLY
     num_ghosts: int = 0
     normalize: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    centers_init: InitVar[Initializer] = QUERY_INIT
-    rngs: InitVar[nnx.Rngs]
 
     _of_call: ClassVar = {
         "x": "[..., L, d] tokens.",
@@ -152,7 +120,7 @@ class VLADPool(PoolingModule):
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
           The weights of packed tokens have no batch axes, and N in place of L.
         """
-        pool, layout = in_layout(self, vlad_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, vlad_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)
 
 
@@ -177,13 +145,6 @@ class GatedSumPool(PoolingModule):
     out_features: int
     _: KW_ONLY
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Pools tokens.
@@ -191,5 +152,5 @@ class GatedSumPool(PoolingModule):
         Returns:
           [..., o].
         """
-        pool, layout = in_layout(self, gated_sum_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids)
+        pool, layout = in_layout(self, gated_sum_pooling, num_segments, lengths=lengths, segment_ids=segment_ids)
         return pool(mask=mask, **self._arguments(x=x), **layout)

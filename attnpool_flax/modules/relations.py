@@ -1,14 +1,9 @@
 """NNX modules of attention between examples, fields and labels."""
 
-from dataclasses import KW_ONLY, InitVar
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
-
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
@@ -36,12 +31,6 @@ class RelationVector(PoolingModule):
     _: KW_ONLY
     out_features: int | None = None
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, y):
         """Computes the relation vector of each pair of examples.
@@ -77,12 +66,6 @@ class FieldAttentionPool(PoolingModule):
     _: KW_ONLY
     num_fields: int | None = None
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, target, fields, mask=None, *, return_weights=False):
         """Pools the fields, each concatenated with the target.
@@ -117,12 +100,6 @@ class LabelAttention(PoolingModule):
     _: KW_ONLY
     qk_features: int | None = None
     out_features: int | None = None
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs]
 
     _of_call: ClassVar = {
         "mask": "bool, broadcastable to [..., M]: True at real labels, False at padding; None if all are real. A padded "

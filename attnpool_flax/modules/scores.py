@@ -1,13 +1,8 @@
 """NNX modules of attention scores."""
 
-from dataclasses import KW_ONLY, InitVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
+from dataclasses import KW_ONLY
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.scores import (
     additive_score,
     bilinear_score,
@@ -32,12 +27,6 @@ class BilinearScore(PoolingModule):
 
     query_features: int
     key_features: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -66,13 +55,6 @@ class AdditiveScore(PoolingModule):
     hidden_features: int
     _: KW_ONLY
     use_bias: bool = False
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -101,13 +83,6 @@ class ConcatScore(PoolingModule):
     hidden_features: int
     _: KW_ONLY
     use_bias: bool = False
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -136,13 +111,6 @@ class TanhSumScore(PoolingModule):
     hidden_features: int
     _: KW_ONLY
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    implementation: str | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -175,12 +143,6 @@ class LocationScore(PoolingModule):
     num_slots: int
     _: KW_ONLY
     use_bias: bool = True
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state):
         """Scores each slot.
@@ -208,12 +170,6 @@ class TrilinearScore(PoolingModule):
     """
 
     in_features: int
-    _: KW_ONLY
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.

@@ -1,13 +1,8 @@
 """NNX module of attentive statistics pooling."""
 
-from dataclasses import KW_ONLY, InitVar
-
-import jax.numpy as jnp
-from flax import nnx
-from flax.typing import Dtype, Initializer, PrecisionLike
+from dataclasses import KW_ONLY
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT
 from attnpool_flax.statistics import attentive_statistics_pooling
 
 
@@ -44,13 +39,6 @@ class AttentiveStatisticsPool(PoolingModule):
     activation: str = "tanh"
     context_ddof: float = 0
     epsilon: float = 0.0
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
-    axis_name: str | tuple[str, ...] | None = None
-    kernel_init: InitVar[Initializer] = KERNEL_INIT
-    bias_init: InitVar[Initializer] = BIAS_INIT
-    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
@@ -60,6 +48,6 @@ class AttentiveStatisticsPool(PoolingModule):
           The weights of packed tokens have no batch axes, and N in place of L.
         """
         pool, layout = in_layout(
-            self, attentive_statistics_pooling, num_segments, {"lengths": lengths}, segment_ids=segment_ids
+            self, attentive_statistics_pooling, num_segments, lengths=lengths, segment_ids=segment_ids
         )
         return pool(mask=mask, return_weights=return_weights, **self._arguments(x=x), **layout)

@@ -1,6 +1,5 @@
 """Chunked pooling: state functions, their merge and their finalization. Twin of :mod:`attnpool_ref.streaming`."""
 
-from attnpool_flax.streaming.additive import additive_attention_state
 from attnpool_flax.streaming.means import (
     logsumexp_state,
     min_state,
@@ -11,6 +10,7 @@ from attnpool_flax.streaming.means import (
 )
 from attnpool_flax.streaming.merging import finalize_state, merge_states
 from attnpool_flax.streaming.pooling import (
+    additive_attention_state,
     attention_state,
     first_state,
     last_state,

@@ -75,10 +75,7 @@ class NoisyOrState(State):
     probability: Any
     rest: Any
 
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.probability.shape
+    shaped_as = "probability"
 
     def merged(self, other):
         """Merges the states of both chunks, with probabilities a and b, by a + (b - a b)."""
@@ -108,7 +105,6 @@ class PowerMeanState(State):
       zeros: [..., d], 0; at p = 1 it carries the gradient of tokens that are 0, whose logarithm has none.
       count: [...], int32, the number of real tokens.
       p: [..., d], the same in all chunks.
-      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
     """
 
     extreme: Any
@@ -119,14 +115,9 @@ class PowerMeanState(State):
     zeros: Any
     count: Any
     p: Any
-    known: tuple = ()
 
     options = ("p",)
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.total.shape
+    shaped_as = "total"
 
     def merged(self, other):
         """Merges the states of both chunks, rescaled to the common extreme."""
@@ -156,7 +147,6 @@ class LogsumexpState(State):
       count: [...], int32, the number of real tokens.
       scale: [..., d], the same in all chunks.
       mean: the option ``mean``; static.
-      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
     """
 
     extreme: Any
@@ -167,14 +157,9 @@ class LogsumexpState(State):
     count: Any
     scale: Any
     mean: bool
-    known: tuple = ()
 
     options = "scale", "mean"
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.total.shape
+    shaped_as = "total"
 
     def merged(self, other):
         """Merges the states of both chunks, rescaled to the common extreme."""
@@ -198,7 +183,6 @@ class SoftmaxState(State):
       excess: [..., d], half the sum of exp(|scale| depth) depth, divided by a power of two above the total.
       rest: [..., d], the compensation of ``excess``.
       scale: [..., d], the same in all chunks.
-      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
     """
 
     extreme: Any
@@ -207,14 +191,9 @@ class SoftmaxState(State):
     excess: Any
     rest: Any
     scale: Any
-    known: tuple = ()
 
     options = ("scale",)
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.excess.shape
+    shaped_as = "excess"
 
     def merged(self, other):
         """Merges the states of both chunks, rescaled to the common extreme."""

@@ -1,10 +1,11 @@
-"""Chunked pooling: state functions of mean, max, mean-max, first, last, weighted and (multi-head) attention pooling."""
+"""Chunked pooling: state functions of mean, max, mean-max, first, last, weighted and attention pooling."""
 
 import math
 
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.additive import additive_scores
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import divisor_of
@@ -13,6 +14,7 @@ from attnpool_flax.pooling.multi_head import fold, queries_of_heads
 from attnpool_flax.pooling.plain import choice_for_weights
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.streaming.states import (
+    AdditiveAttentionState,
     AttentionState,
     ChannelState,
     FirstState,
@@ -186,7 +188,7 @@ def attention_state(
         query[..., None, :], None if bias is None else bias[..., None, :]
     )
     state = OnlineSoftmax(state.max_score[..., 0], state.denominator[..., 0], state.numerator[..., 0, :])
-    return AttentionState(*with_compensation(state))
+    return AttentionState(*_with_compensation(state))
 
 
 @compiled(as_they_come=("x",))
@@ -227,9 +229,47 @@ def multi_head_attention_state(
     batch = state.max_score.shape[:-1]
     max_score, denominator = (jnp.reshape(array, (*batch, *axes)) for array in (state.max_score, state.denominator))
     state = OnlineSoftmax(max_score, denominator, jnp.reshape(state.numerator, (*batch, *axes, width)))
-    return MultiHeadAttentionState(*with_compensation(state))
+    return MultiHeadAttentionState(*_with_compensation(state))
 
 
-def with_compensation(state):
+@compiled(as_they_come=("x", "value"))
+def additive_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    gate_kernel=None,
+    gate_bias=None,
+    out_bias=None,
+    value=None,
+    activation="tanh",
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.additive_attention_state`; the hidden layer is recomputed in the backward pass.
+
+    >>> parameters = {"kernel": jnp.zeros((2, 4)), "out_kernel": jnp.ones(4)}
+    >>> one, other = (additive_attention_state(jnp.array([[first, 0.0]]), **parameters) for first in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([2., 0.], dtype=float32)
+    """
+    tokens, values = (
+        own if own is None else Dense(own, mask, implementation, precision, recompute=True) for own in (x, value)
+    )
+    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    state = (tokens if values is None else values).softmax_state_of_scores(scores)
+    if out_kernel.ndim == 1:
+        state = state._replace(
+            max_score=state.max_score[..., 0],
+            denominator=state.denominator[..., 0],
+            numerator=state.numerator[..., 0, :],
+        )
+    return AdditiveAttentionState(*_with_compensation(state))
+
+
+def _with_compensation(state):
     """Returns the five fields of an :class:`AttentionState` from an :class:`OnlineSoftmax`, with compensations of 0."""
     return state.max_score, *_compensated(state.denominator), *_compensated(state.numerator)

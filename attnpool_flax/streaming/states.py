@@ -57,10 +57,7 @@ class MaxState(State):
     count: Any
     real: Any
 
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.extreme.shape
+    shaped_as = "extreme"
 
     def merged(self, other):
         """Merges the states of both chunks."""
@@ -141,10 +138,7 @@ class FirstState(State):
     position: Any
     token: Any
 
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.token.shape
+    shaped_as = "token"
 
     def merged(self, other):
         """Merges the states of both chunks."""

@@ -50,7 +50,6 @@ class StdState(State):
       second_rest: the compensation of ``second``.
       ddof: [..., 1], the option ``ddof``.
       epsilon: [..., 1], the option ``epsilon``.
-      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
     """
 
     unit: Any
@@ -66,14 +65,9 @@ class StdState(State):
     second_rest: Any
     ddof: Any
     epsilon: Any
-    known: tuple = ()
 
     options = "ddof", "epsilon"
-
-    @property
-    def shape(self):
-        """The shape of the result."""
-        return self.second.shape
+    shaped_as = "second"
 
     def merged(self, other):
         """Merges the states of both chunks, about a center between those of the states."""
@@ -117,7 +111,6 @@ class AttentiveStatisticsState(State):
       second: the sum of weight times squared distance, in units of ``scale`` squared.
       second_rest: the compensation of ``second``.
       epsilon: [..., 1], the option ``epsilon``.
-      known: pairs (name, numbers or None) of options that merging compares; None for a value on a device; static.
     """
 
     top: Any
@@ -132,7 +125,6 @@ class AttentiveStatisticsState(State):
     second: Any
     second_rest: Any
     epsilon: Any
-    known: tuple = ()
 
     options = ("epsilon",)
 

@@ -16,7 +16,7 @@ from jax import export
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.modules import head_functions
+from attnpool_flax.modules import heads, probes
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -79,7 +79,7 @@ def exported(case, implementation=None, weights=True, platforms=PLATFORMS):
 
 
 def function_of(row):
-    return getattr(head_functions if row.family == "heads" else attnpool_flax, row.name)
+    return next(getattr(place, row.name) for place in (attnpool_flax, heads, probes) if hasattr(place, row.name))
 
 
 def narrow(value):
@@ -231,7 +231,7 @@ REFUSED = {
         x[:, 0], x, ones(5, 6), ones(5)
     ),
     "attention_pool_2d: `x` has t tokens, needs 5, as `position` has 6 vectors; did you mean to export it with 5 in place "
-    "of t?": lambda x: head_functions.attention_pool_2d(
+    "of t?": lambda x: heads.attention_pool_2d(
         x,
         position=ones(6, 3),
         query_kernel=ones(3, 1, 2),

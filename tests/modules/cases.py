@@ -15,7 +15,6 @@ from marks import one_in, one_of_each
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen
-from attnpool_flax.modules import head_functions
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 from attnpool_ref.conformance.checks import tolerances
@@ -118,9 +117,8 @@ class Case:
 
 
 def function_of(module):
-    """The function that a module calls; that of a head stands in no namespace."""
-    name = SPECS[module].function
-    return getattr(attnpool_flax if hasattr(attnpool_flax, name) else head_functions, name)
+    """The function that a module calls, in the namespace of its file: that of a head is in no other."""
+    return getattr(inspect.getmodule(getattr(attnpool_flax, module)), SPECS[module].function)
 
 
 X, Y = {"x": (3, 5, 4)}, {"y": (3, 7, 6)}

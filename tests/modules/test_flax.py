@@ -91,5 +91,16 @@ def test_a_subclass_has_the_parameters_of_its_parent():
     assert set(MineToo().init(jax.random.key(0), jnp.ones((5, 4)))["params"]) == {"query"}
 
 
+def test_a_subclass_of_a_module_without_parameters_need_not_call_the_constructor_of_its_parent():
+    class Mine(attnpool_flax.CodeWiseAttention):
+        def __init__(self, width, rngs):
+            self.map = nnx.Linear(width, width, rngs=rngs)
+
+        def __call__(self, query, context):
+            return super().__call__(self.map(query), context)
+
+    assert Mine(4, rngs=nnx.Rngs(0))(jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))).shape == (2, 4)
+
+
 def test_cross_attention_pool_needs_no_rngs():
     assert jax.tree.leaves(nnx.state(attnpool_flax.CrossAttentionPool())) == []

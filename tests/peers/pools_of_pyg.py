@@ -7,7 +7,7 @@ from imported import PoolingByMultiheadAttention, aggr
 from pools import HEADS, INDEX, MASK, REAL, Case, called, linear, of_heads, prefixed
 
 import attnpool_ref
-from attnpool_flax.modules import head_functions
+from attnpool_flax.modules import probes
 
 X = {"x": (3, 5, 4)}
 
@@ -66,7 +66,7 @@ def pma(normalize):
 def our_pma(package, arrays):
     if package is attnpool_ref:
         return head_formulas.pma(package, mask=MASK, variant="pyg", **arrays)[0]
-    return head_functions.pma(mask=MASK, variant="pyg", **arrays)
+    return probes.pma(mask=MASK, variant="pyg", **arrays)
 
 
 SQUARE = {"input_kernel": (6, 6), "input_bias": (6,), "mlp_kernel": (6, 6), "mlp_bias": (6,)}

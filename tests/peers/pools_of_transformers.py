@@ -19,7 +19,7 @@ from imported import (
 from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, of_heads, prefixed
 
 import attnpool_ref
-from attnpool_flax.modules import head_functions
+from attnpool_flax.modules import heads, probes
 
 
 def sized(config, width=6, num_heads=2, attention="sdpa", **more):
@@ -45,7 +45,7 @@ def our_map_head(mask):
     def pool(package, arrays):
         if package is attnpool_ref:
             return head_formulas.map_head(package, mask=mask, **arrays)[0][:, 0]
-        return head_functions.map_head(mask=mask, **arrays)[:, 0]
+        return heads.map_head(mask=mask, **arrays)[:, 0]
 
     return pool
 
@@ -64,7 +64,7 @@ def vjepa(arrays):
 def our_probe(package, arrays):
     if package is attnpool_ref:
         return head_formulas.attentive_probe(package, **arrays)[0][:, 0]
-    return head_functions.attentive_probe(**arrays)[:, 0]
+    return probes.attentive_probe(**arrays)[:, 0]
 
 
 def aimv2(arrays):

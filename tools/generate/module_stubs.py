@@ -9,6 +9,7 @@ import inspect
 import textwrap
 
 import attnpool_flax
+from attnpool_flax.modules.creation import CommonFields
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 
@@ -64,12 +65,14 @@ def _module(name, kind, linen):
 
 def _constructor(name, kind, linen):
     """Returns (argument, annotation, default or None, keyword-only) of each argument, in order."""
-    types = _field_types(getattr(attnpool_flax, name)) | {"name": "str | None", "parent": "Any"}
-    types |= {"deterministic": "bool | None"} if linen else {}
+    types = _field_types(CommonFields) | _field_types(getattr(attnpool_flax, name))
+    types |= {"name": "str | None", "parent": "Any"} | ({"deterministic": "bool | None"} if linen else {})
     found = []
     for parameter in inspect.signature(kind.__init__).parameters.values():
         if parameter.name != "self":
             default = None if parameter.default is parameter.empty else _default(parameter.default)
+            if parameter.name == "rngs" and default:
+                types["rngs"] += " | None"
             keyword_only = parameter.kind is parameter.KEYWORD_ONLY
             found.append((parameter.name, types[parameter.name], default, keyword_only))
     return found

@@ -12,7 +12,7 @@ from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
 from printed_text import agree
 
 import attnpool_ref
-from attnpool_flax.modules import head_functions
+from attnpool_flax.modules import heads
 
 PARTS = ("query", "key", "value")
 NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
@@ -43,7 +43,7 @@ def our_latent(mask):
             return head_formulas.attention_pool_latent(package, mask=mask, **arrays)
         if package is attnpool_ref:
             return head_formulas.map_head(package, mask=mask, activation="gelu", **arrays)[0]
-        return head_functions.map_head(mask=mask, activation="gelu", **arrays)
+        return heads.map_head(mask=mask, activation="gelu", **arrays)
 
     return pool
 
@@ -61,7 +61,7 @@ def clip(arrays):
 def our_clip(package, arrays):
     if package is attnpool_ref:
         return head_formulas.attention_pool_2d(package, **arrays)[0]
-    return head_functions.attention_pool_2d(**arrays)
+    return heads.attention_pool_2d(**arrays)
 
 
 def simpool(arrays):
