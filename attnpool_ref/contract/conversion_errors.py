@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref import table
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table.language import INTEGERS
 
 

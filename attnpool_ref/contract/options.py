@@ -7,7 +7,7 @@ import numpy as np
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol, shape_text
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1

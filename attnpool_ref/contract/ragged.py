@@ -4,7 +4,7 @@ from typing import Any
 
 from attnpool_ref import contract
 from attnpool_ref.contract.shapes import shape_text
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table import Variant
 
 _UNPACK = Variant(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table import Variant
 
 FINALIZED = Variant(

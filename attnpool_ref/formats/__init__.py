@@ -6,12 +6,10 @@ inverse, and does not change a bit of the parameters. Each format is a row of th
 """
 
 from attnpool_ref import contract
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import brief, type_of
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
-from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, check_prefix, find, prefixes
-from attnpool_ref.formats.printable import brief
+from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, check_prefix, find, prefixes, suggestion
 from attnpool_ref.formats.row import Format, Head
-from attnpool_ref.formats.suggestions import suggestion
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.table.suggestions import did_you_mean

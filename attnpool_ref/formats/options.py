@@ -4,8 +4,7 @@ import operator
 
 import numpy as np
 
-from attnpool_ref.formats import layouts
-from attnpool_ref.formats.printable import brief, printable
+from attnpool_ref.contract.text import brief, printable
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
@@ -85,8 +84,10 @@ def head(row, found, tensors, sizes, options):
         if not tensor.parameters:
             extras[tensor.key] = _floating(row, name, array) if tensor.shape else array  # a counter
             continue
-        parts = layouts.split(tensor.layout, _floating(row, name, array), len(tensor.parameters), sizes)
-        parameters |= dict(zip(tensor.parameters, parts, strict=True))
+        parts = np.split(_floating(row, name, array), len(tensor.parameters))
+        parameters |= {
+            ours: tensor.layout.read(part, sizes) for ours, part in zip(tensor.parameters, parts, strict=True)
+        }
     if row.derive is not None:
         parameters |= row.derive(parameters, extras)
     made = {name: _size(letters, sizes) for name, letters in (dict(row.sizes) | dict(found.form.sizes)).items()}

@@ -13,13 +13,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnpool_ref.contract.text import brief
 from attnpool_ref.formats import options
-from attnpool_ref.formats.layouts import TRANSPOSED
 from attnpool_ref.formats.matching import Names, find
-from attnpool_ref.formats.printable import brief
-from attnpool_ref.formats.row import Form, Format, Head, Tensor
+from attnpool_ref.formats.row import TRANSPOSED, Form, Format, Head, Tensor
 from attnpool_ref.formats.sources import folders
-from attnpool_ref.formats.sources.regular import there
+from attnpool_ref.formats.sources.files import there
 
 NAME = "sentence_transformers"
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from attnpool_ref.contract.type_names import with_article
-from attnpool_ref.formats import layouts, shapes
+from attnpool_ref.contract.text import bracketed, with_article
 from attnpool_ref.formats.row import SPELLING
 
 
@@ -55,9 +54,9 @@ def _laid_out(form, parameters, extras):
             continue
         held.update(tensor.parameters)
         array, reason = _joined(tensor, there)
-        if reason is None and not shapes.bind(tensor.shape, array.shape, sizes):
-            needed = shapes.written(shapes.filled(tensor.shape, sizes))
-            reason = f"`{tensor.key}` would be {shapes.written(array.shape)}, needs {needed}"
+        if reason is None and not tensor.fits(array.shape, sizes):
+            needed = bracketed(tensor.filled(sizes))
+            reason = f"`{tensor.key}` would be {bracketed(array.shape)}, needs {needed}"
         if reason is not None:
             return None, reason
         tensors[tensor.key] = np.array(array, order="C")  # otherwise a view of the parameter
@@ -78,12 +77,12 @@ def _joined(tensor, parameters):
     if any(ours.ndim != parameters[0].ndim for ours in parameters):
         return None, f"`{tensor.key}` holds several parameters, and they have several ranks"
     try:
-        return layouts.joined(tensor.layout, parameters), None
+        return np.concatenate([tensor.layout.write(ours) for ours in parameters]), None
     except ValueError:  # kernels of inputs of several widths
         return None, f"`{tensor.key}` holds several parameters, and they have several shapes"
 
 
 def _absent(tensor, sizes, tensors):
     """Returns zeros for a tensor that is not a parameter and has no effect, if the head was not read from a file."""
-    dtype = np.result_type(*tensors.values()) if shapes.axes(tensor.shape) else np.int64
-    return np.zeros(shapes.filled(tensor.shape, sizes), dtype)
+    dtype = np.result_type(*tensors.values()) if tensor.axes else np.int64
+    return np.zeros(tensor.filled(sizes), dtype)

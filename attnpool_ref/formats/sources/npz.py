@@ -14,10 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.printable import brief
-from attnpool_ref.formats.sources.regular import Regular
-from attnpool_ref.formats.sources.replacing import replacing
-from attnpool_ref.formats.sources.stored import Stored
+from attnpool_ref.contract.text import brief
+from attnpool_ref.formats.sources.files import Regular, Stored, replacing
 
 LONGEST_NAME = 2**16 - 1
 """Largest number of bytes of a name in a ZIP archive."""

@@ -12,10 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.printable import brief, printable
-from attnpool_ref.formats.sources.regular import Regular
-from attnpool_ref.formats.sources.replacing import replacing
-from attnpool_ref.formats.sources.stored import Stored
+from attnpool_ref.contract.text import brief, printable
+from attnpool_ref.formats.sources.files import Regular, Stored, replacing
 
 LONGEST_HEADER = 100_000_000
 """Largest header in bytes: the limit of the reference implementation."""
