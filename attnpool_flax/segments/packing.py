@@ -6,7 +6,7 @@ from jax.core import Tracer
 
 from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_ref import contract
-from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.contract.rowless import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 
 @contract.with_short_traceback

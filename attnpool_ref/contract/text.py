@@ -1,4 +1,4 @@
-"""Names of types, and names and values from files, as text for messages."""
+"""Parts of messages: names of types, suggestions, and names and values from files."""
 
 VOWELS = ("a", "e", "i", "o", "nd", "nn")
 """What nouns begin with that are spoken with a vowel first."""
@@ -48,6 +48,16 @@ def listed(names, write="`{}`".format):
     names = list(names)
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(write(name) for name in names[:MOST]) + more
+
+
+def suggested(suggestions):
+    """Returns the end of a message, or "" without suggestions.
+
+    >>> suggested(["`mask != 0`", "`lengths=`"])
+    '; did you mean `mask != 0`, or `lengths=`?'
+    """
+    *others, last = suggestions or [""]
+    return f"; did you mean {', '.join([*others, 'or ' * bool(others) + last])}?" if suggestions else ""
 
 
 def bracketed(shape):
