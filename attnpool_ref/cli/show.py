@@ -20,7 +20,7 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli import finding
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.cli.listing import console, facts
+from attnpool_ref.cli.finding import console, facts
 
 MARKS = {
     "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
@@ -113,7 +113,7 @@ def _find_elsewhere(name):
     """Prints what ``attnpool find`` finds; raises :class:`Refused` if it finds nothing."""
     if not finding.search([name], finding.entries()):
         raise Refused(f"no function is called {name!r}{table.did_you_mean(name, table.BY_NAME)}")
-    finding.run([name])
+    finding.find([name])
 
 
 def read_source(package, row):

@@ -12,7 +12,7 @@ from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, 
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 __all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from attnpool_ref.table import language
 from attnpool_ref.table.sources import SOURCES
-from attnpool_ref.table.suggestions import did_you_mean
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 """Activations of hidden layers that compute scores."""
@@ -149,3 +148,15 @@ class Variant:
 def of_family(family, **functions: Mapping[str, Any]):
     """Returns the rows of a family; each argument has the name of a function, and the other fields of its row."""
     return tuple(Variant(name, family=family, **fields) for name, fields in functions.items())
+
+
+def did_you_mean(word, known):
+    """Returns "; did you mean ...?" with similar names; "" if there are none.
+
+    >>> did_you_mean("mean_poling", ["mean_pooling", "dot_score"])
+    '; did you mean mean_pooling?'
+    """
+    import difflib  # takes 10 ms, and only messages need it
+
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
+    return f"; did you mean {', '.join(near)}?" if near else ""
