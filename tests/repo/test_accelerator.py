@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import attnpool_flax
-from attnpool_ref import table
+from attnpool_ref import cli, table
 from bench import accelerator, accelerator_child, accelerator_formulas, accelerator_page, accelerator_pairs, peers
 from bench.child import Child
 
