@@ -101,17 +101,17 @@ def with_suggestion(message, given, known, shown=None):
             return message + repair
     refusal = message.partition(". Did you mean")[0]  # Python 3.13 adds a suggestion
     unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
-    return refusal + suggestion(unknown[0], known, shown) if unknown else message
+    return refusal + keyword_suggestion(unknown[0], known, shown) if unknown else message
 
 
-def suggestion(keyword, known, shown=None):
+def keyword_suggestion(keyword, known, shown=None):
     """Returns "; did you mean ...?" with the likely argument for an unknown keyword, or the list of arguments.
 
-    >>> suggestion("key_padding_mask", ["x", "mask"])
+    >>> keyword_suggestion("key_padding_mask", ["x", "mask"])
     '; did you mean `mask=~key_padding_mask`? True is a real token here'
-    >>> suggestion("mask", ["x", "y", "x_mask", "y_mask"])
+    >>> keyword_suggestion("mask", ["x", "y", "x_mask", "y_mask"])
     '; did you mean `x_mask` or `y_mask`?'
-    >>> suggestion("dim", ["x", "mask"])
+    >>> keyword_suggestion("dim", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
     from difflib import get_close_matches  # takes 10 ms, and only messages need it

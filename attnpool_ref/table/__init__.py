@@ -6,26 +6,10 @@ a file in ``rows/``; :mod:`attnpool_ref.table.language` describes the syntax of 
 """
 
 import textwrap
+from importlib import import_module
 
 from attnpool_ref.table.row import Variant, did_you_mean
-from attnpool_ref.table.rows import (
-    additive,
-    attention,
-    decomposition,
-    heads,
-    layers,
-    masks,
-    means,
-    normalizers,
-    pairs,
-    pooling,
-    readouts,
-    relations,
-    scores,
-    segments,
-    statistics,
-    streaming,
-)
+from attnpool_ref.table.rows import heads, streaming
 from attnpool_ref.table.sources import SOURCES
 
 __all__ = [
@@ -41,27 +25,12 @@ __all__ = [
     "overview",
 ]
 
+_FAMILIES = (
+    "masks normalizers scores attention pooling means statistics additive readouts layers segments pairs decomposition "
+    "relations"
+)
 VARIANTS: tuple[Variant, ...] = sum(
-    (
-        family.ROWS
-        for family in (
-            masks,
-            normalizers,
-            scores,
-            attention,
-            pooling,
-            means,
-            statistics,
-            additive,
-            readouts,
-            layers,
-            segments,
-            pairs,
-            decomposition,
-            relations,
-        )
-    ),
-    (),
+    (import_module(f"attnpool_ref.table.rows.{family}").ROWS for family in _FAMILIES.split()), ()
 )
 """Rows of all functions but those in ``STATES`` and ``HEADS``, in the order of the documentation."""
 
@@ -93,7 +62,7 @@ def in_all_layouts(*names):
 
 
 def overview(**others):
-    """Returns the overview at the beginning of ``help`` of a package: for each family the name of its file, and its functions.
+    """Returns the overview in ``help`` of a package: for each family the name of its file, and its functions.
 
     ``others`` are the names of functions without a row, by family.
     """

@@ -111,7 +111,8 @@ class Variant:
                 f"docs/references.bib, run `make docs`{did_you_mean(self.source, SOURCES)}"
             )
         arguments, results = language.parse_shapes(self.shapes)
-        relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
+        lengths = [argument for argument in arguments.values() if argument.kind == "lengths"]
+        relations = *map(language.parse_rule, self.rules), *(language.Excludes(a.mask, a.name) for a in lengths)
         language.check_names(relations, arguments, self.options)
         for key, argument in arguments.items():
             if argument.numeric and key not in NUMBERS:

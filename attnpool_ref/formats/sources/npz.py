@@ -55,16 +55,10 @@ def tensors_of(path):
 
 
 def save(tensors, target):
-    """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written.
-
-    Args:
-      tensors: arrays by name.
-      target: the path.
+    """Writes arrays by name into an uncompressed archive, as :func:`attnpool_ref.formats.sources.save` does.
 
     Raises:
-      ValueError: if an array has a dtype that is not NumPy's own, such as bfloat16, if a name is too long, or if the
-        target exists and is not a regular file.
-      FileNotFoundError: if the folder does not exist.
+      ValueError: also if an array has a dtype that is not NumPy's own, such as bfloat16, or if a name is too long.
     """
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:
