@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(session, config, items):
     lines = [words for given in asked or [""] for words in ([given] if given else config.getini("attnpool"))]
     if not lines:
         raise pytest.UsageError("--attnpool needs a candidate, or the setting `attnpool` that names some")
-    from attnpool_ref.pytest_plugin import tests_of
+    from attnpool_ref.cli.pytest_plugin import tests_of
 
     found = list(tests_of(session, lines))
     for name in chosen:

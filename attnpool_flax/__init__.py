@@ -17,8 +17,7 @@ from attnpool_flax.modules.formats import load, save
 from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
-from attnpool_ref.table import BY_NAME
-from attnpool_ref.table.overview import overview
+from attnpool_ref.table import BY_NAME, overview
 
 for _row in BY_NAME.values():  # each from the file of its family; __init__.pyi has the types
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
@@ -66,5 +65,5 @@ if __doc__:  # Python strips it with -OO
 In a shell, ``attnpool find ABMIL`` finds a function by its name in a paper or another library. Functions by family, and
 modules (NNX; those of Linen, of the same names, are in ``attnpool_flax.linen``):
 
-{overview(BY_NAME.values(), **_OTHERS)}
+{overview(**_OTHERS)}
 """

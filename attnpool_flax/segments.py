@@ -14,7 +14,7 @@ from jax.core import Tracer
 from attnpool_flax.call.compiled import packed
 from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_ref import contract, table
-from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.contract.rowless import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 WITHOUT = {"weighted_pooling": ("precision",)}
 """Arguments of dense functions, besides lengths and ``axis_name``, that packed ones lack.

@@ -13,8 +13,7 @@ from attnpool_ref import formats
 from attnpool_ref.masks import pad
 from attnpool_ref.segments import pack, unpack
 from attnpool_ref.streaming import finalize_state, merge_states
-from attnpool_ref.table import BY_NAME
-from attnpool_ref.table.overview import overview
+from attnpool_ref.table import BY_NAME, overview
 
 __version__ = "0.1.0"
 
@@ -28,5 +27,5 @@ if __doc__:  # Python strips it with -OO
 
 In a shell, ``attnpool find ABMIL`` finds a function by its name in a paper or another library. Functions by family:
 
-{overview(BY_NAME.values(), masks=["pad"], segments=["pack", "unpack"], streaming=["merge_states", "finalize_state"])}
+{overview(masks=["pad"], segments=["pack", "unpack"], streaming=["merge_states", "finalize_state"])}
 """

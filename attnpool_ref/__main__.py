@@ -7,14 +7,14 @@ import os
 import sys
 import threading
 
-from attnpool_ref import extras
+from attnpool_ref import cli
 
 MISUSED, INTERRUPTED = 2, 130  # as cli/exits.py has them, which needs an extra
 
 
 def main():
     """Runs the command; without the extra ``cli``, prints one line that says how to install it and exits with 2."""
-    missing = extras.missing("cli")
+    missing = cli.missing("cli")
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)

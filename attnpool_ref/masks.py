@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.contract.definition import as_array, definition
-from attnpool_ref.contract.ragged import checked_sequences, padded_length, sequence_arrays
+from attnpool_ref.contract.rowless import checked_sequences, padded_length, sequence_arrays
 
 
 @definition

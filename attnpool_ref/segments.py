@@ -13,7 +13,7 @@ import numpy as np
 from attnpool_ref import contract, pairs, table
 from attnpool_ref.contract.definition import as_array, definition
 from attnpool_ref.contract.packed_definition import each_segment
-from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.contract.rowless import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 for _row in table.VARIANTS:
     if "segments" in _row.layouts and _row.family != "pairs":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract, table
-from attnpool_ref.contract import docstrings, states
+from attnpool_ref.contract import docstrings, rowless
 from attnpool_ref.contract.definition import as_array, definition
 from attnpool_ref.numerics.blocks import cast
 from attnpool_ref.table.language import present
@@ -426,7 +426,7 @@ def merge_states(a, b):
     >>> finalize_state(merge_states(mean_state([[1.0]]), mean_state([[3.0]])))
     array([2.])
     """
-    states.check_mergeable(a, b, State, State.option)
+    rowless.check_mergeable(a, b, State, State.option)
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     chunks = b.chunks if a.empty else a.chunks if b.empty else a.chunks + b.chunks
     return type(a)(dtype, a.shape, chunks)
@@ -467,6 +467,6 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     """
     given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
     parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = states.resolve_finalize(state, State, KINDS["multi_head_attention_state"], **parameters)
+    call = rowless.resolve_finalize(state, State, KINDS["multi_head_attention_state"], **parameters)
     kernels = {key: value for key, value in parameters.items() if value is not None}
     return cast(state.pooled(**kernels), call.dtype or np.dtype(np.float64))

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from attnpool_ref import extras
+from attnpool_ref import cli
 from bench import accelerator_page, page
 from bench.accelerator_formulas import Measurement
 from bench.child import Child
@@ -43,7 +43,7 @@ NO_TIME = "no time left"
 
 def main(arguments=None):
     """Runs everything if there is an accelerator, and returns the exit status."""
-    missing = extras.missing("flax")
+    missing = cli.missing("flax")
     if missing:
         print(missing)
         return 2

@@ -35,7 +35,7 @@ from attnpool_flax.reductions.dispatch import (
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 
 CACHE_SIZE = 4096
 """The largest number of specializations of a function; at this number, both of its caches are cleared."""

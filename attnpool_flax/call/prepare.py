@@ -10,7 +10,7 @@ from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_flax.numerics.sizes import as_limit
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
-from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
+from attnpool_ref.contract.dtypes import refuse, refuse_masked
 
 _SETTINGS: Any = jax.config
 """JAX's configuration at this moment, context managers included."""

@@ -38,7 +38,7 @@ from attnpool_flax.modules.specs import SPECS, UNDRAWN
 from attnpool_flax.reductions.dispatch import check_implementation
 from attnpool_ref import contract
 from attnpool_ref.contract import docstrings
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 
 Kind = TypeVar("Kind", bound=type)
 

@@ -14,7 +14,7 @@ from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.call.states import common_host_options, kinds, option, promote, without_host_options
 from attnpool_flax.streaming.states import MultiHeadAttentionState
 from attnpool_ref import contract
-from attnpool_ref.contract import states
+from attnpool_ref.contract import rowless
 
 
 @contract.with_short_traceback
@@ -27,7 +27,7 @@ def merge_states(a, b):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    states.check_mergeable(a, b, kinds(), option)
+    rowless.check_mergeable(a, b, kinds(), option)
     merged = _merged(without_host_options(a), without_host_options(b))  # one compilation for all host options
     return replace(merged, known=common_host_options(a, b)) if hasattr(merged, "known") else merged
 
@@ -48,7 +48,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     """
     given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
     parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = states.resolve_finalize(state, kinds(), MultiHeadAttentionState, **parameters)
+    call = rowless.resolve_finalize(state, kinds(), MultiHeadAttentionState, **parameters)
     dtype = result_dtype(call.dtype)
     return _finalized(
         without_host_options(state), parameters, dtype, resolve_precision("finalize_state", precision, dtype)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnpool_ref import extras, table
+from attnpool_ref import cli, table
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.conformance.candidates import Candidate, has_parameter, naming
 from attnpool_ref.conformance.candidates.capture import said
@@ -126,8 +126,8 @@ def _import(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name in extras.EXTRAS["flax"]:
-            raise Refused(extras.missing("flax").removeprefix("attnpool: ")) from None
+        if error.name in cli.EXTRAS["flax"]:
+            raise Refused(cli.missing("flax").removeprefix("attnpool: ")) from None
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise Refused(f"there is no module {name!r}, here or among what is installed") from None
         raise Refused(f"{name} needs {error.name!r}, which is not installed") from None

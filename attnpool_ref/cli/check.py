@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
 from attnpool_ref import conformance
-from attnpool_ref.cli import progress
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import INTERNAL, INTERRUPTED, Refused, need_folder
 from attnpool_ref.conformance.report import EXIT
@@ -74,10 +76,10 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
             target, rows = named()
             if quick and "jax" in sys.modules:  # most of the time is compilation
                 sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
-            with progress.Lines() as shown:
+            with Lines() as shown:
                 report = conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
         else:
-            with process_pool(named, quick, asked.get("time_limit", 0)) as pool, progress.shown() as shown:
+            with process_pool(named, quick, asked.get("time_limit", 0)) as pool, shown_progress() as shown:
                 found = pool.properties
                 report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
     except (ValueError, ModuleNotFoundError) as error:  # an unknown name
@@ -91,7 +93,7 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
 
 def _show(report, files, everything, out):
     from attnpool_ref.cli import verdicts  # imported only now, so that the child process starts earlier
-    from attnpool_ref.cli.listing import console
+    from attnpool_ref.cli.finding import console
     from attnpool_ref.conformance import formats
 
     for kind, name in files.items():
@@ -112,3 +114,40 @@ def _jobs(properties):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, MOST_JOBS, len(properties.has) // ROWS_EACH))
+
+
+def shown_progress():
+    """Returns a progress bar, or lines if there is no terminal, on stderr: stdout has only the report."""
+    return _Bar() if sys.stderr.isatty() else Lines()
+
+
+class _Bar(Progress):
+    """Progress bar, called as ``progress(done, total, label)``; it is removed at the end."""
+
+    def __init__(self):
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+        times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
+        super().__init__(*columns, *times, console=Console(file=sys.stderr), transient=True)
+        self._task = self.add_task("starting", total=None)
+
+    def __call__(self, done, total, label):
+        self.update(self._task, completed=done, total=total, description=label)
+
+
+class Lines:
+    """Lines of progress, called as ``progress(done, total, label)``: one for each label."""
+
+    def __init__(self):
+        self._last = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def __call__(self, done, total, label):
+        """Prints the label if it has changed."""
+        if label != self._last:
+            print(f"[{done}/{total}] {label}", file=sys.stderr, flush=True)
+        self._last = label

@@ -1,31 +1,128 @@
-"""``attnpool find``: search for a function by the names that papers and other libraries have for it."""
+"""``attnpool list`` and ``attnpool find``: search in the table of functions and in the names of papers and libraries.
+
+Search words match names in any spelling: "max-sim" and "max sim" match MaxSim.
+"""
 
 import ast
+import difflib
 import functools
+import itertools
+import os
+import re
+import sys
 import textwrap
+import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
 
+from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from attnpool_ref.cli import matching
-from attnpool_ref.cli.listing import console, facts
-from attnpool_ref.table import names
+from attnpool_ref import table
+from attnpool_ref.cli.exits import NOTHING_FOUND
+
+UNBOUNDED = 160  # columns of output that does not go to a terminal
+TABULAR = 130  # columns; below, names and definitions would be cut into pieces
 
 LEGEND = (
     "x [..., L, d] are tokens, mask [..., L] says which are real; q, kernels, biases and functions are yours. "
     "`attnpool show NAME` says more of a function."
 )
 
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
+"""Pattern of a part of a name: a run of capitals, a word, a number, one Chinese character."""
 
-def run(words):
+_BRITISH = re.compile(r"(?<=al|ar)is(?=(?:e[ds]?|ing|ation)$)")
+
+ENOUGH = 3
+"""Smallest number of letters that match only the beginning of a part, if those before them match the parts before it.
+
+So "hopfield pool" matches HopfieldPooling, but "berts" does not match the text "BERT; sentence".
+"""
+
+
+def console(file=None):
+    """Returns a console as wide as the terminal; without a terminal, wide enough for the tables.
+
+    The environment variable ``COLUMNS`` sets another width, with or without a terminal.
+    """
+    file = file or sys.stdout
+    return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
+
+
+def facts(entries, style="dim"):
+    """Returns (name, text) pairs as a table without lines; those without a text are left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=style, no_wrap=True)
+    for name, text in entries:
+        if text:
+            grid.add_row(Text(name), Text(text))
+    return grid
+
+
+def list_functions(families=(), words=()):
+    """Prints the functions of these families (empty for all) that have all of the words, and their sources.
+
+    The words are searched in the name, the equation, the module and the source. Returns the exit status: 0, or 1 if no
+    function is found.
+    """
+    out = console()
+    rows = [row for row in table.BY_NAME.values() if row.family in (families or [row.family])]
+    rows = [row for row in rows if has_all(_text(row), words)]
+    if not rows:
+        sentence, more = f"No function has {' '.join(words)!r}.", " `attnpool find` knows other names."
+        return nothing_found(sentence, words, table.BY_NAME, more)
+    title = f"{len(rows)} function{'s' * (len(rows) != 1)}"
+    (_print_table if out.width >= TABULAR else _print_lines)(out, title, rows)
+    out.print()
+    out.print(facts((key, table.SOURCES[key]) for key in sorted({row.source for row in rows})))
+    return 0
+
+
+def _text(row):
+    return " ".join([row.name, row.equation, row.module, row.source, table.SOURCES[row.source]])
+
+
+def _print_table(out, title, rows):
+    grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    grid.add_column("Variant", style="bold", no_wrap=True)
+    grid.add_column("Definition", overflow="fold")
+    grid.add_column("Weights, module", no_wrap=True)
+    grid.add_column("Source", no_wrap=True)
+    for family, group in itertools.groupby(rows, key=lambda row: row.family):
+        grid.add_section()
+        grid.add_row(Text(family, style="cyan"))
+        for row in group:  # as Text: a shape such as [..., m] must not be read as markup
+            cells = row.equation, "\n".join(filter(None, [row.weights, row.module])), row.source
+            grid.add_row(Text(f"  {row.name}"), *map(Text, cells))
+    out.print(grid)
+
+
+def _print_lines(out, title, rows):
+    out.print(Text(title, "italic"))
+    room = max(len(row.name) for row in rows) + 2
+    for family, group in itertools.groupby(rows, key=lambda row: row.family):
+        out.print()
+        out.print(Text(family, "cyan"))
+        for row in group:
+            beside = room + len(row.source) <= out.width - 2
+            name = f"{row.name:{room}}" if beside else f"{row.name}\n    "
+            out.print(Text.assemble("  ", (name, "bold"), (row.source, "dim")))
+            out.print(Padding(Text(row.equation), (0, 0, 0, 4), expand=False))
+            more = [f"weights {row.weights}" * bool(row.weights), f"module {row.module}" * bool(row.module)]
+            if any(more):
+                out.print(Padding(Text("; ".join(filter(None, more)), "dim"), (0, 0, 0, 4), expand=False))
+
+
+def find(words):
     """Prints the entries that have all of the words; returns the exit status, 0 or, if there are none, 1."""
     words = " ".join(words).split()  # an argument of the command may have several words
     found = search(words, entries())
     if not found:
         known = [name for entry in entries() for name in (*entry.names, *entry.functions)]
-        return matching.nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
+        return nothing_found(f"Nothing is called {' '.join(words)!r} here.", words, known)
     out = console()
     for entry in found:
         _print(out, entry)
@@ -35,24 +132,26 @@ def run(words):
 
 def entries():
     """Returns the entries of the index that this version can show."""
+    from attnpool_ref.table import names  # takes a while, and only these entries need it
+
     return [entry for group in names.GROUPS for entry in group.shown]
 
 
 def search(words, entries):
     """Returns the entries whose names, call, module and source together have all of the words; exact names come first."""
-    sought = "".join(matching.pieces("".join(words)))
+    sought = "".join(pieces("".join(words)))
 
     def distance(entry):
-        if any("".join(matching.pieces(name)) == sought for name in entry.names):
+        if any("".join(pieces(name)) == sought for name in entry.names):
             return 0
         if entry.call.startswith(f"{''.join(words)}("):
             return 1
-        return 2 if any(matching.has_all(name, words) for name in entry.names) else 3
+        return 2 if any(has_all(name, words) for name in entry.names) else 3
 
     def text(entry):
         return " ; ".join([*entry.names, entry.call, entry.module, entry.source])
 
-    return sorted((entry for entry in entries if matching.has_all(text(entry), words)), key=distance)
+    return sorted((entry for entry in entries if has_all(text(entry), words)), key=distance)
 
 
 @functools.cache
@@ -87,3 +186,62 @@ def _print(out, entry):
     }
     out.print(facts(entries.items()))
     out.print()
+
+
+@functools.cache
+def pieces(text):
+    """Splits a name into words and numbers, in lower case, without accents, with z in words such as generalised.
+
+    >>> pieces("x-vector, NetVLAD, AttentionPool2d")
+    ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
+    >>> pieces("Radenović")
+    ('radenovic',)
+    """
+    plain = unicodedata.normalize("NFKD", text)  # Radenovic finds Radenović
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
+    return tuple(_BRITISH.sub("iz", piece.lower()) for piece in _PIECE.findall(plain))
+
+
+def has(text, word):
+    """Returns whether the text has the word at the beginning of one of its parts; separators in the word do not matter.
+
+    >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
+    (True, True, False)
+    """
+    sought, parts = _joined(word), pieces(text)
+    if not sought or sought not in _joined(text):  # quick test: most texts fail it
+        return False
+    return any(_begins(parts[place:], sought) for place in range(len(parts)))
+
+
+@functools.cache
+def _joined(text):
+    return "".join(pieces(text))
+
+
+def _begins(parts, sought):
+    """Returns whether the joined parts begin with ``sought``; see :data:`ENOUGH` for a word that ends within a part."""
+    for place, part in enumerate(parts):
+        if part.startswith(sought):
+            return place == 0 or part == sought or len(sought) >= ENOUGH
+        if not sought.startswith(part):
+            return False
+        sought = sought[len(part) :]
+    return False
+
+
+def has_all(text, words):
+    """Returns whether the text has each of the words, or all of them joined as one name."""
+    return all(has(text, word) for word in words) or has(text, "".join(words))
+
+
+def nothing_found(sentence, words, names, more=""):
+    """Prints a sentence to standard error, with up to five names that are similar to the words, best first.
+
+    Returns the exit status of a search without a result.
+    """
+    plain = {"".join(pieces(name)): name for name in names}
+    near = difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)
+    hint = f" Near it: {', '.join(plain[each] for each in near)}." if near else ""
+    print(f"{sentence}{hint}{more}", file=sys.stderr)
+    return NOTHING_FOUND

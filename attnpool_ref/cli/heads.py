@@ -8,9 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attnpool_ref import formats
-from attnpool_ref.cli import matching
 from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
-from attnpool_ref.cli.listing import console, facts
+from attnpool_ref.cli.finding import console, facts, has_all, nothing_found
 from attnpool_ref.formats.row import GIVEN
 from attnpool_ref.formats.sources.folders import remedy
 
@@ -25,10 +24,10 @@ def list_formats(words=()):
     Returns the exit status: 0, or 1 if there are none.
     """
     words = " ".join(words).split()
-    rows = [row for row in formats.FORMATS.values() if matching.has_all(_text(row), words)]
+    rows = [row for row in formats.FORMATS.values() if has_all(_text(row), words)]
     if not rows:
         sentence, more = f"No format has {' '.join(words)!r}.", " `attnpool formats` lists them."
-        return matching.nothing_found(sentence, words, formats.FORMATS, more)
+        return nothing_found(sentence, words, formats.FORMATS, more)
     out = console()
     for row in sorted(rows, key=lambda row: [row.name] != words):  # a format with exactly this name comes first
         out.print(Text.assemble((row.name, "bold"), "  ", (row.module, "cyan")))

@@ -20,42 +20,31 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli import finding
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.cli.listing import console, facts
+from attnpool_ref.cli.finding import console, facts
 
 MARKS = {
-    "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
-    "[d, c]": "an array of exactly these axes; a letter is one size wherever it stands",
-    "name?": "may be None, or left away",
-    "mask": "boolean, True = real; broadcasts to these axes",
-    "name?~": "broadcasts to these axes, and never widens the result's dtype",
-    "name[]": "a number",
-    "a|b": "either shape",
-    ":lengths": "integers, in place of the mask: the first so many tokens are real",
-    ":segments": "integers: the segment to which each token belongs",
-    ":position": "an integer of at least 0",
-    ":int": "integers",
-    ":index": "integers that count slots",
-    "[h, n?]": "an axis that a call has in every place that shows it, or in none",
-    ":bool": "a boolean array of exactly these axes",
-    "->": "the result, or a tuple of results",
+    "[..., L, d]": ("an array; ... are leading batch axes, any number of them, the same for all data", r"\[\.\.\."),
+    "[d, c]": ("an array of exactly these axes; a letter is one size wherever it stands", r"\[[^\].]+\]"),
+    "name?": ("may be None, or left away", r"\w\?"),
+    "mask": ("boolean, True = real; broadcasts to these axes", r"mask\?*\["),
+    "name?~": ("broadcasts to these axes, and never widens the result's dtype", "~"),
+    "name[]": ("a number", r"\w\??\[\]"),
+    "a|b": ("either shape", r"\|"),
+    ":lengths": ("integers, in place of the mask: the first so many tokens are real", ":lengths"),
+    ":segments": ("integers: the segment to which each token belongs", ":segments"),
+    ":position": ("an integer of at least 0", ":position"),
+    ":int": ("integers", ":int"),
+    ":index": ("integers that count slots", ":index"),
+    "[h, n?]": ("an axis that a call has in every place that shows it, or in none", r"\w\?[,\]]"),
+    ":bool": ("a boolean array of exactly these axes", ":bool"),
+    "->": ("the result, or a tuple of results", "->"),
 }
-"""Explanations of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order in which they are shown."""
-
-_MARKED = {
-    "[..., L, d]": r"\[\.\.\.",
-    "[d, c]": r"\[[^\].]+\]",
-    "name?": r"\w\?",
-    "mask": r"mask\?*\[",
-    "name?~": "~",
-    "name[]": r"\w\??\[\]",
-    "a|b": r"\|",
-    "[h, n?]": r"\w\?[,\]]",
-}
+"""Marks in shapes (:mod:`attnpool_ref.table.language`) in the order in which they are shown: explanation, pattern."""
 
 
 def mark_stands_in(mark, shapes):
     """Returns whether the shapes of a function, as text, have this mark, a key of :data:`MARKS`."""
-    return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
+    return re.search(MARKS[mark][1], shapes) is not None
 
 
 @dataclass(frozen=True)
@@ -113,7 +102,7 @@ def _find_elsewhere(name):
     """Prints what ``attnpool find`` finds; raises :class:`Refused` if it finds nothing."""
     if not finding.search([name], finding.entries()):
         raise Refused(f"no function is called {name!r}{table.did_you_mean(name, table.BY_NAME)}")
-    finding.run([name])
+    finding.find([name])
 
 
 def read_source(package, row):
@@ -216,7 +205,7 @@ def _heading(row, oracle):
     grid.add_row("signature", _syntax(oracle.signature))
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
     arguments = facts(((f"  {name}", text) for name, text in oracle.arguments.items()), "bold")
-    marks = facts((f"  {mark}", text) for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes))
+    marks = facts((f"  {mark}", text) for mark, (text, _) in MARKS.items() if mark_stands_in(mark, row.shapes))
     parts = [title, Text(), grid, Text(), Text("arguments", "cyan"), arguments, Text()]
     if row.shapes:
         parts += [Text("how to read the shapes", "cyan"), marks, Text()]

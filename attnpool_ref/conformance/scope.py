@@ -10,7 +10,7 @@ from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED,
 from attnpool_ref.conformance.checks.situation import SIMPLE
 from attnpool_ref.conformance.option import option, validate
 from attnpool_ref.conformance.report import waivers
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 

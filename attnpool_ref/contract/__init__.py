@@ -6,13 +6,14 @@ traces, once for each combination of shapes, dtypes and options. :func:`check_va
 lengths, positions, indices and segment numbers in host (NumPy) arrays.
 """
 
+from attnpool_ref.contract.binding import LARGEST_SIZE, bind, checked_static, signature_of
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
-from attnpool_ref.contract.options import LARGEST_SIZE, check_weights, checked_static
-from attnpool_ref.contract.resolve import Call, bind, check_combinations, resolve, signature_of
+from attnpool_ref.contract.resolve import Call, check_combinations, resolve
 from attnpool_ref.contract.shapes import (
     COUNTS,
     FEATURES,
     axes_text,
+    check_weights,
     equal_axes,
     full_shape,
     size_of,

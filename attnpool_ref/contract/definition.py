@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract, table
-from attnpool_ref.contract import conversion_errors, docstrings
+from attnpool_ref.contract import docstrings, dtypes
 from attnpool_ref.numerics import blocks
 
 
@@ -166,16 +166,16 @@ def as_array(name, key, value):
     if value is None or isinstance(value, (str, bytes)):
         return value
     if type(value) is not np.ndarray:
-        conversion_errors.refuse_masked(name, key, value)
+        dtypes.refuse_masked(name, key, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError, AttributeError) as error:
         if not hasattr(getattr(value, "dtype", None), "name"):  # not an array of JAX
-            conversion_errors.refuse(name, key, value, error)
+            dtypes.refuse(name, key, value, error)
         contract.refuse_non_numeric(name, key, value)  # raises for PRNG keys
         raise  # an error of JAX about a tracer or a deleted array
     if array.dtype == object and hasattr(value, "to_numpy"):  # a column of lists, a table of nullable integers
-        conversion_errors.refuse(name, key, value)
+        dtypes.refuse(name, key, value)
     return array
 
 

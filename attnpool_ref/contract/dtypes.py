@@ -1,17 +1,18 @@
-"""Dtypes that arguments may have, and their promotion to the dtype of the result."""
+"""Dtypes that arguments may have, their promotion, and messages about arguments that are not arrays of numbers.
+
+The message about a float mask is in :mod:`attnpool_ref.contract.masks`.
+"""
 
 import functools
 import re
 
 import numpy as np
 
-from attnpool_ref.contract import conversion_errors
+from attnpool_ref import table
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table.language import INTEGERS
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
-
-POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
-MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # of any other boolean array: POLARITY
 
 _NARROW = re.compile(r"(u?int|float)\d")
 
@@ -53,24 +54,21 @@ def refuse_non_numeric(name, argument, value):
     if kind_of(dtype) and hasattr(value, "shape"):
         return
     if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # dtypes of torch have no name
-        conversion_errors.refuse(name, argument, value)
+        refuse(name, argument, value)
     if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), int):
         raise ValueError(f"{name}: `{argument}` has the value {value.item()}, needs a number of at most 64 bits")
-    repair = conversion_errors.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs {conversion_errors.needed(name, argument)}{repair}")
+    repair = _conversion(name, argument, value) if isinstance(value, np.ndarray) else ""
+    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs {_needed(name, argument)}{repair}")
 
 
 def check_dtype(name, key, value, role="data"):
-    """Raises a ValueError if an argument cannot have the dtype of ``value``, such as a mask of floats.
+    """Raises a ValueError if an argument cannot have the dtype of ``value``, such as lengths that are floats.
 
     ``name`` and ``key`` are the function and the argument; ``role`` is the argument's kind
-    (:class:`~attnpool_ref.table.language.Argument`).
+    (:class:`~attnpool_ref.table.language.Argument`). Masks of floats have a message of their own
+    (:func:`attnpool_ref.contract.masks.refuse_dtype`).
     """
-    role = "mask" if role == "bool" and key not in MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
-    if role in ("mask", "bool") and kind in "fc":
-        repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
-        raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {MEANING.get(key, POLARITY)}{repair}")
     if role in INTEGERS and kind not in "ui":
         repair = f"{key.removesuffix('lengths')}mask=" if role == "lengths" and kind == "b" else f"{key}.astype(int)"
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
@@ -89,3 +87,154 @@ def check_dtype(name, key, value, role="data"):
         )
     if key == "weights" and kind == "b":
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
+
+
+def _is_ragged(value):
+    """Returns whether a value is a list, or an array of objects, whose parts differ in shape."""
+    if isinstance(value, np.ndarray):
+        return value.dtype == object and value.ndim > 0 and _shape(value.tolist()) is None
+    return isinstance(value, (list, tuple)) and _shape(value) is None
+
+
+def refuse(name, key, value, error=None):
+    """Raises a TypeError about a value that is not an array, with a suggestion.
+
+    Args:
+      name: the function's name.
+      key: the argument's name.
+      value: the argument.
+      error: the exception of NumPy if the conversion was tried; its text then takes the place of the suggestion
+        "np.asarray".
+    """
+    ragged = _is_ragged(value)
+    given = f"a ragged {type(value).__name__}" if ragged else type_of(value)
+    found = _conversion(name, key, value, error is None)
+    reason = "" if ragged or found or error is None else ": " + str(error).partition("\n")[0]
+    raise TypeError(f"{name}: `{key}` is {given}, needs {_needed(name, key)}{found}{reason}")
+
+
+def _needed(name, key):
+    """Returns what an argument has to be, in words."""
+    argument = _arguments(name).get(key)
+    return "a boolean array" if argument and argument.kind in ("mask", "bool") else "an array of numbers"
+
+
+def _conversion(name, key, value, untried=True):
+    """Returns "; did you mean ...?" for an argument that is not an array of numbers; "" if no repair is likely.
+
+    ``untried`` says that ``np.asarray`` has not failed on the argument, so that it may be suggested.
+    """
+    argument, objects = _arguments(name).get(key), _objects(value)
+    kind = "" if argument is None else argument.kind
+    if _is_ragged(objects):
+        if kind == "data":
+            return "; did you mean `pad`, which makes an array and its mask from a list of [L, d], or `pack`?"
+        return _of_ragged_masks(name, argument, objects) if kind == "mask" else ""
+    if objects is not value or isinstance(value, np.ndarray):
+        code = _to_numbers(value, objects, kind)
+        return f"; did you mean `{code.format(key)}`?" if code else ""
+    steps = [step for step, needed in _steps(value) if needed]
+    if steps and (untried or steps[1:]):
+        return f"; did you mean `{'.'.join([key, *(f'{step}()' for step in steps)])}`?"
+    if untried and (isinstance(value, (list, tuple)) or hasattr(value, "__array__")):
+        return "" if isinstance(value, np.generic) else f"; did you mean `np.asarray({key})`?"
+    return ""
+
+
+def _objects(value):
+    """Returns the objects of a column or table that NumPy converts to objects; any other value unchanged."""
+    try:
+        array = np.asarray(value) if hasattr(value, "to_numpy") else None
+    except (ValueError, TypeError, RuntimeError, AttributeError):
+        return value
+    return array if array is not None and array.dtype == object else value
+
+
+def _of_ragged_masks(name, argument, rows):
+    """Returns the suggestion for masks of different lengths: their lengths if they have no padding, else padding."""
+    key, lengths = argument.name, argument.lengths
+    real = all(np.ndim(row) == 1 and np.all(row) for row in rows)
+    if real and lengths in _arguments(name):
+        return f"; did you mean `{lengths}=np.array([len(row) for row in {key}])`?"
+    return "; did you mean to pad each row with False to the length of the tokens?"
+
+
+def _to_numbers(value, objects, kind):
+    """Returns code, with {} for an argument of this kind, that converts objects to an array of numbers; "" if none does."""
+    if hasattr(value, "to_numpy_ndarray"):  # tensors of pyarrow
+        return "{}.to_numpy_ndarray()"
+    if hasattr(value, "combine_chunks") and hasattr(value.combine_chunks(), "to_numpy_ndarray"):
+        return "{}.combine_chunks().to_numpy_ndarray()"
+    try:
+        numbers = np.array(objects.tolist())
+    except ValueError:  # their shapes differ
+        return ""
+    if numbers.dtype.kind not in "buif":
+        return ""
+    if numbers.ndim > objects.ndim:
+        return "np.stack({}.to_pylist())" if hasattr(value, "to_pylist") else "np.stack(list({}))"
+    return f"{{}}.astype({'bool' if kind in ('mask', 'bool') else 'int' if kind in INTEGERS else 'float'})"
+
+
+def _steps(value):
+    """Returns (method, whether it is needed) for each step that converts a tensor or a table to NumPy."""
+    if hasattr(value, "to_numpy"):
+        return [("to_numpy", True)]
+    if not hasattr(value, "numpy"):
+        return []
+    return [
+        ("detach", getattr(value, "requires_grad", False)),
+        ("cpu", str(getattr(value, "device", "cpu")).startswith(("cuda", "mps", "xpu"))),
+        ("float", str(getattr(value, "dtype", "")) == "torch.bfloat16"),  # NumPy has no such dtype
+        ("numpy", True),
+    ]
+
+
+def refuse_masked(name, key, value):
+    """Raises a ValueError for a masked array or a list of them: NumPy would drop the mask silently."""
+    if isinstance(value, np.ma.MaskedArray):
+        mask = _mask_of(_arguments(name), key)
+        mask = f", and `{mask}`" if mask else ""
+        raise ValueError(
+            f"{name}: `{key}` is a masked array, whose mask would be lost, needs a plain one; "
+            f"did you mean `{key}.filled(0)`{mask}?"
+        )
+    if isinstance(value, (list, tuple)) and any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, value))):
+        raise ValueError(
+            f"{name}: `{key}` is {type_of(value)} of masked arrays, whose masks would be lost, needs a plain array; "
+            f"did you mean `np.ma.stack({key})`?"
+        )
+
+
+def _arguments(name):
+    return table.BY_NAME[name].arguments if name in table.BY_NAME else {}
+
+
+def _mask_of(arguments, key):
+    """Returns code that passes the mask of a masked array, or "". A token with a masked number becomes padding."""
+    if key not in arguments or arguments[key].kind not in ("data", "parameter"):
+        return ""
+    axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"
+    for name, mask in arguments.items():
+        if mask.kind != "mask":
+            continue
+        own = mask.own
+        if own == axes:
+            return f"{name}=~{whole}"
+        if own == axes[:-1] and (len(own) > 1 or arguments[key].batched):
+            return f"{name}=~{whole}.any(-1)"
+        if len(own) == len(axes) == 2 and own[1] == axes[0]:  # a mask over pairs, from masked keys or masked queries
+            return f"{name}=~{whole}.any(-1)[..., None, :]"
+        if len(own) == len(axes) == 2 and own[0] == axes[0]:
+            return f"{name}=~{whole}.any(-1)[..., None]"
+    return ""
+
+
+def _shape(value):
+    """Returns the shape of nested lists; None if the shapes of parts differ."""
+    if hasattr(value, "shape"):
+        return tuple(value.shape)
+    if not isinstance(value, (list, tuple)):
+        return ()
+    shapes = {_shape(part) for part in value}
+    return None if None in shapes or len(shapes) > 1 else (len(value), *next(iter(shapes), ()))

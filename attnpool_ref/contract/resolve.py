@@ -1,14 +1,12 @@
 """Resolution of a call: sizes, broadcast shapes and the result's dtype from the shapes and dtypes of arguments."""
 
 import functools
-import inspect
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnpool_ref.contract.dtypes import MEANING, POLARITY, check_dtype, common_dtype, kind_of, refuse_non_numeric
-from attnpool_ref.contract.keywords import with_suggestion
-from attnpool_ref.contract.options import checked_static
+from attnpool_ref.contract import masks
+from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import (
     alternative,
     batch_of,
@@ -21,7 +19,6 @@ from attnpool_ref.contract.shapes import (
     shape_text,
     sizes_of,
 )
-from attnpool_ref.contract.suggestions import as_boolean, did_you_mean, substitutions, with_shape
 from attnpool_ref.table.language import Argument, Excludes, Needs, arguments_of
 
 
@@ -48,44 +45,6 @@ class Call:
     arguments: dict[str, Argument] = field(default_factory=dict)
 
 
-@functools.cache
-def signature_of(function):
-    """Returns the signature; cached, because reading it costs more than the rest of a check."""
-    return inspect.signature(function)
-
-
-def bind(row, signature, args, kwargs):
-    """Returns all arguments of a call by name, defaults included; static ones are Python values.
-
-    Raises:
-      TypeError: if the arguments do not fit the signature.
-      ValueError: if the row does not allow the value of a static argument.
-    """
-    parameters = signature.parameters
-    placed = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][: len(args)]
-    values = {name: p.default for name, p in parameters.items()} | dict(zip(placed, args, strict=False)) | kwargs
-    missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
-    if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
-        try:  # only here, because signature.bind takes five times as long as the lines above
-            for key in [key for key in kwargs if key not in parameters]:  # before a missing one that it may stand for
-                raise TypeError(f"got an unexpected keyword argument '{key}'")
-            signature.bind(*args, **kwargs)
-        except TypeError as error:
-            shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have
-            message = with_suggestion(str(error), kwargs, list(parameters), shown)
-            if message.startswith("too many positional"):
-                needed = [
-                    f"`{p.name}=`" for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty
-                ]
-                message += did_you_mean(needed) or f"; after `{placed[-1]}` all are keywords"
-            raise TypeError(f"{row.name}: {message}") from None
-    for key, allowed in row.options.items():
-        values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
-    if row.weights:
-        values["return_weights"] = checked_static(row.name, "return_weights", values["return_weights"], "flag")
-    return values
-
-
 def resolve(row, values):
     """Returns the :class:`Call` of arguments, after a check of their shapes and dtypes against ``row``.
 
@@ -101,7 +60,7 @@ def resolve(row, values):
     try:
         return _resolve(row, values)
     except ValueError as error:
-        for substituted, suggestion, argument in substitutions(row, values, str(error)):
+        for substituted, suggestion, argument in _substitutions(row, values, str(error)):
             if _agree(row, values | substituted):
                 reason = str(error).partition("; did you mean")[0]
                 if argument:
@@ -120,8 +79,8 @@ def _resolve(row, values):
             reasons = [f": {reason}" for option, unlike, reason in row.refused if (option, unlike) == (key, None)]
             raise TypeError(f"{name}: `{key}` is None, needs an array{''.join(reasons)}")
         refuse_non_numeric(name, key, value)
-        if argument.kind in ("mask", "bool") and key not in MEANING and kind_of(value.dtype) == "f":
-            _refuse_floats(row, key, values)
+        if argument.kind in ("mask", "bool") and kind_of(value.dtype) in ("f", "c"):
+            masks.refuse_dtype(row, argument, values, functools.partial(_agree, row))
         check_dtype(name, key, value, argument.kind)
         given[key] = value
     for key, allowed in row.options.items():
@@ -151,25 +110,6 @@ def _resolve(row, values):
     return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
 
 
-def _refuse_floats(row, key, values):
-    """Raises the ValueError about a float mask.
-
-    The message suggests arguments that are not given and whose shapes fit the floats, such as a query that was passed
-    in the place of the mask.
-    """
-    floats = values[key]
-    others = [
-        f"`{other}=`"
-        for other, argument in row.arguments.items()
-        if argument.kind == "data" and values[other] is None
-        if _agree(row, values | {key: None, other: floats})
-    ]
-    repairs = as_boolean(key, floats)
-    if others and not _agree(row, values | {key: with_shape(floats, floats.shape, np.dtype(bool))}):
-        repairs = []
-    raise ValueError(f"{row.name}: `{key}` has dtype {floats.dtype}, but {POLARITY}{did_you_mean(others + repairs)}")
-
-
 def _agree(row, values):
     """Returns whether a call with these arguments would pass."""
     try:
@@ -177,6 +117,57 @@ def _agree(row, values):
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _substitutions(row, values, refusal):
+    """Yields (other arguments, the suggestion, an argument to blame or None) for each likely substitution.
+
+    ``refusal`` is the message about the call.
+    """
+    given = {key: (argument, values[key]) for key, argument in row.arguments.items() if hasattr(values[key], "shape")}
+    for key, (argument, value) in given.items():
+        shape = tuple(value.shape)
+        if len(shape) > 1 and shape[-1] == 1 and refusal.startswith(f"{row.name}: `{key}` has "):
+            yield {key: masks.with_shape(value, shape[:-1])}, f"`{masks.column(key, shape)}`", None
+        if argument.kind == "segments":
+            yield from _of_segments(key, argument, value, values["num_segments"], given)
+        if argument.kind == "lengths" and values[argument.mask] is None:
+            yield {key: None, argument.mask: value}, f"`{argument.mask}=`", None
+            if len(shape) == 1 and masks.is_packed(row, given):
+                ids = f"np.repeat(np.arange({shape[0]}), {key})"
+                yield {key: None}, f"`segment_{row.name}(x, {ids}, {shape[0]})` for packed tokens", None
+        if argument.kind == "mask":
+            yield from _of_mask(key, argument, value, values, given, refusal)
+
+
+def _of_segments(key, argument, value, count, given):
+    """Yields substitutions for lengths or offsets of segments that were passed as the segment of each token."""
+    tokens = next(theirs.shape[0] for their, theirs in given.values() if their.own[:1] == argument.own)
+    for size, lengths, kind in ((count, key, "lengths"), (count + 1, f"np.diff({key})", "offsets")):
+        if tuple(value.shape) == (size,):
+            ids = f"`np.repeat(np.arange({count}), {lengths})` for {kind}"
+            yield {key: masks.with_shape(value, (tokens,))}, ids, None
+
+
+def _of_mask(key, argument, value, values, given, refusal):
+    shape = tuple(value.shape)
+    if kind_of(value.dtype) in ("u", "i") and values.get(argument.lengths, value) is None:
+        yield {key: None, argument.lengths: value}, f"`{argument.lengths}=`", None
+    for other, (their, theirs) in given.items():
+        if other != key and their.kind in ("data", "mask"):
+            first, second = sorted((key, other), key=list(given).index)
+            yield {key: theirs, other: value}, f"to exchange `{first}` and `{second}`", None
+        if their.kind != "data" or len(their.own) < 2:
+            continue
+        if tuple(theirs.shape) == shape:
+            if len(shape) > 2 and their.own[:-1] == argument.own:
+                one = f"`{key}[..., 0]`, or a mask for each feature (docs/masks.md)"
+                yield {key: masks.with_shape(value, shape[:-1])}, one, None
+            yield {other: masks.with_shape(theirs, (*shape, 1))}, f"`{other}[..., None]`", their
+        if "did you mean" not in refusal and their.own[:-1] == argument.own:
+            *batch, width, length = theirs.shape
+            if shape == (*batch, length):
+                yield {other: masks.with_shape(theirs, (*batch, length, width))}, f"`{other}.swapaxes(-1, -2)`", None
 
 
 def check_combinations(name, row, values):

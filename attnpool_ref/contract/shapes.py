@@ -8,6 +8,7 @@ of the batch axes, and ``sizes`` those of named axes.
 import math
 from dataclasses import replace
 
+from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
@@ -297,3 +298,18 @@ def check_lengths(name, key, value, values, given):
             f"without axis {values['axis']}"
         )
     return scores.shape[axis]
+
+
+def check_weights(normalizer, weights, shape):
+    """Checks that the caller's normalizer returned an array of numbers of the scores' shape.
+
+    Raises:
+      TypeError: if it returned anything but an array of numbers.
+      ValueError: if the numbers are complex, or if the shape is another.
+    """
+    name = getattr(normalizer, "__name__", type(normalizer).__name__)
+    refuse_non_numeric(name, "weights", weights)
+    if kind_of(weights.dtype) == "c":
+        raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
+    if tuple(weights.shape) != tuple(shape):
+        raise ValueError(f"{name}: {shape_text('weights', weights)}, needs that of the scores, {axes_text(shape)}")

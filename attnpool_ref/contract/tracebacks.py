@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 
-from attnpool_ref.contract.keywords import with_suggestion
+from attnpool_ref.contract.binding import with_suggestion
 
 OWN_PACKAGE = __name__.partition(".")[0]
 

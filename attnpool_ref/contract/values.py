@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.contract.dtypes import MEANING, POLARITY
+from attnpool_ref.contract import masks
 from attnpool_ref.contract.shapes import exceeds
-from attnpool_ref.contract.suggestions import as_boolean, column, did_you_mean, is_packed
+from attnpool_ref.contract.text import suggested
 from attnpool_ref.table.language import NotZero
 
 LARGEST = np.iinfo(np.int64).max
@@ -29,7 +29,9 @@ def check_values(row, values, call, largest=LARGEST):
     for key, argument in row.arguments.items():
         value = values[key]
         if argument.kind in ("mask", "bool"):
-            _check_mask_values(row, argument, value, values, call)
+            wrong = _out_of_range(value, 1) if _on_host(value) and value.dtype.kind in "ui" else None
+            if wrong is not None:
+                masks.refuse_values(row, argument, wrong, values, call)
         elif argument.kind in ("int", "lengths") and _on_host(value):
             wrong = _out_of_range(value, call.limits[key])
             if wrong is not None:
@@ -45,7 +47,7 @@ def check_values(row, values, call, largest=LARGEST):
                 filled = f"to drop the tokens that `pack` appended, by `real = {key} < {count}`"
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
-                    f"{did_you_mean([filled] if wrong == count else [])}"
+                    f"{suggested([filled] if wrong == count else [])}"
                 )
     check_not_zero(row.name, row, values)
 
@@ -99,35 +101,3 @@ def _out_of_range(value, largest):
         return None
     low, high = int(np.min(value)), int(np.max(value))
     return low if low < 0 else high if exceeds(high, largest) else None
-
-
-def _check_mask_values(row, argument, value, values, call):
-    if not _on_host(value) or value.dtype.kind not in "ui":
-        return
-    wrong, key = _out_of_range(value, 1), argument.name
-    if wrong is not None:
-        repairs = [f"`{key} != 0`"] if key in MEANING else _repairs(row, argument, value, values, call)
-        raise ValueError(
-            f"{row.name}: `{key}` has the value {wrong}, but {MEANING.get(key, POLARITY)}, or 0/1 integers"
-            f"{did_you_mean(repairs)}"
-        )
-
-
-def _repairs(row, argument, mask, values, call):
-    """Returns what may have been meant by an integer mask with other values than 0 and 1."""
-    key, lengths, shape = argument.name, argument.lengths, mask.shape
-    axis, whole = values.get("axis", -1), list(call.targets.get(key, shape))
-    limit, low = whole.pop(axis), np.min(mask)
-    fit = lengths in row.arguments and low >= 0 and not exceeds(np.max(mask), limit)
-    counts = [(), call.batch, tuple(whole)] if fit else []
-    if shape[-1:] == (1,) and shape[:-1] in counts:
-        return [f"`{lengths}={column(key, shape)}`"]
-    repairs = as_boolean(key, mask)
-    if shape in counts:
-        repairs.append(f"`{lengths}=` for lengths")
-    given = {name: (a, values[name]) for name, a in row.arguments.items() if hasattr(values[name], "shape")}
-    if low >= 0 and len(shape) == 1 and is_packed(row, given):
-        repairs.append(f"`segment_{row.name}` for segment numbers")
-    if low >= 0 and lengths not in row.arguments and not row.packed:
-        repairs.append("`lengths_to_mask` for lengths")
-    return repairs

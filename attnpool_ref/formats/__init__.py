@@ -6,24 +6,17 @@ inverse, and does not change a bit of the parameters. Each format is a row of th
 """
 
 from attnpool_ref import contract
-from attnpool_ref.contract.type_names import type_of
-from attnpool_ref.formats import options, saving_sentences, sentences, sources
-from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, check_prefix, find, prefixes
-from attnpool_ref.formats.printable import brief
+from attnpool_ref.contract.text import brief, type_of
+from attnpool_ref.formats import conversion, saving_sentences, sentences, sources
+from attnpool_ref.formats.matching import Names, ask_for_prefix, bare_prefixes, check_prefix, find, prefixes, suggestion
 from attnpool_ref.formats.row import Format, Head
-from attnpool_ref.formats.suggestions import suggestion
 from attnpool_ref.formats.table import ROWS
-from attnpool_ref.formats.writing import tensors_of
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 __all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 
 FORMATS = {row.name: row for row in ROWS}
 """The formats by name, in the order of the documentation."""
-
-
-NO_OPTIONS = {"num_heads": None, "epsilon": None, "activation": None}
-"""The options of :func:`read` if none are given."""
 
 
 @contract.with_short_traceback
@@ -81,9 +74,9 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     ('MultiHeadAttention', 2, (4, 2, 2))
     """
     row = get(format)
+    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     if row.name == sentences.NAME:
-        given = {"prefix": prefix, "num_heads": num_heads, "epsilon": epsilon, "activation": activation}
-        for name, value in given.items():
+        for name, value in {"prefix": prefix, **given}.items():
             if value is not None:
                 raise ValueError(f"{row.name}: `{name}` is {value!r}, but this format has none")
         return sentences.read(tensors)
@@ -95,10 +88,9 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
         found = find(row, names, prefix, source.title)
     except ValueError as error:
         raise ValueError(f"{error}{suggestion(ROWS, row, names, prefix)}") from None
-    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
-    chosen = options.chosen(row, given, source.config, found)
+    chosen = conversion.options(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
-    return options.head(row, found, source.tensors, sizes, chosen)
+    return conversion.head(row, found, source.tensors, sizes, chosen)
 
 
 @contract.with_short_traceback
@@ -129,7 +121,7 @@ def write(head, format, *, prefix=""):
     if not row.forms:
         raise ValueError(f"{row.name} is a folder, which `save` writes")
     check_prefix(row, prefix)
-    return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
+    return {f"{prefix}{key}": tensor for key, tensor in conversion.tensors_of(row, head).items()}
 
 
 @contract.with_short_traceback
@@ -203,7 +195,7 @@ def examined(tensors):
         for prefix in prefixes_of_row or ([] if best is None else [best]):
             try:
                 found = find(row, names, prefix, source.title)
-                full.append((row, prefix, None, tuple(options.known(row, NO_OPTIONS, source.config, found)[1])))
+                full.append((row, prefix, None, tuple(conversion.known_options(row, {}, source.config, found)[1])))
             except ValueError as error:
                 near.append((share, (row, prefix, str(error), ())))
         bare = [] if prefixes_of_row else bare_prefixes(row, names)

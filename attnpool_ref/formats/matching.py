@@ -1,11 +1,10 @@
-"""Matching of a file's tensors to a head: prefixes, and tensors that are missing, unexpected or of another shape."""
+"""Matching of a file's tensors to a head: prefixes, tensors that do not fit, and suggestions of other prefixes or formats."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
-from attnpool_ref.formats import shapes
-from attnpool_ref.formats.printable import MOST, brief, listed, printable
+from attnpool_ref.contract.text import MOST, bracketed, brief, listed, printable
 from attnpool_ref.formats.row import Form, Format
 
 
@@ -182,11 +181,11 @@ def _matched(row, form, tensors, prefix, under, known):
         name = under.pop(_plain(tensor.key), None)
         if name is not None:
             names[tensor.key] = name
-            if not shapes.bind(tensor.shape, tuple(tensors[name].shape), sizes):
+            if not tensor.fits(tuple(tensors[name].shape), sizes):
                 misshapen.append((name, tensor))
         elif not tensor.optional:
             missing.append(tensor.key)
-    wrong = [(name, tuple(tensors[name].shape), shapes.filled(tensor.shape, sizes)) for name, tensor in misshapen]
+    wrong = [(name, tuple(tensors[name].shape), tensor.filled(sizes)) for name, tensor in misshapen]
     unexpected = [name for key, name in under.items() if not key.startswith(row.beside)]
     return Match(form, prefix, names, sizes, missing, unexpected, wrong)
 
@@ -225,7 +224,7 @@ def _reasons(row, found):
     if found.unexpected:
         yield f"unexpected {listed(map(printable, _most_similar(found)))}"
     for name, actual, needed in found.misshapen:
-        yield f"`{printable(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
+        yield f"`{printable(name)}` is {bracketed(actual)}, needs {bracketed(needed)}"
 
 
 def _most_similar(found):
@@ -251,3 +250,43 @@ def _keys(keys):
 def _plain(name):
     """Replaces a file's separators in a name by dots."""
     return name.replace("/", ".")
+
+
+def suggestion(rows, row, names, prefix):
+    """Returns "; one is under ..." or "; `...` fits" if that holds for the file, else "".
+
+    Args:
+      rows: all formats.
+      row: the format that does not fit.
+      names: the names in the file.
+      prefix: the requested prefix, or None if none was.
+    """
+    own, best, share = prefixes(row, names)
+    if prefix is None and own:
+        return ""
+    own = [there for there in own if there != prefix and _fits(row, names, there)]
+    if own:
+        return f"; one is under {listed(own, brief)}"
+    others = [
+        (other.name, there)
+        for other in rows
+        if other is not row
+        for there in prefixes(other, names)[0]
+        if _fits(other, names, there)
+    ]
+    # a layer inside a head may fit another format: suggest only heads that are not part of another one
+    around = {there for _, there in others} | ({best} if share > 0.5 else set())
+    whole = [(name, there) for name, there in others if not _is_within(there, around)]
+    more = f"; and {len(whole) - MOST} more" if len(whole) > MOST else ""
+    return "".join(f"; `{name}` fits{f' under {brief(there)}' if there else ''}" for name, there in whole[:MOST]) + more
+
+
+def _fits(row, names, prefix):
+    if row.refused and any(key.startswith(tuple(row.refused)) for key in names.under(prefix)):
+        return False
+    return not match(row, names, prefix, {}).problems
+
+
+def _is_within(prefix, around):
+    """Returns whether the prefix starts with a shorter one of ``around`` that ends with a separator or is empty."""
+    return any(prefix[:end] in around for end in range(len(prefix)) if not end or prefix[end - 1] in "./")

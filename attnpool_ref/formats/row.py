@@ -1,10 +1,13 @@
-"""Classes of the table of formats: a format is a row, with forms and their tensors."""
+"""Language of the table of formats: layouts of tensors and their shapes in letters, tensors, forms, and formats.
 
+A format is a row of the table, with forms and their tensors. Layouts are converted to those of attnpool and back, bit
+for bit.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-
-from attnpool_ref.formats.layouts import SAME, Layout
 
 GIVEN = "given"
 """Default of an option without a default: the caller or a configuration must give its value."""
@@ -31,12 +34,76 @@ class Head(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Layout of a tensor in a file.
+
+    Attributes:
+      title: a description of the layout, for the documentation.
+      read: converts the file's tensor to a parameter; also takes the sizes of axes by their letters.
+      write: converts a parameter to the file's tensor.
+    """
+
+    title: str
+    read: Callable[[Any, dict], Any]
+    write: Callable[[Any], Any]
+
+
+SAME = Layout("as here", lambda tensor, sizes: tensor, lambda ours: ours)
+
+TRANSPOSED = Layout("(out, in)", lambda tensor, sizes: tensor.T, lambda ours: ours.T)
+
+LEADING = Layout("a leading axis of 1", lambda tensor, sizes: tensor[0], lambda ours: ours[None])
+
+CONVOLUTION = Layout(
+    "a convolution over one token, (out, in, 1)",
+    lambda tensor, sizes: tensor[..., 0].T,
+    lambda ours: ours.T[..., None],
+)
+
+IN_HEADS = Layout(
+    "(in, heads together)",
+    lambda tensor, sizes: tensor.reshape(len(tensor), sizes["H"], -1),
+    lambda ours: ours.reshape(len(ours), -1),
+)
+
+OUT_OF_HEADS = Layout(
+    "(heads together, out)",
+    lambda tensor, sizes: tensor.reshape(sizes["H"], -1, tensor.shape[-1]),
+    lambda ours: ours.reshape(-1, ours.shape[-1]),
+)
+
+BIAS_OF_HEADS = Layout(
+    "heads together",
+    lambda tensor, sizes: tensor.reshape(sizes["H"], -1),
+    lambda ours: ours.reshape(-1),
+)
+
+TORCH_IN_HEADS = Layout(
+    "(heads together, in)",
+    lambda tensor, sizes: IN_HEADS.read(tensor.T, sizes),
+    lambda ours: IN_HEADS.write(ours).T,
+)
+
+TORCH_OUT_OF_HEADS = Layout(
+    "(out, heads together)",
+    lambda tensor, sizes: OUT_OF_HEADS.read(tensor.T, sizes),
+    lambda ours: OUT_OF_HEADS.write(ours).T,
+)
+
+QUERIES_IN_HEADS = Layout(
+    "a leading axis of 1, heads together",
+    lambda tensor, sizes: tensor[0].reshape(tensor.shape[1], sizes["H"], -1),
+    lambda ours: ours.reshape(1, len(ours), -1),
+)
+
+
+@dataclass(frozen=True)
 class Tensor:
     """Description of one tensor of a file.
 
     Attributes:
       key: the name of the tensor without the prefix.
-      shape: the shape in letters, see :mod:`~attnpool_ref.formats.shapes`.
+      shape: the shape in letters, such as ``1 1 d``, ``3d d`` and ``s+1 d``.
       parameters: the parameters of the module in this tensor, concatenated along its first axis; () if it is an extra.
       layout: the layout of each parameter in it.
       optional: whether a head may lack it.
@@ -47,6 +114,55 @@ class Tensor:
     parameters: tuple[str, ...] = ()
     layout: Layout = SAME
     optional: bool = False
+
+    @property
+    def axes(self):
+        """The axes of the shape in letters."""
+        return tuple(self.shape.split())
+
+    def fits(self, actual, sizes):
+        """Returns whether a shape is that of this tensor under the known sizes of letters.
+
+        If so, the sizes that it determines are added to ``sizes``; if not, ``sizes`` is unchanged.
+        """
+        if len(self.axes) != len(actual):
+            return False
+        found = dict(sizes)
+        for axis, size in zip(self.axes, actual, strict=True):
+            term = _parsed(axis)
+            if term["number"]:
+                fits = size == int(term["number"])
+            else:
+                times, plus = int(term["times"] or 1), int(term["plus"] or 0)
+                whole, rest = divmod(size - plus, times)
+                fits = rest == 0 and whole >= 1 and found.setdefault(term["letter"], whole) == whole
+            if not fits:
+                return False
+        sizes.update(found)
+        return True
+
+    def filled(self, sizes):
+        """Returns the shape with sizes in place of the letters whose sizes are known."""
+        return tuple(_filled(axis, sizes) for axis in self.axes)
+
+
+_TERM = re.compile(r"(?:(?P<times>\d+)?(?P<letter>[A-Za-z]\w*)(?:\+(?P<plus>\d+))?|(?P<number>\d+))")
+
+
+def _filled(axis, sizes):
+    term = _parsed(axis)
+    if term["number"]:
+        return int(term["number"])
+    if term["letter"] not in sizes:
+        return axis
+    return int(term["times"] or 1) * sizes[term["letter"]] + int(term["plus"] or 0)
+
+
+def _parsed(axis):
+    term = _TERM.fullmatch(axis)
+    if term is None:
+        raise ValueError(f"{axis!r} is no axis of a shape")
+    return term
 
 
 @dataclass(frozen=True)
@@ -149,3 +265,43 @@ class Format:
         """Returns whether an earlier form has the same parameters, layouts and fixed arguments as this one."""
         before = self.forms[: self.forms.index(form)]
         return any(other.parameters == form.parameters and other.fixed == form.fixed for other in before)
+
+
+KERNELS = ("query_kernel", "key_kernel", "value_kernel")
+BIASES = ("query_bias", "key_bias", "value_bias")
+
+LINEAR_INTO_HEADS = TORCH_IN_HEADS, BIAS_OF_HEADS
+LINEAR_OUT_OF_HEADS = TORCH_OUT_OF_HEADS, SAME
+LINEAR = TRANSPOSED, SAME
+"""Layouts of weight and bias of a linear layer in PyTorch: for its heads, after its heads, and without heads."""
+
+
+def one_form(*tensors):
+    """Returns the forms of a format whose files have these tensors only."""
+    return (Form(tensors),)
+
+
+def linear(key, shape, layouts, *parts, optional=False):
+    """Returns weight and bias of a linear layer in PyTorch.
+
+    Args:
+      key: the name of the layer in the file.
+      shape: the shape of the weight in letters.
+      layouts: the layouts of weight and bias.
+      *parts: the beginnings of the names of the parameters in it, such as "query_".
+      optional: whether a head may lack the bias.
+    """
+    kernels, biases = (tuple(f"{part}{kind}" for part in parts) for kind in ("kernel", "bias"))
+    return (
+        Tensor(f"{key}.weight", shape, kernels, layouts[0]),
+        Tensor(f"{key}.bias", shape.split()[0], biases, layouts[1], optional),
+    )
+
+
+def norm(key, width, part="norm"):
+    """Returns scale and bias of the layer normalization ``part``, which is called ``key`` in the file."""
+    return Tensor(f"{key}.weight", width, (f"{part}_scale",)), Tensor(f"{key}.bias", width, (f"{part}_bias",))
+
+
+PERCEPTRON = *linear("mlp.fc1", "f d", LINEAR, "mlp_"), *linear("mlp.fc2", "d f", LINEAR, "mlp_out_")
+"""Tensors of an MLP with the names of timm, V-JEPA and transformers."""

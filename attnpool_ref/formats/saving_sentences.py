@@ -9,15 +9,13 @@ import json
 import os
 from pathlib import Path
 
-from attnpool_ref.contract.type_names import type_of, with_article
+from attnpool_ref.contract.text import brief, type_of, with_article
 from attnpool_ref.formats import sentences
-from attnpool_ref.formats.printable import brief
+from attnpool_ref.formats.conversion import tensors_of
 from attnpool_ref.formats.row import Form, Format, Head
 from attnpool_ref.formats.sentences import ACTIVATIONS, MODES, NAME, OLD_KEYS, VECTOR
 from attnpool_ref.formats.sources import folders, safetensors
-from attnpool_ref.formats.sources.regular import there
-from attnpool_ref.formats.sources.replacing import replacing
-from attnpool_ref.formats.writing import tensors_of
+from attnpool_ref.formats.sources.files import replacing, there
 
 TYPES = "sentence_transformers.models."
 """The package of the library that contains the types of parts, by a name that all its versions understand."""

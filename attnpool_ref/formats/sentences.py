@@ -13,13 +13,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnpool_ref.formats import options
-from attnpool_ref.formats.layouts import TRANSPOSED
+from attnpool_ref.contract.text import brief
+from attnpool_ref.formats import conversion
 from attnpool_ref.formats.matching import Names, find
-from attnpool_ref.formats.printable import brief
-from attnpool_ref.formats.row import Form, Format, Head, Tensor
+from attnpool_ref.formats.row import TRANSPOSED, Form, Format, Head, Tensor
 from attnpool_ref.formats.sources import folders
-from attnpool_ref.formats.sources.regular import there
+from attnpool_ref.formats.sources.files import there
 
 NAME = "sentence_transformers"
 
@@ -305,7 +304,7 @@ def _tensors(folder, tensors, sizes):
     row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
     source = folders.opened(folder)
     found = find(row, Names(source.tensors), "", source.title, sizes)
-    parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
+    parameters = conversion.head(row, found, source.tensors, found.sizes, {}).parameters
     return {name: array for name, array in parameters.items() if array is not None}, found.sizes
 
 

@@ -5,51 +5,32 @@ it. They find a function in a package, or in a module under test, by the name of
 a file in ``rows/``; :mod:`attnpool_ref.table.language` describes the syntax of ``shapes`` and ``rules``.
 """
 
-from attnpool_ref.table.row import Variant
-from attnpool_ref.table.rows import (
-    additive,
-    attention,
-    decomposition,
-    heads,
-    layers,
-    masks,
-    means,
-    normalizers,
-    pairs,
-    pooling,
-    readouts,
-    relations,
-    scores,
-    segments,
-    statistics,
-    streaming,
-)
+import textwrap
+from importlib import import_module
+
+from attnpool_ref.table.row import Variant, did_you_mean
+from attnpool_ref.table.rows import heads, streaming
 from attnpool_ref.table.sources import SOURCES
-from attnpool_ref.table.suggestions import did_you_mean
 
-__all__ = ["BY_NAME", "HEADS", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
+__all__ = [
+    "BY_NAME",
+    "HEADS",
+    "SOURCES",
+    "STATES",
+    "VARIANTS",
+    "Variant",
+    "did_you_mean",
+    "get",
+    "in_all_layouts",
+    "overview",
+]
 
+_FAMILIES = (
+    "masks normalizers scores attention pooling means statistics additive readouts layers segments pairs decomposition "
+    "relations"
+)
 VARIANTS: tuple[Variant, ...] = sum(
-    (
-        family.ROWS
-        for family in (
-            masks,
-            normalizers,
-            scores,
-            attention,
-            pooling,
-            means,
-            statistics,
-            additive,
-            readouts,
-            layers,
-            segments,
-            pairs,
-            decomposition,
-            relations,
-        )
-    ),
-    (),
+    (import_module(f"attnpool_ref.table.rows.{family}").ROWS for family in _FAMILIES.split()), ()
 )
 """Rows of all functions but those in ``STATES`` and ``HEADS``, in the order of the documentation."""
 
@@ -78,3 +59,20 @@ def in_all_layouts(*names):
     """Returns the names of dense functions, and those of their packed forms and of their chunk states, if any."""
     packed = [f"segment_{name}" for name in names if f"segment_{name}" in BY_NAME]
     return *names, *packed, *(row.name for row in STATES if row.state in names)
+
+
+def overview(**others):
+    """Returns the overview in ``help`` of a package: for each family the name of its file, and its functions.
+
+    ``others`` are the names of functions without a row, by family.
+    """
+    families = {}
+    for row in BY_NAME.values():
+        families.setdefault(row.family, []).append(row.name)
+    for family, names in others.items():
+        families.setdefault(family, []).extend(names)
+    first = max(map(len, families)) + 2
+    return "\n".join(
+        textwrap.fill(", ".join(names), 100, initial_indent=family.ljust(first), subsequent_indent=" " * first)
+        for family, names in families.items()
+    )

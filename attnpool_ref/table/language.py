@@ -276,11 +276,6 @@ def parse_rule(text):
     raise ValueError(f"the rule {text!r} is not understood")
 
 
-def exclusions(arguments):
-    """Returns the implied rules that a mask and its lengths exclude each other."""
-    return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
-
-
 def arguments_of(row, values):
     """Returns the row's arguments with the shapes that are possible in a call with these values, options included."""
     found = row.arguments

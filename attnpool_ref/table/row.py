@@ -6,7 +6,6 @@ from typing import Any
 
 from attnpool_ref.table import language
 from attnpool_ref.table.sources import SOURCES
-from attnpool_ref.table.suggestions import did_you_mean
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 """Activations of hidden layers that compute scores."""
@@ -112,7 +111,8 @@ class Variant:
                 f"docs/references.bib, run `make docs`{did_you_mean(self.source, SOURCES)}"
             )
         arguments, results = language.parse_shapes(self.shapes)
-        relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
+        lengths = [argument for argument in arguments.values() if argument.kind == "lengths"]
+        relations = *map(language.parse_rule, self.rules), *(language.Excludes(a.mask, a.name) for a in lengths)
         language.check_names(relations, arguments, self.options)
         for key, argument in arguments.items():
             if argument.numeric and key not in NUMBERS:
@@ -149,3 +149,15 @@ class Variant:
 def of_family(family, **functions: Mapping[str, Any]):
     """Returns the rows of a family; each argument has the name of a function, and the other fields of its row."""
     return tuple(Variant(name, family=family, **fields) for name, fields in functions.items())
+
+
+def did_you_mean(word, known):
+    """Returns "; did you mean ...?" with similar names; "" if there are none.
+
+    >>> did_you_mean("mean_poling", ["mean_pooling", "dot_score"])
+    '; did you mean mean_pooling?'
+    """
+    import difflib  # takes 10 ms, and only messages need it
+
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
+    return f"; did you mean {', '.join(near)}?" if near else ""

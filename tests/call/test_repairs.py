@@ -11,7 +11,7 @@ from refusals import Call, every_refusal
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 
 X = np.ones((3, 5, 4), np.float32)
 QUERY = np.ones(4, np.float32)

@@ -8,8 +8,8 @@ import pytest
 from command import FAILED, MISSING, PARTIAL, PASSED, SNIPPET, python, report_of, run
 
 import attnpool_ref
-from attnpool_ref import __main__, conformance, extras, table
-from attnpool_ref.cli import listing, progress, show, verdicts
+from attnpool_ref import __main__, cli, conformance, table
+from attnpool_ref.cli import check, finding, show, verdicts
 from attnpool_ref.conformance import Cell, Measure, RowReport
 from attnpool_ref.conformance.report import Failure, Kept
 
@@ -42,7 +42,7 @@ def test_importing_the_oracle_imports_no_extra():
     code = "import attnpool_ref, attnpool_ref.plot, attnpool_ref.__main__, sys; print(*sys.modules)"
     imported = {name.partition(".")[0] for name in python("-c", code).stdout.split()}
     assert "attnpool_ref" in imported
-    assert not imported & {name for names in extras.EXTRAS.values() for name in names}
+    assert not imported & {name for names in cli.EXTRAS.values() for name in names}
 
 
 @pytest.mark.parametrize("arguments", ["list", "find CLS", "show masked_softmax", "--help", "check --help"])
@@ -100,7 +100,7 @@ FAMILIES = list(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     with open(tmp_path / "out", "w") as file:
-        assert listing.console(file).width == listing.UNBOUNDED
+        assert finding.console(file).width == finding.UNBOUNDED
 
 
 @pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
@@ -292,7 +292,7 @@ def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
 def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch, capfd):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress.shown() as bar:
+    with check.shown_progress() as bar:
         bar(1, 4, "mean_pooling [...]")
     shown = capfd.readouterr().err
     assert "left: " in shown

@@ -6,20 +6,20 @@ import pytest
 from command import FAILED, PASSED, report_of, run
 
 from attnpool_ref import table
-from attnpool_ref.cli import listing, show
+from attnpool_ref.cli import finding, show
 from attnpool_ref.conformance import RowReport
 
 LONGEST = max(table.BY_NAME, key=len)
 
 
-@pytest.mark.parametrize("columns", [60, 80, listing.TABULAR])
+@pytest.mark.parametrize("columns", [60, 80, finding.TABULAR])
 def test_the_list_shows_names_modules_and_sources_whole(columns):
     output = run("list", columns=columns).output
     assert max(map(len, output.splitlines())) <= columns
     words = set(re.findall(r"\w+", output))
     for row in table.BY_NAME.values():
         assert {row.name, row.source, row.module} - {""} <= words
-    if columns < listing.TABULAR:
+    if columns < finding.TABULAR:
         assert all(f"  {row.name} " in output and f" {row.source}\n" in output for row in table.BY_NAME.values())
 
 

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.cli.application import application
-from attnpool_ref.cli.options import values_of
+from attnpool_ref.cli.application import application, values_of
 from attnpool_ref.conformance import Candidate, Scope, cases
 from attnpool_ref.conformance.option import option, options_of, takes_options_of
 from attnpool_ref.conformance.scope import REMOVED

@@ -5,7 +5,6 @@ import zlib
 import numpy as np
 
 from attnpool_ref import formats
-from attnpool_ref.formats import shapes
 
 SIZES = {"d": 6, "e": 4, "v": 10, "w": 8, "o": 7, "f": 9, "n": 3, "s": 5, "h": 5, "K": 4, "H": 2, "c": 3, "k": 2}
 
@@ -16,7 +15,7 @@ def tensors_of(name, form=0, prefix="", dtype=np.float32, without=(), **sizes):
     made = {}
     for tensor in formats.get(name).forms[form].tensors:
         if tensor.key not in without:
-            shape = shapes.filled(tensor.shape, SIZES | sizes)
+            shape = tensor.filled(SIZES | sizes)
             value = random.uniform(0.5, 1.5, shape) if tensor.shape else np.array(3)
             made[prefix + tensor.key] = value.astype(dtype if tensor.shape else np.int64)
     return made

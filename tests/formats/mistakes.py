@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 import attnpool_ref
-from attnpool_ref.formats import layouts
-from attnpool_ref.formats.table import statistics
+from attnpool_ref.formats.row import IN_HEADS, OUT_OF_HEADS, TORCH_OUT_OF_HEADS
+from attnpool_ref.formats.table import perceptrons
 
 KERNELS = ("query", "key", "value")
-IN_HEADS, OUT_OF_HEADS = layouts.IN_HEADS, layouts.OUT_OF_HEADS
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,8 @@ def other_epsilon(head):
         yield Wrong("", changed(head, {"epsilon": other[head.options["epsilon"]]}))
     if there(head, "variance"):
         yield Wrong("of the batch norm", changed(head, variance=head.parameters["variance"] + 1e-5 - 1e-6))
-    if statistics._NORM[0] in head.extras:
-        scale, bias, mean, variance = (head.extras[key] for key in statistics._NORM)
+    if perceptrons._NORM[0] in head.extras:
+        scale, bias, mean, variance = (head.extras[key] for key in perceptrons._NORM)
         slope = scale / np.sqrt(variance + 1e-6)
         yield Wrong("of the batch norm", changed(head, norm_scale=slope, norm_bias=bias - mean * slope))
 
@@ -161,7 +160,7 @@ def unused_map_applied(head):
     if kernel is not None:
         heads = {"H": head.options["num_heads"]}
         bias = head.extras["cross_attention_block.xattn.proj.bias"]
-        kernel = layouts.TORCH_OUT_OF_HEADS.read(kernel, heads)
+        kernel = TORCH_OUT_OF_HEADS.read(kernel, heads)
         yield Wrong("", changed(head, out_kernel=kernel, out_bias=bias))
 
 
@@ -193,8 +192,8 @@ def statistics_dropped(head):
     if there(head, "mean"):
         yield Wrong("mean", changed(head, mean=np.zeros_like(head.parameters["mean"])))
         yield Wrong("variance", changed(head, variance=np.ones_like(head.parameters["variance"])))
-    if statistics._NORM[0] in head.extras:
-        scale, bias = (head.extras[key] for key in statistics._NORM[:2])
+    if perceptrons._NORM[0] in head.extras:
+        scale, bias = (head.extras[key] for key in perceptrons._NORM[:2])
         yield Wrong("both", changed(head, norm_scale=scale, norm_bias=bias))
 
 

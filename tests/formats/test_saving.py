@@ -12,7 +12,7 @@ from optional import posix
 
 from attnpool_ref.formats import sources
 from attnpool_ref.formats.sources import opened
-from attnpool_ref.formats.sources.replacing import replacing
+from attnpool_ref.formats.sources.files import replacing
 
 every_ending = pytest.mark.parametrize("ending", [".safetensors", ".npz"])
 

@@ -12,7 +12,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import conformance
 from attnpool_ref.conformance.candidates.adapters import torch_arrays
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 
 ONES = torch.ones(5, 4)
 REFUSED = {  # tensors of which NumPy makes no array, and what is said of them

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import attnpool_flax
-from attnpool_ref import extras, table
+from attnpool_ref import cli, table
 from bench import accelerator, accelerator_child, accelerator_formulas, accelerator_page, accelerator_pairs, peers
 from bench.child import Child
 
@@ -39,7 +39,7 @@ def test_without_an_accelerator_nothing_is_measured(capsys, tmp_path):
 
 
 def test_without_jax_the_command_says_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
     assert accelerator.main([]) == 2
     assert "jax and flax are not installed" in capsys.readouterr().out
 

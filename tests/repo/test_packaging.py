@@ -61,7 +61,7 @@ def test_pytest_waits_for_nothing_of_the_kit_at_its_start():
 
 
 def test_the_tests_of_a_candidate_import_without_jax():
-    code = "import sys, attnpool_ref.pytest_plugin; print('jax' in sys.modules)"
+    code = "import sys, attnpool_ref.cli.pytest_plugin; print('jax' in sys.modules)"
     assert run_python("-c", code).stdout.split() == ["False"]
 
 

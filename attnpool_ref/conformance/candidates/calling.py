@@ -8,7 +8,7 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance.candidates.candidate import signature_of
 from attnpool_ref.conformance.candidates.chunks import oracle_of
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnpool_ref.table import did_you_mean
 from attnpool_ref.table.language import terms
-from attnpool_ref.table.suggestions import did_you_mean
 
 DEPTH, LOOKED_AT = 4, 1000
 """Limits of the search for parameters: the levels of nested attributes, and the number of objects."""

@@ -12,7 +12,7 @@ from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.conformance.checks import optional_checks, tolerances
 from attnpool_ref.conformance.checks.agreement import counted
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 from attnpool_ref.table.language import present
 
 

@@ -6,7 +6,7 @@ waives no other guarantee: one that is broken because of the waived one is still
 
 from attnpool_ref import table
 from attnpool_ref.conformance.report import BROKEN, FAIL, promises
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 
 def check_names(waive):

@@ -11,7 +11,7 @@ from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
 from attnpool_ref.conformance.report.promises import BY_NAME
 from attnpool_ref.conformance.running.judge import judge
 from attnpool_ref.conformance.scope import refuse_removed
-from attnpool_ref.table.suggestions import did_you_mean
+from attnpool_ref.table import did_you_mean
 
 WHOLE = "nothing left out"
 """Name of the test that every mask and argument of the implementation was judged, so that "pass" is not "partial"."""

@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, MASKED, VALUES, WEIGHTS
 from attnpool_ref.contract import signature_of
-from attnpool_ref.contract.type_names import type_of
+from attnpool_ref.contract.text import type_of
 
 LONGEST = 512
 """Largest number of elements of a result that is printed in place of an implementation that cannot be imported."""

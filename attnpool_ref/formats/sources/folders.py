@@ -4,10 +4,9 @@ import json
 import os
 from pathlib import PurePosixPath, PureWindowsPath
 
-from attnpool_ref.formats.printable import brief
+from attnpool_ref.contract.text import brief
 from attnpool_ref.formats.sources import safetensors
-from attnpool_ref.formats.sources.regular import Regular, there
-from attnpool_ref.formats.sources.stored import Opened
+from attnpool_ref.formats.sources.files import Opened, Regular, there
 
 LONGEST_JSON = 100_000_000
 """Largest size of a JSON file in bytes."""

@@ -14,10 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.printable import brief
-from attnpool_ref.formats.sources.regular import Regular
-from attnpool_ref.formats.sources.replacing import replacing
-from attnpool_ref.formats.sources.stored import Stored
+from attnpool_ref.contract.text import brief
+from attnpool_ref.formats.sources.files import Regular, Stored, replacing
 
 LONGEST_NAME = 2**16 - 1
 """Largest number of bytes of a name in a ZIP archive."""
@@ -57,16 +55,10 @@ def tensors_of(path):
 
 
 def save(tensors, target):
-    """Writes arrays into an uncompressed archive; an existing file is replaced once everything is written.
-
-    Args:
-      tensors: arrays by name.
-      target: the path.
+    """Writes arrays by name into an uncompressed archive, as :func:`attnpool_ref.formats.sources.save` does.
 
     Raises:
-      ValueError: if an array has a dtype that is not NumPy's own, such as bfloat16, if a name is too long, or if the
-        target exists and is not a regular file.
-      FileNotFoundError: if the folder does not exist.
+      ValueError: also if an array has a dtype that is not NumPy's own, such as bfloat16, or if a name is too long.
     """
     odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:

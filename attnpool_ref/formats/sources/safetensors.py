@@ -12,10 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.printable import brief, printable
-from attnpool_ref.formats.sources.regular import Regular
-from attnpool_ref.formats.sources.replacing import replacing
-from attnpool_ref.formats.sources.stored import Stored
+from attnpool_ref.contract.text import brief, printable
+from attnpool_ref.formats.sources.files import Regular, Stored, replacing
 
 LONGEST_HEADER = 100_000_000
 """Largest header in bytes: the limit of the reference implementation."""
@@ -63,27 +61,22 @@ def tensors_of(path):
     start = 8 + length
     header = _parsed(file, file.read(8, length))
     _check_tiling(file, header, file.size - start)
-    return {name: _stored(file, name, entry, start) for name, entry in header.items()}
+    return {
+        name: Stored(tuple(entry["shape"]), partial(_read, file, name, entry, start)) for name, entry in header.items()
+    }
 
 
 def save(tensors, target, framework=""):
-    """Writes arrays into a file; an existing file is replaced once everything is written.
-
-    Args:
-      tensors: arrays by name.
-      target: the path.
-      framework: the entry ``format`` of the header, such as "pt"; "" for none.
-
-    Raises:
-      ValueError: if an array has a dtype that the format lacks, or if the target exists and is not a regular file.
-      FileNotFoundError: if the folder does not exist.
-    """
+    """Writes arrays by name into a file, as :func:`attnpool_ref.formats.sources.save` does."""
     with replacing(target) as file:
         write(file, tensors, framework)
 
 
 def write(file, tensors, framework=""):
-    """Writes arrays into an open file, as :func:`save` does; raises a ValueError for a dtype that the format lacks."""
+    """Writes arrays by name into an open file; raises a ValueError for a dtype that the format lacks.
+
+    ``framework`` is the entry ``format`` of the header, such as "pt"; "" for none.
+    """
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
@@ -160,19 +153,14 @@ def _check_tiling(file, header, length):
         raise _refused(file, f"its tensors need {at} bytes, and it has {length}")
 
 
-def _stored(file, name, entry, start):
-    begin, end = entry["data_offsets"]
-    kind, shape = entry["dtype"], tuple(entry["shape"])
-    return Stored(shape, partial(_read, file, name, kind, shape, start + begin, end - begin))
-
-
-def _read(file, name, kind, shape, begin, length):
+def _read(file, name, entry, start):
+    kind, (begin, end) = entry["dtype"], entry["data_offsets"]
     if kind not in DTYPES:
         raise _refused(file, f"{brief(name)} has dtype {printable(kind)}, which NumPy does not have")
-    raw = file.read(begin, length)
-    if len(raw) != length:
+    raw = file.read(start + begin, end - begin)
+    if len(raw) != end - begin:
         raise _refused(file, f"{brief(name)} is cut off")
-    array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(shape)  # bytes would make it read-only
+    array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(entry["shape"])  # bytes would make it read-only
     return bfloat16(array) if kind == "BF16" else array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -2,11 +2,9 @@
 
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.row import Format
-from attnpool_ref.formats.table.bags import ROWS as BAGS
 from attnpool_ref.formats.table.heads import ROWS as HEADS
 from attnpool_ref.formats.table.layers import ROWS as LAYERS
-from attnpool_ref.formats.table.probes import ROWS as PROBES
-from attnpool_ref.formats.table.statistics import ROWS as STATISTICS
+from attnpool_ref.formats.table.perceptrons import ROWS as PERCEPTRONS
 
 SENTENCE_TRANSFORMERS = Format(
     sentences.NAME,
@@ -20,4 +18,4 @@ SENTENCE_TRANSFORMERS = Format(
 )
 """The format of folders with whole models, of which only the pooling stages are read."""
 
-ROWS = (*HEADS, *PROBES, *LAYERS, SENTENCE_TRANSFORMERS, *BAGS, *STATISTICS)
+ROWS = (*HEADS, *LAYERS, SENTENCE_TRANSFORMERS, *PERCEPTRONS)

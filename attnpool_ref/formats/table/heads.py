@@ -1,13 +1,21 @@
-"""Formats of heads with learned queries."""
+"""Formats of heads with learned queries, and of attentive probes of frozen encoders."""
 
-from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS
-from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
-from attnpool_ref.formats.table.parts import (
+from dataclasses import replace
+
+from attnpool_ref.formats.row import (
+    BIAS_OF_HEADS,
     BIASES,
-    INTO_HEADS,
+    GIVEN,
     KERNELS,
-    OUT_OF_HEADS,
+    LEADING,
+    LINEAR_INTO_HEADS,
+    LINEAR_OUT_OF_HEADS,
     PERCEPTRON,
+    QUERIES_IN_HEADS,
+    TORCH_IN_HEADS,
+    Form,
+    Format,
+    Tensor,
     linear,
     norm,
     one_form,
@@ -29,7 +37,7 @@ SIGLIP = Format(
         Tensor("probe", "1 1 d", ("query",), LEADING),
         Tensor("attention.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS),
         Tensor("attention.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS),
-        *linear("attention.out_proj", "d d", OUT_OF_HEADS, "out_"),
+        *linear("attention.out_proj", "d d", LINEAR_OUT_OF_HEADS, "out_"),
         *norm("layernorm", "d"),
         *PERCEPTRON,
     ),
@@ -84,9 +92,9 @@ TIMM_LATENT = Format(
     notes="The file holds neither the kind of gelu nor the epsilon: take both from the model's code. timm's SigLIP models need `epsilon=1e-6`. Those whose code has `act_layer='gelu_tanh'` need `activation=\"gelu_tanh\"`; the others, such as `vit_base_patch16_siglip_224`, have timm's default, the exact gelu: `activation=\"gelu\"`. The result has an axis for the query, which the original drops: compare `result[..., 0, :]` with the original.",
     forms=one_form(
         Tensor("latent", "1 1 d", ("query",), LEADING),
-        *linear("q", "d d", INTO_HEADS, "query_", optional=True),
-        *linear("kv", "2d d", INTO_HEADS, "key_", "value_", optional=True),
-        *linear("proj", "d d", OUT_OF_HEADS, "out_", optional=True),
+        *linear("q", "d d", LINEAR_INTO_HEADS, "query_", optional=True),
+        *linear("kv", "2d d", LINEAR_INTO_HEADS, "key_", "value_", optional=True),
+        *linear("proj", "d d", LINEAR_OUT_OF_HEADS, "out_", optional=True),
         *norm("norm", "d"),
         *PERCEPTRON,
     ),
@@ -111,10 +119,10 @@ CLIP = Format(
     notes="The tokens are the positions of the feature map, row by row: [B, height * width, d]. The learned positions are not resized, so the feature map must have the size that the head was trained for.",
     forms=one_form(
         Tensor("positional_embedding", "s+1 d", ("position",)),
-        *linear("q_proj", "d d", INTO_HEADS, "query_", optional=True),
-        *linear("k_proj", "d d", INTO_HEADS, "key_", optional=True),
-        *linear("v_proj", "d d", INTO_HEADS, "value_", optional=True),
-        *linear("c_proj", "o d", OUT_OF_HEADS, "out_", optional=True),
+        *linear("q_proj", "d d", LINEAR_INTO_HEADS, "query_", optional=True),
+        *linear("k_proj", "d d", LINEAR_INTO_HEADS, "key_", optional=True),
+        *linear("v_proj", "d d", LINEAR_INTO_HEADS, "value_", optional=True),
+        *linear("c_proj", "o d", LINEAR_OUT_OF_HEADS, "out_", optional=True),
     ),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "out_features": "o"},
     fixed={"use_class_token": False},
@@ -139,7 +147,7 @@ def _of_timm_2d(fused, class_token):
             *((Tensor("cls_token", "1 d", ("class_token",), LEADING),) if class_token else ()),
             *(Tensor(f"{part}.weight", f"{width} d", kernels, TORCH_IN_HEADS) for part, kernels, _ in maps),
             *(Tensor(f"{part}.bias", width, biases, BIAS_OF_HEADS, optional=True) for part, _, biases in maps),
-            *linear("proj", "o w", OUT_OF_HEADS, "out_", optional=True),
+            *linear("proj", "o w", LINEAR_OUT_OF_HEADS, "out_", optional=True),
         ),
         fixed={"use_class_token": class_token},
     )
@@ -169,7 +177,7 @@ def _of_coca(width):
         *norm("ln_q", "d", "query_norm"),
         *norm("ln_k", width),
         Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
-        *linear("attn.out_proj", "d d", OUT_OF_HEADS, "out_", optional=True),
+        *linear("attn.out_proj", "d d", LINEAR_OUT_OF_HEADS, "out_", optional=True),
     )
 
 
@@ -200,4 +208,97 @@ COCA = Format(
     refused={"attn.bias_k": "an extra key and value", "attn.bias_v": "an extra key and value"},
 )
 
-ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, TIMM_POOL2D, COCA)
+
+_PROBE_SIZES = {"in_features": "d", "num_heads": "H", "num_queries": "n"}
+
+
+def _within(prefix, *tensors):
+    return tuple(replace(tensor, key=f"{prefix}{tensor.key}") for tensor in tensors)
+
+
+VJEPA = Format(
+    "vjepa",
+    title="the AttentivePooler of V-JEPA and V-JEPA 2, of depth 1",
+    source="facebookresearch/jepa 51c59d5 and facebookresearch/vjepa2 c2963a4, src/models/attentive_pooler.py",
+    module="AttentiveProbe",
+    verified="1.1e-15, without padding, and with padding against the original on the real tokens only, because it has no mask",
+    usual="pooler.",
+    notes="V-JEPA 1 stores a layer `xattn.proj` but never applies it. `load` keeps it, and `save` writes it again. The classifier after the pooler (`linear`) has another prefix and is not loaded.",
+    forms=one_form(
+        Tensor("query_tokens", "1 n d", ("query",), LEADING),
+        *_within(
+            "cross_attention_block.",
+            *norm("norm1", "d"),
+            *norm("norm2", "d", "mlp_norm"),
+            *linear("xattn.q", "d d", LINEAR_INTO_HEADS, "query_", optional=True),
+            *linear("xattn.kv", "2d d", LINEAR_INTO_HEADS, "key_", "value_", optional=True),
+            Tensor("xattn.proj.weight", "d d", optional=True),  # V-JEPA 1 stores it and never applies it
+            Tensor("xattn.proj.bias", "d", optional=True),
+            *PERCEPTRON,
+        ),
+    ),
+    sizes=_PROBE_SIZES | {"hidden_features": "f"},
+    fixed={"variant": "vjepa"},
+    num_heads=GIVEN,
+    epsilon=1e-5,
+    refused={
+        "blocks.": "self-attention blocks in its probe (`depth` above 1)",
+        "cross_attention_block.q.": "a probe without its block (`complete_block=False`)",
+    },
+)
+
+VJEPA2_HF = Format(
+    "vjepa2_hf",
+    title="the pooler of V-JEPA 2 in Hugging Face's transformers, without self-attention layers",
+    source="transformers 5.23, models/vjepa2/modeling_vjepa2.py",
+    module="AttentiveProbe",
+    verified="3.2e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
+    usual="pooler.",
+    notes="By default, transformers has three self-attention layers before the pooler; loading a file with them is an error. Epsilon is 1e-6 in transformers and 1e-5 in the authors' code.",
+    forms=one_form(
+        Tensor("query_tokens", "1 n d", ("query",), LEADING),
+        *_within(
+            "cross_attention_layer.",
+            *norm("layer_norm1", "d"),
+            *norm("layer_norm2", "d", "mlp_norm"),
+            *linear("cross_attn.q_proj", "d d", LINEAR_INTO_HEADS, "query_"),
+            *linear("cross_attn.k_proj", "d d", LINEAR_INTO_HEADS, "key_"),
+            *linear("cross_attn.v_proj", "d d", LINEAR_INTO_HEADS, "value_"),
+            *PERCEPTRON,
+        ),
+    ),
+    sizes=_PROBE_SIZES | {"hidden_features": "f"},
+    fixed={"variant": "vjepa"},
+    num_heads=GIVEN,
+    epsilon=1e-6,
+    config={"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps"},
+    config_heads={"vjepa2": 16},
+    config_needs={"hidden_act": "gelu"},
+    refused={"self_attention_layers.": "self-attention layers in its probe (`num_pooler_layers`)"},
+)
+
+AIM = Format(
+    "aim",
+    title="the AttentionPoolingClassifier of AIM, without its classifier",
+    source="apple/ml-aim bd9e068, aim-v1/aim/v1/torch/layers.py",
+    module="AttentiveProbe",
+    verified="3.8e-16, without padding, and with padding against the original on the real tokens only, because it has no mask",
+    usual="head.",
+    notes='The classifier after the pooling (`linear`) is not part of the module; if the file has it, its kernel is `module.extras["linear.weight"]` [classes, d], and its bias `module.extras["linear.bias"]`. Tokens are normalized by the stored mean and variance, as in AIM\'s PyTorch code. The JAX code of AIM uses those of the batch even at inference.',
+    forms=one_form(
+        Tensor("cls_token", "1 n d", ("query",), QUERIES_IN_HEADS),
+        Tensor("k.weight", "d d", KERNELS[1:2], TORCH_IN_HEADS),
+        Tensor("v.weight", "d d", KERNELS[2:], TORCH_IN_HEADS),
+        Tensor("bn.running_mean", "d", ("mean",)),
+        Tensor("bn.running_var", "d", ("variance",)),
+        Tensor("bn.num_batches_tracked", "", optional=True),
+        Tensor("linear.weight", "o d", optional=True),
+        Tensor("linear.bias", "o", optional=True),
+    ),
+    sizes=_PROBE_SIZES,
+    fixed={"variant": "aim"},
+    num_heads=GIVEN,
+    refused={"k.bias": "biases in AIM's probe (`qkv_bias`)", "v.bias": "biases in AIM's probe (`qkv_bias`)"},
+)
+
+ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, TIMM_POOL2D, COCA, VJEPA, VJEPA2_HF, AIM)

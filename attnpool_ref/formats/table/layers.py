@@ -1,13 +1,27 @@
 """Formats of plain multi-head attention layers."""
 
-from attnpool_ref.formats import layouts
-from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
-from attnpool_ref.formats.table.parts import BIASES, KERNELS, OUT_OF_HEADS, linear, one_form
+from attnpool_ref.formats.row import (
+    BIAS_OF_HEADS,
+    BIASES,
+    GIVEN,
+    IN_HEADS,
+    KERNELS,
+    LINEAR_OUT_OF_HEADS,
+    OUT_OF_HEADS,
+    SAME,
+    TORCH_IN_HEADS,
+    TORCH_OUT_OF_HEADS,
+    Form,
+    Format,
+    Tensor,
+    linear,
+    one_form,
+)
 
 _INPUTS = {"num_heads": "H", "query_features": "d", "key_features": "e", "value_features": "v"}
 _OF_TORCH = (
-    Tensor("in_proj_bias", "3d", BIASES, layouts.BIAS_OF_HEADS, optional=True),
-    *linear("out_proj", "d d", OUT_OF_HEADS, "out_", optional=True),
+    Tensor("in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
+    *linear("out_proj", "d d", LINEAR_OUT_OF_HEADS, "out_", optional=True),
 )
 
 TORCH_MHA = Format(
@@ -18,12 +32,12 @@ TORCH_MHA = Format(
     verified="3.1e-16, with and without the original's mask",
     notes="The batch axis comes first, as with `batch_first=True`. `key_padding_mask` is True at padding, so the mask to pass is `~key_padding_mask[:, None, :]`. `add_zero_attn=True` is not supported. The file does not say whether the layer used it, so `load` raises no error for such a layer, but the results differ from the original's.",
     forms=(
-        Form((Tensor("in_proj_weight", "3d d", KERNELS, layouts.TORCH_IN_HEADS), *_OF_TORCH)),
+        Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
             (
-                Tensor("q_proj_weight", "d d", KERNELS[:1], layouts.TORCH_IN_HEADS),
-                Tensor("k_proj_weight", "d e", KERNELS[1:2], layouts.TORCH_IN_HEADS),
-                Tensor("v_proj_weight", "d v", KERNELS[2:], layouts.TORCH_IN_HEADS),
+                Tensor("q_proj_weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
+                Tensor("k_proj_weight", "d e", KERNELS[1:2], TORCH_IN_HEADS),
+                Tensor("v_proj_weight", "d v", KERNELS[2:], TORCH_IN_HEADS),
                 *_OF_TORCH,
             )
         ),
@@ -68,13 +82,13 @@ def _multi_head(name, layers, kernel, bias, *, separator, into, of_bias, out_of,
 
 _AXIS_OF_HEADS = {
     "separator": "/",
-    "into": ("{} H c", layouts.SAME),
-    "of_bias": ("H c", layouts.SAME),
-    "out_of": ("H c o", layouts.SAME),
+    "into": ("{} H c", SAME),
+    "of_bias": ("H c", SAME),
+    "out_of": ("H c o", SAME),
     "qkv_features": "H*c",
     "num_heads": "H",
 }
-_HEADS_TOGETHER = {"of_bias": ("w", layouts.BIAS_OF_HEADS), "qkv_features": "w", "num_heads": GIVEN, "width": "w"}
+_HEADS_TOGETHER = {"of_bias": ("w", BIAS_OF_HEADS), "qkv_features": "w", "num_heads": GIVEN, "width": "w"}
 
 FLAX_MHA = _multi_head(
     "flax_mha",
@@ -111,8 +125,8 @@ EQUINOX_MHA = _multi_head(
     verified="4.0e-16, with and without the original's mask",
     notes="Pass the module, or a dictionary from its parameters' names to arrays.",
     separator=".",
-    into=("w {}", layouts.TORCH_IN_HEADS),
-    out_of=("o w", layouts.TORCH_OUT_OF_HEADS),
+    into=("w {}", TORCH_IN_HEADS),
+    out_of=("o w", TORCH_OUT_OF_HEADS),
     **_HEADS_TOGETHER,
 )
 
@@ -126,8 +140,8 @@ HAIKU_MHA = _multi_head(
     verified="4.2e-16, with and without the original's mask",
     notes="Pass the parameters that `transform(...).init` returns.",
     separator="/",
-    into=("{} w", layouts.IN_HEADS),
-    out_of=("w o", layouts.OUT_OF_HEADS),
+    into=("{} w", IN_HEADS),
+    out_of=("w o", OUT_OF_HEADS),
     **_HEADS_TOGETHER,
 )
 

@@ -16,7 +16,7 @@ def packed(row):
     """Returns the row of ``segment_…``, derived from that of the dense function.
 
     Tokens [..., L, d] become [N, d], and other arrays [..., q] become [q] or [num_segments, q]. ``lengths`` are left
-    out, and of the normalizers only softmax and sigmoid remain.
+    out, and of the normalizers only softmax and sigmoid remain, which sums over segments can compute.
     """
     arguments, _, result = row.shapes.partition(" -> ")
     arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)
@@ -29,18 +29,13 @@ def packed(row):
         equation=f"o_s = {row.name} of the tokens of segment s",
         weights=re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, row.weights),
         rules=row.rules,
-        options=OPTIONS | row.options | _each_alone(row),
+        options=OPTIONS | row.options | ({"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}),
         refused=_NOT_ALONE if "normalizer" in row.options else (),
         ordered=row.ordered,
         absolute=row.absolute,
         norms=row.norms,
         unit=row.unit,
     )
-
-
-def _each_alone(row):
-    """Returns the option ``normalizer`` with those that sums over segments can compute; {} if the row has none."""
-    return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
 def _packed_argument(match):

@@ -10,7 +10,7 @@ import unittest
 
 import pytest
 
-from attnpool_ref import extras
+from attnpool_ref import cli
 from attnpool_ref.conformance.printing.words import wrapped
 from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
 from attnpool_ref.conformance.running.judge import judge
@@ -49,7 +49,7 @@ class CandidateNode(pytest.Collector):
 
     def _claims(self):
         """Returns the claims about the implementation; a child process judges it, with ``--jobs 0`` this process."""
-        missing = extras.missing("cli")
+        missing = cli.missing("cli")
         if missing:
             raise ValueError(missing.removeprefix("attnpool: "))
         from attnpool_ref.cli.application import check

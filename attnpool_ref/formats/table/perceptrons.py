@@ -1,18 +1,72 @@
-"""Formats of attentive statistics pooling over frames."""
+"""Formats of attention whose scores a perceptron computes: over bags of instances, and statistics over frames."""
 
 import numpy as np
 
-from attnpool_ref.formats.layouts import CONVOLUTION
-from attnpool_ref.formats.row import Form, Format, Tensor
+from attnpool_ref.formats.row import CONVOLUTION, LINEAR, TRANSPOSED, Form, Format, Layout, Tensor, linear
+
+ONE_HOP = Layout("(1, in)", lambda tensor, sizes: tensor[0], lambda ours: ours[None])
+
+_BAG_SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
+
+
+def _bag_forms(hidden, out, gate=None, bare=False):
+    """Returns the forms with one hop (one score for each instance; no axis of hops in the result) and with several.
+
+    ``hidden``, ``gate`` and ``out`` are the names of the layers in the file; see :class:`Form` for ``bare``.
+    """
+    shared = linear(hidden, "h d", LINEAR, "")
+    if gate is not None:
+        shared += linear(gate, "h d", LINEAR, "gate_")
+    last = (
+        (Tensor(f"{out}.weight", "1 h", ("out_kernel",), ONE_HOP), Tensor(f"{out}.bias", "1")),
+        (Tensor(f"{out}.weight", "K h", ("out_kernel",), TRANSPOSED), Tensor(f"{out}.bias", "K")),
+    )
+    fixed = {"activation": "tanh", "gated": gate is not None}
+    return tuple(Form(shared + tensors, fixed=fixed, bare=bare) for tensors in last)
+
+
+CLAM = Format(
+    "clam",
+    title="the attention of CLAM, gated or not, without CLAM's first layer (`attention_net.0`, then ReLU)",
+    source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
+    module="AdditiveAttentionPool",
+    verified="3.0e-16, without padding, because the original has no mask",
+    usual="attention_net.3.",
+    notes="The tokens to pass are the output of `attention_net.0` and ReLU, which are not part of the head. If `.module` was removed from the keys of the file, as CLAM's evaluation does (without a gate), pass the prefix, `attention_net.3.`: `load` does not search for such short keys. For CLAM_SB, which has one attention map whatever the number of classes, the result is [B, d] (the original's is [1, d], because it takes one bag). For CLAM_MB with K classes it is [B, K, d].",
+    forms=(
+        *_bag_forms("attention_a.0", "attention_c", gate="attention_b.0"),
+        *_bag_forms("module.0", "module.2"),
+        *_bag_forms("module.0", "module.3"),
+        *_bag_forms("0", "2", bare=True),  # CLAM's evaluation cuts ".module" out of every key
+        *_bag_forms("0", "3", bare=True),
+    ),
+    sizes=_BAG_SIZES,
+)
+
+ABMIL = Format(
+    "abmil",
+    title="Ilse et al.'s attention over a bag, gated or not",
+    source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
+    module="AdditiveAttentionPool",
+    verified="3.1e-16, without padding, because the original has no mask",
+    notes="The tokens to pass are the output of `feature_extractor_part2`. With one attention map (`ATTENTION_BRANCHES = 1` in the original) the result is [B, d]; the original's is [1, d], because it takes one bag. With n maps it is [B, n, d].",
+    forms=(
+        *_bag_forms("attention_V.0", "attention_w", gate="attention_U.0"),
+        *_bag_forms("attention.0", "attention.2"),
+    ),
+    sizes=_BAG_SIZES,
+    beside=("feature_extractor_part1.", "feature_extractor_part2.", "classifier."),
+)
+
 
 BATCH_NORM_EPSILON = 1e-5
 """Default of PyTorch's batch normalization, which SpeechBrain does not change."""
 
-_SIZES = {"in_features": "d", "hidden_features": "h"}
+_FRAME_SIZES = {"in_features": "d", "hidden_features": "h"}
 _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
 
 
-def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
+def _frame_forms(tensors, hidden, derived=frozenset(), context_ddof=0):
     """Returns the forms without and with global statistics as inputs of the hidden layer.
 
     ``hidden`` is the key of that layer's kernel, and ``tensors`` are all others.
@@ -76,7 +130,7 @@ SPEECHBRAIN_ASP = Format(
     verified="3.6e-16, with and without the original's mask",
     usual="asp.",
     notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. `norm_scale` and `norm_bias` are computed from the four tensors of the batch normalization. `save` writes these four as they were in the file; if one of the two parameters has changed, it writes the parameters as weight and bias, with mean 0 and variance 1 - 1e-5, which gives the same result.",
-    forms=_forms(
+    forms=_frame_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
             Tensor("conv.conv.bias", "d"),  # cancels in the softmax
@@ -87,7 +141,7 @@ SPEECHBRAIN_ASP = Format(
         "tdnn.conv.conv.weight",
         derived=frozenset({"norm_scale", "norm_bias"}),
     ),
-    sizes=_SIZES,
+    sizes=_FRAME_SIZES,
     fixed={"use_norm": True},
     epsilon=1e-12,
     derive=_derive,
@@ -102,7 +156,7 @@ WESPEAKER_ASTP = Format(
     verified="9.3e-15, without padding, because the original has no mask; 6.4e-8 with the global context, for the reason below",
     usual="pool.",
     notes="The frames to pass are [B, L, C] (batch, frames, channels), not [B, C, L]. With the global context, WeSpeaker adds 1e-7 to the variance of the context before the square root, where attnpool takes 1e-7 as the minimum of this variance. The two deviations of the context differ by up to 1e-7 / (2 sigma), sigma being the deviation.",
-    forms=_forms(
+    forms=_frame_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),
             Tensor("linear2.bias", "d"),  # cancels in the softmax
@@ -111,8 +165,8 @@ WESPEAKER_ASTP = Format(
         "linear1.weight",
         context_ddof=1,
     ),
-    sizes=_SIZES,
+    sizes=_FRAME_SIZES,
     epsilon=1e-7,
 )
 
-ROWS = (SPEECHBRAIN_ASP, WESPEAKER_ASTP)
+ROWS = (CLAM, ABMIL, SPEECHBRAIN_ASP, WESPEAKER_ASTP)

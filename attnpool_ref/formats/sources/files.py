@@ -1,17 +1,105 @@
-"""Atomic replacement of files: readers see either the old file or the complete new one, also after a crash.
-
-The new file is written under a random name that no other file has, in the folder of the old one, and then renamed over
-the old one.
-"""
+"""Regular files to read, files that replace others atomically, and opened sources with tensors read on demand."""
 
 import contextlib
 import errno
 import os
 import stat
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""Names of other kinds of files, for messages."""
 
 UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 """Errors of folders that cannot be synced: no permission to list them, or a network share."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of a source, which is read on demand.
+
+    Attributes:
+      shape: the shape of the tensor.
+      read: a function that returns the tensor as a NumPy array.
+    """
+
+    shape: tuple[int, ...]
+    read: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An opened source: a file, a folder or a mapping.
+
+    Attributes:
+      title: the name of the source in messages.
+      tensors: its tensors by name.
+      config: its configuration, or None.
+    """
+
+    title: str
+    tensors: Mapping[str, Stored]
+    config: dict[str, Any] | None = None
+
+
+class Regular:
+    """A regular file that stays open while it is referenced: all reads see one file, even if it is replaced.
+
+    Attributes:
+      name: the name of the file in messages.
+      size: its size in bytes when it was opened; bytes after that are not read.
+      stream: the open binary file, for :mod:`zipfile`.
+
+    Raises:
+      ValueError: if the file is of another kind, or a broken link.
+      FileNotFoundError: if there is no such file.
+    """
+
+    def __init__(self, path):
+        self._descriptor = None
+        self.name = os.path.basename(path)
+        _check(path, self.name, os.stat)
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        self._descriptor = os.open(path, flags)
+        _check(self._descriptor, self.name, os.fstat)  # again, because a FIFO may have replaced it since
+        self.size = os.fstat(self._descriptor).st_size
+        self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this object exists
+        self._lock = threading.Lock()
+
+    def read(self, begin, length):
+        """Reads bytes from ``begin`` on, fewer at the end of the file."""
+        with self._lock:
+            self.stream.seek(begin)
+            return self.stream.read(max(min(length, self.size - begin), 0)) or b""
+
+    def __del__(self):
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+
+def there(path):
+    """Returns whether the path exists, as a file of any kind or as a link, even a broken one."""
+    return os.path.lexists(path)
+
+
+def _check(file, name, status):
+    try:
+        kind = stat.S_IFMT(status(file).st_mode)
+    except FileNotFoundError:
+        if there(file):
+            raise ValueError(f"{name} is a link to a file that does not exist") from None
+        raise
+    if kind != stat.S_IFREG:
+        raise ValueError(f"{name} is {KINDS.get(kind, 'a file of another kind')}; only regular files are read")
 
 
 @contextlib.contextmanager

@@ -1,12 +1,27 @@
-"""Names and values from files as text for messages: printable and short."""
+"""Parts of messages: names of types, suggestions, and names and values from files."""
 
-from attnpool_ref.contract.type_names import type_of
+VOWELS = ("a", "e", "i", "o", "nd", "nn")
+"""What nouns begin with that are spoken with a vowel first."""
 
 LONGEST = 200
 """Largest number of characters that are shown of one name or value."""
 
 MOST = 10
 """Largest number of names in one list."""
+
+
+def type_of(value):
+    """Returns the name of a value's type with its article.
+
+    >>> type_of(1), type_of("1"), type_of(None)
+    ('an int', 'a str', 'a NoneType')
+    """
+    return with_article(type(value).__name__)
+
+
+def with_article(noun):
+    """Puts "a" or "an" before a noun, by its sound: an "int", an "ndarray", a "uint8"."""
+    return f"{'an' if noun.lower().startswith(VOWELS) else 'a'} {noun}"
 
 
 def printable(name):
@@ -33,6 +48,21 @@ def listed(names, write="`{}`".format):
     names = list(names)
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(write(name) for name in names[:MOST]) + more
+
+
+def suggested(suggestions):
+    """Returns the end of a message, or "" without suggestions.
+
+    >>> suggested(["`mask != 0`", "`lengths=`"])
+    '; did you mean `mask != 0`, or `lengths=`?'
+    """
+    *others, last = suggestions or [""]
+    return f"; did you mean {', '.join([*others, 'or ' * bool(others) + last])}?" if suggestions else ""
+
+
+def bracketed(shape):
+    """Formats a shape such as [2, d], of sizes or of letters."""
+    return f"[{', '.join(map(str, shape))}]"
 
 
 def _short(text):

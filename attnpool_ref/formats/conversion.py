@@ -1,11 +1,13 @@
-"""Constructor arguments of a head: sizes follow from shapes; others come from the caller, config.json or the format."""
+"""Conversion of the tensors of a file to a head and back, and the constructor arguments of the head.
+
+Sizes follow from shapes; other arguments come from the caller, config.json or the format.
+"""
 
 import operator
 
 import numpy as np
 
-from attnpool_ref.formats import layouts
-from attnpool_ref.formats.printable import brief, printable
+from attnpool_ref.contract.text import bracketed, brief, printable, with_article
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
@@ -22,12 +24,12 @@ OF_CONFIGURATIONS = {
 """Names of activations in configurations that differ from those in arguments."""
 
 
-def chosen(row, given, config, found):
+def options(row, given, config, found):
     """Returns the options that the format has: number of heads, epsilon and activation.
 
     Args:
       row: the format.
-      given: the caller's arguments, by name; None for each that is not given.
+      given: the caller's arguments, by name; None or absent if not given.
       config: the configuration next to the tensors, or None.
       found: the :class:`~attnpool_ref.formats.matching.Match`.
 
@@ -35,17 +37,17 @@ def chosen(row, given, config, found):
       ValueError: if an option is given that the format does not have, if no source has a value for an option, or if a
         value is invalid.
     """
-    result, missing = known(row, given, config, found)
+    result, missing = known_options(row, given, config, found)
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
         raise ValueError(f"{row.name}: no tensor says {listed}{_nor_a_configuration(row, missing, config)}")
     return result
 
 
-def known(row, given, config, found):
-    """Returns (the options of :func:`chosen` whose values are known, a list with the names of the others).
+def known_options(row, given, config, found):
+    """Returns (the options of :func:`options` whose values are known, a list with the names of the others).
 
-    The arguments are those of :func:`chosen`.
+    The arguments are those of :func:`options`.
 
     Raises:
       ValueError: if an option is given that the format does not have, or if a value is invalid.
@@ -54,10 +56,10 @@ def known(row, given, config, found):
     result, missing = {}, []
     for name, default in (("num_heads", row.num_heads), ("epsilon", row.epsilon), ("activation", row.activation)):
         if default is None:
-            if given[name] is not None:
+            if given.get(name) is not None:
                 raise ValueError(f"{row.name}: `{name}` is {brief(given[name])}, but this format has none")
             continue
-        said, value = f"`{name}`", given[name]
+        said, value = f"`{name}`", given.get(name)
         if value is None and config is not None and name in row.config:
             said, value = _configured(row, name, config)
         if value is None and name == "num_heads" and default != GIVEN:
@@ -70,8 +72,8 @@ def known(row, given, config, found):
     return result, missing
 
 
-def head(row, found, tensors, sizes, options):
-    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``options`` from :func:`chosen`.
+def head(row, found, tensors, sizes, chosen):
+    """Returns the head: parameters in attnpool's layouts, options from shapes, and ``chosen``, those of :func:`options`.
 
     ``found`` is the :class:`~attnpool_ref.formats.matching.Match`; ``sizes`` are its sizes and the number of heads, H.
     """
@@ -85,12 +87,14 @@ def head(row, found, tensors, sizes, options):
         if not tensor.parameters:
             extras[tensor.key] = _floating(row, name, array) if tensor.shape else array  # a counter
             continue
-        parts = layouts.split(tensor.layout, _floating(row, name, array), len(tensor.parameters), sizes)
-        parameters |= dict(zip(tensor.parameters, parts, strict=True))
+        parts = np.split(_floating(row, name, array), len(tensor.parameters))
+        parameters |= {
+            ours: tensor.layout.read(part, sizes) for ours, part in zip(tensor.parameters, parts, strict=True)
+        }
     if row.derive is not None:
         parameters |= row.derive(parameters, extras)
     made = {name: _size(letters, sizes) for name, letters in (dict(row.sizes) | dict(found.form.sizes)).items()}
-    made |= dict(row.fixed) | dict(found.form.fixed) | {name: options[name] for name in options if name != "num_heads"}
+    made |= dict(row.fixed) | dict(found.form.fixed) | {name: chosen[name] for name in chosen if name != "num_heads"}
     if row.biases:
         there = tuple(name for name in row.biases if parameters.get(name) is not None)
         made["use_bias"] = {len(row.biases): True, 0: False}.get(len(there), there)
@@ -202,3 +206,85 @@ def _size(written, sizes):
     if any(letter not in sizes for letter in written.split("*")):
         return None
     return int(np.prod([sizes[letter] for letter in written.split("*")]))
+
+
+def tensors_of(row, head):
+    """Returns the tensors of a head, by the keys of a format.
+
+    Args:
+      row: the format.
+      head: a :class:`~attnpool_ref.formats.row.Head`.
+
+    Raises:
+      ValueError: if the head is of another module, if an option differs from the value that the format fixes, or if no
+        form of the format holds the parameters.
+    """
+    if head.module != row.module:
+        raise ValueError(f"{row.name} holds {with_article(row.module)}, and this is {with_article(head.module)}")
+    extras = dict(head.extras)
+    if row.restore is not None:
+        extras |= row.restore(head.parameters, extras)
+    reasons, first = [], int(extras.pop(SPELLING, 0))
+    for form in row.forms[first:] + row.forms[:first]:
+        reason = _other_option(row, form, head)
+        if reason is None:
+            tensors, reason = _laid_out(form, head.parameters, extras)
+            if reason is None:
+                return tensors
+        reasons.append(reason)
+    raise ValueError(f"{row.name} cannot hold this {head.module}: {'; or '.join(dict.fromkeys(reasons))}")
+
+
+def _other_option(row, form, head):
+    for name, value in {**row.fixed, **form.fixed}.items():
+        if head.options.get(name) != value:
+            return f"`{name}` is {head.options.get(name)!r}, needs {value!r}"
+    return None
+
+
+def _laid_out(form, parameters, extras):
+    """Returns (tensors, None); if the form cannot hold the parameters, the second entry is the reason."""
+    tensors, sizes, held = {}, {}, set()
+    for tensor in form.tensors:
+        if not tensor.parameters:
+            continue
+        there = [parameters.get(name) for name in tensor.parameters]
+        lacking = [name for name, ours in zip(tensor.parameters, there, strict=True) if ours is None]
+        if lacking and (not tensor.optional or len(lacking) < len(there)):
+            return None, f"`{tensor.key}` needs `{'`, `'.join(lacking)}`"
+        if lacking:
+            continue
+        held.update(tensor.parameters)
+        array, reason = _joined(tensor, there)
+        if reason is None and not tensor.fits(array.shape, sizes):
+            needed = bracketed(tensor.filled(sizes))
+            reason = f"`{tensor.key}` would be {bracketed(array.shape)}, needs {needed}"
+        if reason is not None:
+            return None, reason
+        tensors[tensor.key] = np.array(array, order="C")  # otherwise a view of the parameter
+    more = sorted(name for name, ours in parameters.items() if ours is not None and name not in held | form.derived)
+    if more:
+        return None, f"it has no place for `{'`, `'.join(more)}`"
+    for tensor in form.tensors:
+        if tensor.parameters or (tensor.optional and tensor.key not in extras):
+            continue
+        tensors[tensor.key] = extras[tensor.key] if tensor.key in extras else _absent(tensor, sizes, tensors)
+    return {tensor.key: tensors[tensor.key] for tensor in form.tensors if tensor.key in tensors}, None
+
+
+def _joined(tensor, parameters):
+    dtypes = {ours.dtype for ours in parameters}
+    if len(dtypes) > 1:
+        return None, f"`{tensor.key}` holds several parameters, and they have several dtypes"
+    if any(ours.ndim != parameters[0].ndim for ours in parameters):
+        return None, f"`{tensor.key}` holds several parameters, and they have several ranks"
+    try:
+        return np.concatenate([tensor.layout.write(ours) for ours in parameters]), None
+    except ValueError:  # kernels of inputs of several widths
+        return None, f"`{tensor.key}` holds several parameters, and they have several shapes"
+
+
+def _absent(tensor, sizes, tensors):
+    """Returns zeros for a tensor that is not a parameter and has no effect, if the head was not read from a file."""
+    dtype = np.result_type(*tensors.values()) if tensor.axes else np.int64
+    return np.zeros(tensor.filled(sizes), dtype)
