@@ -6,10 +6,10 @@ from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import SIMPLE
 from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED, OPTIONS
-from attnpool_ref.conformance.checks.situation import SIMPLE
 from attnpool_ref.conformance.option import option, validate
-from attnpool_ref.conformance.report import waivers
+from attnpool_ref.conformance.report import check_waivers
 from attnpool_ref.table.suggestions import did_you_mean
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -70,7 +70,7 @@ def _shapes(names):
 
 def _waivers(waive):
     waive = dict(waive or {})
-    waivers.check_names(waive)
+    check_waivers(waive)
     return waive
 
 

@@ -8,10 +8,10 @@ from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.candidates.calling import NotApplicable
-from attnpool_ref.conformance.checks import second_derivatives
+from attnpool_ref.conformance.checks import gradients
 from attnpool_ref.conformance.checks.subject import Subject
 
-CHECKS = second_derivatives.REVERSE, second_derivatives.FORWARD
+CHECKS = gradients.REVERSE, gradients.FORWARD
 
 
 def fullest(candidate, name, adapter=None, dtype="float64", **options):

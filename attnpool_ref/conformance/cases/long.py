@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES, SIZES, places_of, scaled
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.layout import places_of, scaled
 from attnpool_ref.conformance.cases.ways import defaults_of
 
 LONG = 10**6

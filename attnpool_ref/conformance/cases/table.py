@@ -6,10 +6,9 @@ import numpy as np
 
 import attnpool_ref
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases import forms, long, values
-from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, RANK_1, SEQUENCES, SIZES
+from attnpool_ref.conformance.cases import long, values
+from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, RANK_1, SEQUENCES, SIZES, scaled
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.layout import scaled
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
 from attnpool_ref.table.language import MayBeEmpty
 
@@ -124,7 +123,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         if title == "smallest" and partial and (case := values.averaging(main)) is not None:
             yield case, "average"
         if title == fullest and "broadcasting" in shapes:
-            yield from ((case, "form") for case in forms.broadcasting(main))
+            yield from ((case, "form") for case in values.broadcasting(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
     if "alone" in shapes:
         for title, names, options in single_ways(row):
@@ -146,8 +145,8 @@ def cases_in(row, dtype, restrict=None, integers=False):
             main = draw(row, title, names, options, BATCH)
             yield from ((case, "precise") for case in values.precise(main, dtype))
             if dtype == "float64":
-                yield from ((case, "mixed") for case in forms.mixed(main))
-                yield from ((case, "integers") for case in (forms.integers(main) if integers else ()))
+                yield from ((case, "mixed") for case in values.mixed(main))
+                yield from ((case, "integers") for case in (values.integers(main) if integers else ()))
 
 
 def _left_to_defaults(row, restrict):

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
 from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
 from attnpool_ref.conformance.causes import mistakes_of_weights as of_weights
-from attnpool_ref.conformance.causes.normalization import Normalization
+from attnpool_ref.conformance.causes.mistakes_of_weights import Normalization
 from attnpool_ref.table.language import Needs
 
 
@@ -25,7 +24,7 @@ class Mistake:
 
     Attributes:
       words: the description. Mistakes with the same words are one cause in a report.
-      answer: a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to the wrong result, a list of
+      answer: a function from a :class:`~attnpool_ref.conformance.causes.wrong_answers.Call` to the wrong result, a list of
         arrays; to None if the mistake is not possible in the call.
       number: the number in the mistake as text, such as "-1e9", or "".
       whole: whether a single case that contradicts the mistake excludes it. This holds for mistakes about one argument,
@@ -223,10 +222,12 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         for zeroed in (False, True):
             for number, text in FILLS.items():
                 yield _mistake(
-                    STAND_IN, of_weights.softmax, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
+                    STAND_IN, of_weights.with_weights, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
                 )
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(STAND_IN, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
+            yield _mistake(
+                STAND_IN, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
+            )
         multiplied = "multiplies scores by the mask: padding gets the score 0"
         yield _mistake(multiplied, of_weights.multiplied)
         yield _mistake(NOT_AGAIN, of_weights.not_normalized_again)
@@ -236,7 +237,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake(OVER_ALL, of_weights.over_all, axes=None)
         yield _mistake(AGAIN, of_weights.below_another_row, padded=True)
         for number in (1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-            yield _mistake(AGAIN, of_weights.softmax, _power_of_ten(number), weights_of=of_weights.again, number=number)
+            yield _mistake(
+                AGAIN, of_weights.with_weights, _power_of_ten(number), weights_of=of_weights.again, number=number
+            )
         yield _mistake(WHOLE_TOP, of_weights.below_another_row)
         yield _mistake(UNSHIFTED, of_weights.below_another_row, shifted=False)
         if not row.state:
@@ -244,10 +247,19 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = _power_of_ten(number)
         yield _mistake(
-            "an epsilon in the denominator", of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number
+            "an epsilon in the denominator",
+            of_weights.with_weights,
+            text,
+            weights_of=Normalization.of_real,
+            epsilon=number,
         )
         yield _mistake(
-            EPSILON_UNSHIFTED, of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number, shifted=False
+            EPSILON_UNSHIFTED,
+            of_weights.with_weights,
+            text,
+            weights_of=Normalization.of_real,
+            epsilon=number,
+            shifted=False,
         )
         yield _mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count, text, number=number)
         if row.norms:
@@ -268,14 +280,14 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield from _of_changed_variances()
     for features in (False, True):
         yield _mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all, features=features)
-    if of_segments.is_packed(row):
-        yield _mistake(SORTED, of_segments.sorted_by_counts)
-        yield _mistake(SORTED, of_segments.sorted_by_bounds)
+    if of_tokens.is_packed(row):
+        yield _mistake(SORTED, of_tokens.sorted_by_counts)
+        yield _mistake(SORTED, of_tokens.sorted_by_bounds)
         for which in (0, -1):
-            yield _mistake(SORTED, of_segments.one_run, which=which)
+            yield _mistake(SORTED, of_tokens.one_run, which=which)
         for clamped in (False, True):
-            yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=True)
-        yield _mistake(ALL_SEGMENTS, of_segments.softmax_over_all)
+            yield _mistake(NEXT, of_tokens.by_reduceat, clamped=clamped, ordered=True)
+        yield _mistake(ALL_SEGMENTS, of_tokens.softmax_over_all)
     if {"kernel", "bias", "gate_kernel"} <= arguments.keys():
         yield _mistake(GATE, _gate_exchanged)
     yield _mistake("no 1/sqrt(d)", _scaled, power=0)
@@ -328,13 +340,17 @@ def of_empty_rows(row) -> Iterator[Mistake]:
         yield _mistake(INFINITE, of_tokens.where_empty, value=value)
     if masks:
         for uniform in (True, False):
-            yield _mistake(AVERAGED, of_weights.softmax, weights_of=of_weights.averaged_where_empty, uniform=uniform)
+            yield _mistake(
+                AVERAGED, of_weights.with_weights, weights_of=of_weights.averaged_where_empty, uniform=uniform
+            )
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(AVERAGED, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
+            yield _mistake(
+                AVERAGED, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
+            )
         for number, text in FILLS.items():
             yield _mistake(FILLED, of_tokens.filled_maximum, text, number=number)
         yield _mistake(READ, of_tokens.reading_all_where_empty)
-    if of_segments.is_packed(row):
+    if of_tokens.is_packed(row):
         for clamped in (False, True):
             for ordered in (True, False):
-                yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=ordered)
+                yield _mistake(NEXT, of_tokens.by_reduceat, clamped=clamped, ordered=ordered)

@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays, Untraceable
 
 
 class JaxArrays(NumpyArrays):

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays
+from attnpool_ref.conformance.candidates.adapters import Constant, NumpyArrays
 
 
 def _tensorflow():

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays, bfloat16
+from attnpool_ref.conformance.candidates.adapters import Constant, NumpyArrays, bfloat16
 
 
 class TorchArrays(NumpyArrays):
