@@ -24,7 +24,7 @@ def fullest(candidate, name, adapter=None, dtype="float64", **options):
     most = cases.fullest_way(row, restrict)
     main = (case for case, kind in cases.cases_of(subject.row, restrict, ()) if kind == "main" and case.title == most)
     case = subject.fit(next(main))
-    return subject, case, checks.situation_of(subject, case, "main", True, True, True, None)
+    return subject, case, checks.Situation(subject, case, "main", True, True, True, None)
 
 
 def judged(candidate, name, check, **more):

@@ -45,13 +45,13 @@ class Calling:
       missing: the reason why the implementation cannot be called at all, or "".
     """
 
-    def __init__(self, row, candidate, own=()):
-        """``own`` has the names of the function's arguments that the implementation holds as parameters.
+    def __init__(self, row, candidate, held=()):
+        """``held`` has the names of the function's arguments that the implementation holds as parameters.
 
         Raises:
           ValueError: ``Candidate.fixed`` or ``Candidate.arguments`` has a name that does not exist.
         """
-        self.row, self.candidate, self.own = row, candidate, frozenset(own)
+        self.row, self.candidate, self.held = row, candidate, frozenset(held)
         self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
         self.names, self.by_place, self.unjudged, self.missing = {}, {}, (), ""
@@ -88,25 +88,24 @@ class Calling:
         theirs = {k: p for k, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
         self._any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self._any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        said = {ours: name for name, ours in self.candidate.arguments.items()}
         known = {*self._spoken, "num_segments"}
-        for ours, own in said.items():
+        for ours, name in said.items():
             if ours not in known:
                 raise ValueError(f"{self.row.name} has no argument {ours!r}{did_you_mean(ours, known)}")
-            if own not in theirs and not self._any_name:
-                raise ValueError(f"the candidate has no argument {own!r}{did_you_mean(own, theirs)}")
+            if name not in theirs and not self._any_name:
+                raise ValueError(f"the candidate has no argument {name!r}{did_you_mean(name, theirs)}")
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
-        keys = [k for k in self._parameters if k not in self.own]
+        keys = [k for k in self._parameters if k not in self.held]
         for key in keys:
             words = self._words(key)
-            own = [said[w] for w in words if w in said]
-            free = [w for w in words if w in theirs and w not in self.candidate.arguments]
-            if own or free:
-                self.names[key] = (own + free)[0]
-        left = [
-            k for k in theirs if k not in self.names.values() and k not in NEUTRAL and k not in self.candidate.leave
-        ]
+            possible = [said[w] for w in words if w in said]
+            possible += [w for w in words if w in theirs and w not in self.candidate.arguments]
+            if possible:
+                self.names[key] = possible[0]
+        judged = {k for k in theirs if k not in NEUTRAL and k not in self.candidate.leave}
+        left = [k for k in theirs if k in judged and k not in self.names.values()]
         left = [k for k in left if theirs[k].kind is not theirs[k].KEYWORD_ONLY]
         for key in [k for k in keys if k not in self.names]:
             if self._parameters[key].kind is inspect.Parameter.KEYWORD_ONLY:
@@ -123,28 +122,25 @@ class Calling:
         used = set(self.names.values())
         unknown = [k for k in theirs if k not in used]
         required = [k for k in unknown if theirs[k].default is EMPTY]
-        if required:
-            own = required[0]
+        for name in required[:1]:
             self.missing = (
-                f"it needs `{own}`, which the row does not have; say what it is (arguments={{{own!r}: NAME}}, "
-                f"--arg {own}=NAME)"
+                f"it needs `{name}`, which the row does not have; say what it is (arguments={{{name!r}: NAME}}, "
+                f"--arg {name}=NAME)"
             )
-        self.unjudged = tuple(
-            k for k in unknown if theirs[k].default is not EMPTY and k not in NEUTRAL and k not in self.candidate.leave
-        )
-        self._needed = {key for key, own in self.names.items() if own in theirs and theirs[own].default is EMPTY}
+        self.unjudged = tuple(k for k in unknown if theirs[k].default is not EMPTY and k in judged)
+        self._needed = {key for key, name in self.names.items() if name in theirs and theirs[name].default is EMPTY}
 
     def _bind_unseen(self):
         """Matches arguments to an implementation without a readable signature.
 
         It takes the required arguments and those in ``Candidate.arguments``; :meth:`_arrange_unseen` says how.
         """
-        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        said = {ours: given_name for given_name, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
-            own = next((said[word] for word in self._words(key) if word in said), None)
-            if own is not None or parameter.default is EMPTY:
-                self.names[key] = own or key
-            if own is not None:
+            given_name = next((said[word] for word in self._words(key) if word in said), None)
+            if given_name is not None or parameter.default is EMPTY:
+                self.names[key] = given_name or key
+            if given_name is not None:
                 self._named.add(key)
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
@@ -164,18 +160,16 @@ class Calling:
         if self.missing:
             return self.missing
         for key, argument in self.row.arguments.items():
-            if not argument.optional and key not in self.own and not self.takes(key) and self.default(key) is EMPTY:
+            if not argument.optional and key not in self.held and not self.takes(key) and self.default(key) is EMPTY:
                 return f"it takes no `{key}`"
         for key in self.row.options:
             if not self.takes(key) and self.default(key) is EMPTY:
                 return f"it takes no `{key}`"
-        if self.candidate.mask_form == "segments" and not self._one_sequence():
+        masks = [a for a in self.row.arguments.values() if a.kind == "mask"]
+        one_sequence = len(masks) == 1 and len(masks[0].own) == 1
+        if self.candidate.mask_form == "segments" and not one_sequence:
             return "segment numbers are asked for rows with one masked sequence alone"
         return ""
-
-    def _one_sequence(self):
-        masks = [a for a in self.row.arguments.values() if a.kind == "mask"]
-        return len(masks) == 1 and len(masks[0].own) == 1
 
     def restrict(self, names, options):
         """Returns (names of optional arguments, options) of a call, reduced to what the implementation takes.
@@ -183,9 +177,9 @@ class Calling:
         Optional arguments that the implementation requires or holds are added. Options that it does not take get their
         defaults. Options that are omitted get their values in ``Candidate.fixed``.
         """
-        names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
+        names = [n for n in names if n.split("#")[0] in self.held or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
-        must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
+        must = {k for k, a in arguments.items() if a.optional and (k in self.held or self.is_needed(k))}
         names += sorted(must - {n.split("#")[0] for n in names})
         fixed = {k: v for k, v in self.candidate.fixed.items() if k in self.row.options}
         return names, fixed | {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
@@ -196,7 +190,7 @@ class Calling:
 
     def not_taken(self):
         """Returns the arguments and options that the implementation does not take, including ``return_weights``."""
-        return [k for k in self._parameters if k not in self.own and not self.takes(k)]
+        return [k for k in self._parameters if k not in self.held and not self.takes(k)]
 
     def arrange(self, values):
         """Returns (args, kwargs) of a call of the implementation.
@@ -292,12 +286,12 @@ def fit(case, calling, parameters):
     if own_form and any(key in case.spread for key in case.given("mask")):
         raise NotApplicable(f"it takes masks only as {_form_of_masks(candidate)}")
     for key, value in parameters.items():
-        own = next(own for own in held_parameters.shapes_of(row, key) if len(own) == value.ndim)
+        shape = next(shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
         if needed != value.shape:
             turned = f"; {held_parameters.transposed(key)}" if value.ndim > 1 else ""
             raise NotApplicable(f"its own `{key}` has shape {value.shape}{turned}")
-        values[key], axes[key] = value.astype(np.float64), own
+        values[key], axes[key] = value.astype(np.float64), shape
     for key in row.options:
         if key not in options and calling.is_needed(key):
             options[key] = calling.default(key)
@@ -342,9 +336,9 @@ def _form_of_masks(candidate):
 
 
 def _everything_real(case, argument):
-    own = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
-    shape = tuple(s for a in own for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
-    return np.ones(shape, bool), own
+    axes = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
+    shape = tuple(s for a in axes for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
+    return np.ones(shape, bool), axes
 
 
 def _reduced(case):
@@ -371,17 +365,17 @@ def check_some_real(case, calling):
             raise NotApplicable("it is never called with a fully masked row")
 
 
-def check_rank(case, candidate, own=()):
+def check_rank(case, candidate, held=()):
     """Raises :class:`NotApplicable` for a case whose batch axes the implementation does not take.
 
     ``Candidate.batched`` excludes cases without a batch axis, with several, and with arrays that broadcast. It and
-    ``same_batch`` exclude data that examples share, except the arguments named in ``own``, which the implementation
+    ``same_batch`` exclude data that examples share, except the arguments named in ``held``, which the implementation
     holds as parameters. The mask form "segments" excludes cases without a batch axis.
     """
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
-        shared = case.batch and any(arguments[k].batched for k in data if k not in own)
+        shared = case.batch and any(arguments[k].batched for k in data if k not in held)
         if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
             raise NotApplicable("it is called only with exactly one batch axis, and nothing broadcasts")
         if shared:
@@ -411,12 +405,12 @@ class Packed:
         Raises:
           NotApplicable: the token axis does not follow the batch axes.
         """
-        own = self.case.axes[key]
-        if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
+        axes = self.case.axes[key]
+        if self.axis in axes and (axes[0] != "..." or axes.index(self.axis) != 1):
             raise NotApplicable(f"`{key}` cannot be packed")
-        if self.axis in own:
+        if self.axis in axes:
             return self._flat(value)[self.places]
-        return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in own else value
+        return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in axes else value
 
     def _flat(self, value):
         rank = len(self.batch) + 1
@@ -424,8 +418,8 @@ class Packed:
 
     def unpack(self, key, gradient):
         """Returns the gradient of a packed argument in the dense layout, with 0 at padding."""
-        own, shape = self.case.axes[key], self.case.values[key].shape
-        if self.axis not in own:
+        axes, shape = self.case.axes[key], self.case.values[key].shape
+        if self.axis not in axes:
             return gradient.reshape(shape)
         whole = np.zeros(self._flat(np.empty(shape, np.bool_)).shape, gradient.dtype)
         whole[self.places] = gradient

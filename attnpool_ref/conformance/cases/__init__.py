@@ -28,34 +28,3 @@ from attnpool_ref.conformance.cases.long import LONG, LONG_BY_DEFAULT, long_narr
 from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
 from attnpool_ref.conformance.cases.values import shared_arrays
 from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
-
-__all__ = [
-    "ANY_RANK",
-    "BATCH",
-    "KINDS",
-    "LONG",
-    "LONG_BY_DEFAULT",
-    "SEED",
-    "SEQUENCES",
-    "SHAPES",
-    "SIZES",
-    "Case",
-    "append",
-    "cases_in",
-    "cases_of",
-    "configurations",
-    "draw",
-    "example_of",
-    "full_mask",
-    "fullest_way",
-    "legal",
-    "long_narrow_rows",
-    "long_rows",
-    "masked_axes",
-    "narrow",
-    "padding",
-    "places_of",
-    "poisoned",
-    "shared_arrays",
-    "take",
-]

@@ -150,21 +150,21 @@ def padding(case, key, example=None):
     hides. An array that all examples share is padding where it is padding for all of them; with ``example``, where it
     is padding for this one.
     """
-    own = [a for a in case.axes[key] if a != "..."]
+    named = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None
     for name in case.given_masks():
         mask, axes = full_mask(case, name)
         batched, axes = "..." in axes, [a for a in axes if a != "..."]
-        if not set(own) & set(axes):
+        if not set(named) & set(axes):
             continue
-        drop = tuple(i - len(axes) for i, a in enumerate(axes) if a not in own)
+        drop = tuple(i - len(axes) for i, a in enumerate(axes) if a not in named)
         real = np.any(mask, drop) if drop else mask
-        kept = [a for a in axes if a in own]
+        kept = [a for a in axes if a in named]
         if batched and "..." not in case.axes[key]:
             lead = tuple(range(real.ndim - len(kept)))
             real = np.any(real, lead) if example is None else real[example]
         lead = real.ndim - len(kept)
-        spread = np.expand_dims(~real, tuple(lead + i for i, a in enumerate(own) if a not in kept))
+        spread = np.expand_dims(~real, tuple(lead + i for i, a in enumerate(named) if a not in kept))
         here = np.broadcast_to(spread, value.shape)
         found = here if found is None else found | here
     return found
@@ -190,9 +190,9 @@ def scaled(case, title, axis, factors, keys):
 def take(case, title, axis, positions):
     """Returns the case with positions selected along a named axis, in every argument that has it."""
     values = {}
-    for key, own in case.axes.items():
+    for key, axes in case.axes.items():
         value = case.values[key]
-        for place in places_of(axis, own, value.ndim):
+        for place in places_of(axis, axes, value.ndim):
             value = np.take(value, positions, place)
         values[key] = value
     sizes = case.sizes | {axis: len(positions)}
@@ -202,14 +202,14 @@ def take(case, title, axis, positions):
 def example_of(case, index):
     """Returns one example of a batch, without batch axes; ``index`` has an integer for each batch axis."""
     values, axes = {}, {}
-    for key, own in case.axes.items():
+    for key, names in case.axes.items():
         value = case.values[key]
-        if "..." in own:
+        if "..." in names:
             value = value[index]
-        elif ONE_BATCH in own:
+        elif ONE_BATCH in names:
             value = value[(0,) * len(case.batch)]
-        values[key], axes[key] = value, tuple(a for a in own if a not in ("...", ONE_BATCH))
-    spread = {key: tuple(a for a in own if a != "...") for key, own in case.spread.items()}
+        values[key], axes[key] = value, tuple(a for a in names if a not in ("...", ONE_BATCH))
+    spread = {key: tuple(a for a in names if a != "...") for key, names in case.spread.items()}
     title = f"{case.title}, example {index}"
     return replace(case, title=title, values=case.values | values, axes=axes, batch=(), spread=spread)
 
@@ -217,9 +217,9 @@ def example_of(case, index):
 def append(case, axis, count):
     """Returns the case with ``count`` padded positions at the end of a masked axis, filled with other numbers."""
     rng, values = case.rng(f" append {axis}"), {}
-    for key, own in case.axes.items():
+    for key, axes in case.axes.items():
         value = case.values[key]
-        for place in places_of(axis, own, value.ndim):
+        for place in places_of(axis, axes, value.ndim):
             more = 10 * rng.standard_normal((*value.shape[:place], count, *value.shape[place + 1 :])).astype(np.float32)
             if case.arguments()[key].kind == "mask":
                 more = np.zeros(more.shape)
@@ -236,8 +236,8 @@ def masked_axes(case):
     """Returns the token axes of the given masks: L of a mask [..., L], n and m of a mask [..., n, m]."""
     found = []
     for name in case.given("mask"):
-        own = [a for a in case.axes[name] if a != "..."]
-        found += [a for a in own if a in SEQUENCES and a not in found]
+        named = [a for a in case.axes[name] if a != "..."]
+        found += [a for a in named if a in SEQUENCES and a not in found]
     return found
 
 

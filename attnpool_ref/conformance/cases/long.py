@@ -32,11 +32,11 @@ SQUARED = {"attention_penalty": "n", "label_attention": "M"}
 
 def sides(row):
     """Returns tuples of token axes that are long together: each axis by itself, but the axes of packed tokens."""
-    own = [a for argument in row.arguments.values() for axes in argument.shapes for a in axes if a in SEQUENCES]
+    token_axes = [a for argument in row.arguments.values() for axes in argument.shapes for a in axes if a in SEQUENCES]
     if row.arguments[next(iter(row.arguments))].shapes == (("...",),):
         return [ANY_RANK[-1:]]
-    packed = tuple(axis for axis in PACKED if axis in own and "num_segments" in row.options)
-    return [packed] if packed else [(axis,) for axis in dict.fromkeys(own)] or [()]
+    packed = tuple(axis for axis in PACKED if axis in token_axes and "num_segments" in row.options)
+    return [packed] if packed else [(axis,) for axis in dict.fromkeys(token_axes)] or [()]
 
 
 def wide(row, title, names, options):
@@ -104,7 +104,9 @@ def _summed(row):
     """Returns the masked axes that the result does not have, and whose size the implementation does not fix."""
     arguments = row.arguments
     kept = {axis for axes in row.results for axis in axes}
-    masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
+    masked = {
+        a for argument in arguments.values() if argument.kind == "mask" for shape in argument.shapes for a in shape
+    }
     return sorted((masked & SEQUENCES) - kept - row.sizes.keys())
 
 

@@ -169,8 +169,8 @@ def _left_to_defaults(row, restrict):
 
 def _pooled(row):
     """Returns the token axes that are empty in the shape "length 0": pooled ones such as keys, but not queries."""
-    own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
-    pooled = own & (SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES)
+    named = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
+    pooled = named & (SEQUENCES - {"n"} if named & {"m", "L", "N"} else SEQUENCES)
     if all(pooled & set(axes) for axes in row.results):
         return pooled.difference(*row.results) or pooled
     return pooled
@@ -189,7 +189,7 @@ def _shaped(row, fullest, bare, shapes):
     for title, shape in ranks:
         found[title] = [*found.get(title, ()), shape]
     asked = {*shapes, *(["lengths of 8 bits"] if "alone" in shapes else ())}
-    found = {title: [shape for shape in own if shape in asked] for title, own in found.items()}
+    found = {title: [shape for shape in names if shape in asked] for title, names in found.items()}
     always = any(a.kind == "int" and not a.optional for a in row.arguments.values())
     return found | {fullest: [*shapes, *(found["with lengths"] if always else ())]}
 
@@ -224,7 +224,7 @@ def _shapes(row, title, names, options, shapes):
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     data = [k for k in data if k not in row.shared]
     if "shared" in shapes and len(data) > 1:
-        by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
+        by_rank = any(len(arguments[k].shapes) > 1 and all("..." in axes for axes in arguments[k].shapes) for k in data)
         for key in data[by_rank:]:  # the rank of the first argument tells which axes the others have
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))
 

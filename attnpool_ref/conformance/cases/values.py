@@ -369,26 +369,26 @@ def _broadcast_form(main, key, form):
     """Returns (array, axes) of an argument without some axes or with axes of 1; None if it lacks the form ``form``."""
     value, axes = main.values[key], main.axes[key]
     named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # functions of all pairs have a named batch axis
-    own = axes[1:] if axes[0] == "..." or named else axes
+    unbatched = axes[1:] if axes[0] == "..." or named else axes
     if axes[0] != "..." and not named:
         return None
-    if not own:  # packed tokens: a mask [N] of integers; [] and [1], as which a mask hides all tokens
+    if not unbatched:  # packed tokens: a mask [N] of integers; [] and [1], as which a mask hides all tokens
         single = np.zeros((), bool) if value.dtype == bool else value[0]
         arrays_by_form = {0: (value, axes), 1: (single, ()), 2: (single[None], (ONE,))}
         return arrays_by_form.get(form) if form or value.dtype == bool else None
-    last, lead = value.ndim - 1, value.ndim - len(own)
+    last, lead = value.ndim - 1, value.ndim - len(unbatched)
     if form == 0:  # [n, m] or [L]
-        return _without_ends(value[_telling(value, lead, 0)]), own
+        return _without_ends(value[_telling(value, lead, 0)]), unbatched
     if form == 1:  # [B, 1, m] or [B, 1]
-        place = last if len(own) == 1 else last - 1
+        place = last if len(unbatched) == 1 else last - 1
         small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
         return small, tuple(ONE if i == place - value.ndim + len(axes) else a for i, a in enumerate(axes))
     if form == 2:  # [1, L] or [1, n, m]
         ones = (1,) * lead
         single = value[_telling(value, lead, -1)].reshape(ones + value.shape[lead:])
-        return single, (ONE if named else ONE_BATCH, *own)
-    if len(own) > 1:  # [m]
-        return value[(*_telling(value, lead, -1), *(0,) * (len(own) - 1))], own[-1:]
+        return single, (ONE if named else ONE_BATCH, *unbatched)
+    if len(unbatched) > 1:  # [m]
+        return value[(*_telling(value, lead, -1), *(0,) * (len(unbatched) - 1))], unbatched[-1:]
     return None
 
 

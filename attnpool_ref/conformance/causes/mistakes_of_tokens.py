@@ -135,8 +135,8 @@ def padding_as_0(call):
 
 def _is_mask_of(call, mask, data):
     """Returns whether ``mask`` is the mask of the tokens of ``data``."""
-    own = call.row.arguments[data].own
-    return call.values[data] is not None and len(own) > 1 and own[:-1] == call.row.arguments[mask].own
+    axes = call.row.arguments[data].own
+    return call.values[data] is not None and len(axes) > 1 and axes[:-1] == call.row.arguments[mask].own
 
 
 def maximum_of_all(call, features):
@@ -274,8 +274,8 @@ def one_run(call, which):
     runs = np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
     def places(s):
-        own = runs[ids == s]
-        return np.flatnonzero((ids == s) & (runs == own[which])) if len(own) else own
+        runs_of_s = runs[ids == s]
+        return np.flatnonzero((ids == s) & (runs == runs_of_s[which])) if len(runs_of_s) else runs_of_s
 
     return from_each_segment(call, places)
 

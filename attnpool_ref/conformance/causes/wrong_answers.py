@@ -95,11 +95,13 @@ class Call:
 
         A result of one number for each example, such as a score, has no vectors: its numbers are marked.
         """
-        own = [[axis for axis in axes if axis not in BATCH] for axes in (*self.row.results, *self.row.weight_results)]
+        inner_axes = [
+            [axis for axis in axes if axis not in BATCH] for axes in (*self.row.results, *self.row.weight_results)
+        ]
         axis, any_rank = self.case.options.get("axis", -1), "axis" in self.row.options
         return [
             _all_zero(a, axis if axes or any_rank else ()) & _all_zero(b, axis if axes or any_rank else ())
-            for a, b, axes in zip(answer, other, own[: len(answer)], strict=True)
+            for a, b, axes in zip(answer, other, inner_axes[: len(answer)], strict=True)
         ]
 
 

@@ -9,7 +9,7 @@ guarantee, the check that judges it, and which other guarantees explain its fail
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from attnpool_ref.conformance import cases as drawing
@@ -27,38 +27,52 @@ class Situation:
     """Properties of a case that are known before any check runs.
 
     Attributes:
+      subject: the :class:`~attnpool_ref.conformance.checks.subject.Subject`.
+      case: the case.
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
-      title: the case's title.
-      most: the title of the configuration with the most arguments that the implementation takes.
       first: whether the dtype is the first one of the scope; many checks run only in this one.
-      measure: whether the dtype is float64, in which gradients are always compared with finite differences, and second
-        derivatives are checked.
-      weights: whether the implementation can return the weights.
       gradients: whether gradients are checked.
       laws: whether results are compared with other results of the implementation, as in checks of invariances.
-      floating: whether the case has floating-point data.
-      masked: whether the case has a mask, and the implementation is called with padding, not with packed tokens.
-      surrogate: whether the gradient is by design not the derivative of the values.
-      degenerate: whether the function normalizes vectors and they have width 1: normalized they are ±1, without a
-        gradient.
       reference: the implementation in float64, if its gradients are judged in float64; else None.
-      family: the name of the array family of the implementation.
     """
 
+    subject: Any
+    case: Any
     kind: str
-    title: str
-    most: str
     first: bool
-    measure: bool
-    weights: bool
     gradients: bool
     laws: bool
-    floating: bool
-    masked: bool
-    surrogate: bool
-    degenerate: bool
     reference: Any
-    family: str
+
+    @property
+    def title(self):
+        """The case's title."""
+        return self.case.title
+
+    @property
+    def family(self):
+        """The name of the array family of the implementation."""
+        return self.subject.adapter.name
+
+    @cached_property
+    def most(self):
+        """The title of the configuration with the most arguments that the implementation takes."""
+        return drawing.fullest_way(self.subject.row, self.subject.calling.restrict)
+
+    @property
+    def in_float64(self):
+        """Whether gradients are compared with finite differences in any case, and second derivatives are checked."""
+        return self.subject.dtype == "float64"
+
+    @cached_property
+    def weights(self):
+        """Whether the implementation can return the weights."""
+        return self.subject.takes_weights()
+
+    @cached_property
+    def masked(self):
+        """Whether the case has a mask, and the implementation is called with padding, not with packed tokens."""
+        return bool(drawing.masked_axes(self.case)) and self.subject.candidate.mask_form != "segments"
 
     @property
     def with_weights(self):
@@ -108,17 +122,19 @@ class Situation:
         To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for
         the call with the most arguments, and in float64 also for the one with the fewest.
         """
-        configurations = self.first or self.is_fullest or (self.measure and self.title.startswith("smallest"))
-        return self.gradients and self.floating and configurations
+        configurations = self.first or self.is_fullest or (self.in_float64 and self.title.startswith("smallest"))
+        return self.gradients and configurations and bool(self.subject.floats(self.case, ("data", "parameter")))
 
     @property
     def differentiated(self):
         """Whether the gradients of the case are compared."""
-        if not self.differentiable or self.surrogate:
-            return False
+        row = self.case.row
+        if not self.differentiable or self.case.options.get(row.surrogate):
+            return False  # by design the gradient is not the derivative of the values
         if self.is_shape:
             whole = self.is_fullest or self.title.endswith("length 0")
-            return whole and self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
+            signs = row.norms and "widths of 1" in self.title  # normalized numbers are ±1, without a gradient
+            return whole and self.title.endswith(GRADIENT_SHAPES) and not signs
         if self.is_main:
             more = self.most == "fullest"  # the call with all arguments is also drawn without masks
             less = self.title == "without numbers" or (more and self.title == "without masks")
@@ -128,35 +144,15 @@ class Situation:
     @property
     def differentiated_twice(self):
         """Whether second derivatives are checked: only for the call with the most arguments, in float64."""
-        return self.measure and self.differentiated and self.is_main and self.is_fullest
+        return self.in_float64 and self.differentiated and self.is_main and self.is_fullest
 
     @property
     def gradients_with_weights(self):
         """Whether the call that returns the weights is differentiated."""
-        return self.weights and self.is_fullest and (self.first or self.measure)
+        return self.weights and self.is_fullest and (self.first or self.in_float64)
 
 
-def situation_of(subject, case, kind, first, gradients, laws, reference):
-    """Returns the :class:`Situation` of a case; the arguments from ``kind`` on are fields of it."""
-    return Situation(
-        kind,
-        case.title,
-        drawing.fullest_way(subject.row, subject.calling.restrict),
-        first,
-        subject.dtype == "float64",
-        subject.takes_weights(),
-        gradients,
-        laws,
-        bool(subject.floats(case, ("data", "parameter"))),
-        bool(drawing.masked_axes(case)) and subject.candidate.mask_form != "segments",
-        bool(case.options.get(case.row.surrogate)),
-        bool(case.row.norms) and "widths of 1" in case.title,
-        reference,
-        subject.adapter.name,
-    )
-
-
-__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation", "situation_of"]
+__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation"]
 
 
 @dataclass(frozen=True)

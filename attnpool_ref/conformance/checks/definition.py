@@ -116,16 +116,6 @@ DRIFT = 1e-5
 """Largest relative error for a million tokens in float32, as the contract sets it; not derived from rounding."""
 
 
-def _allowed_drift(subject):
-    """Returns the allowed relative error of a long sum.
-
-    With the option ``contract`` it is :data:`DRIFT`, else the bound for a float32 sum of one token after another.
-    """
-    if optional_checks.CONTRACT in subject.demands:
-        return DRIFT
-    return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
-
-
 def sums_of_many_tokens(subject):
     """Checks sums over many equal tokens, more of them in float32 than in narrow dtypes."""
     return long_sums(subject) if subject.dtype == "float32" else long_narrow_sums(subject)
@@ -133,26 +123,28 @@ def sums_of_many_tokens(subject):
 
 def long_sums(subject):
     """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
-    finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
-    for case, _ in drawing.long_rows(subject.row, size):
-        case = _fitting(subject, case)
-        if case is None:
-            continue
+    finding, size, drift = None, drawing.LONG, DRIFT
+    if optional_checks.CONTRACT not in subject.demands:
+        size = drawing.LONG_BY_DEFAULT
+        drift = tolerances.EPSILON["float32"] / 2 * size  # the bound for a sum of one token after another
+    for case in _fitting(subject, (case for case, _ in drawing.long_rows(subject.row, size))):
         finding = Finding("long sums", case)
         for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
             error = np.abs(got.astype(np.float64) - want)
-            wrong = ~(error <= _allowed_drift(subject) * np.max(np.abs(want), initial=0))
+            wrong = ~(error <= drift * np.max(np.abs(want), initial=0))
             if got.shape != want.shape or np.any(wrong):
                 message = needed("the result", got, want, wrong, int(np.argmax(error)))
                 return replace(finding, error=np.inf, message=message)
     return finding
 
 
-def _fitting(subject, case):
-    """Returns the case as the implementation takes it; None if it lacks an option or needs data that the case lacks."""
-    names, options = subject.calling.restrict([], case.options)
-    lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
-    return None if lacking or any(options[key] != own for key, own in case.options.items()) else subject.fit(case)
+def _fitting(subject, cases):
+    """Yields cases as the implementation takes them, if it has their options and they have the data that it needs."""
+    for case in cases:
+        names, options = subject.calling.restrict([], case.options)
+        lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
+        if not lacking and all(options[key] == value for key, value in case.options.items()):
+            yield subject.fit(case)
 
 
 def long_narrow_sums(subject):
@@ -164,10 +156,7 @@ def long_narrow_sums(subject):
     finding = None
     if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
         raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
-    for case in drawing.long_narrow_rows(subject.row):
-        case = _fitting(subject, case)
-        if case is None:
-            continue
+    for case in _fitting(subject, drawing.long_narrow_rows(subject.row)):
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
         if finding.message and optional_checks.CONTRACT not in subject.demands:
             finding = _in_its_own_dtype(subject, case)

@@ -54,8 +54,8 @@ def _holds(when, case):
 
 def _shuffle(case, axis):
     order = case.rng(f" order {axis}").permutation(case.sizes[axis])
-    own = [key for key in case.given("segments") if axis in case.axes[key]]
-    for key in own if case.options.get("indices_are_sorted") else ():
+    ids = [key for key in case.given("segments") if axis in case.axes[key]]
+    for key in ids if case.options.get("indices_are_sorted") else ():
         order = order[np.argsort(case.values[key][order], kind="stable")]
     return _reorder(case, axis, order, f"permuted along {axis}")
 
@@ -68,9 +68,9 @@ def _real_along(case, axis):
     """Returns a boolean array that marks the positions of an axis that are real in any mask of a single example."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
-        own = case.axes[name]
-        if axis in own:
-            mask, places = case.values[name], drawing.places_of(axis, own, case.values[name].ndim)
+        axes = case.axes[name]
+        if axis in axes:
+            mask, places = case.values[name], drawing.places_of(axis, axes, case.values[name].ndim)
             real |= np.any(mask, tuple(i for i in range(mask.ndim) if i not in places))
     return real
 
@@ -90,8 +90,10 @@ def _each_axis(check, change, subject, case, situation, single=False):
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
-    own = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
-    for axis in (axis for axis in drawing.masked_axes(case) if axis not in own):
+    held_axes = {
+        axis for key in subject.parameters for axis in case.axes[key]
+    }  # a parameter has a number for each token
+    for axis in (axis for axis in drawing.masked_axes(case) if axis not in held_axes):
         changed, of_changed, of_original = change(case, axis)
         got = subject.outputs(changed, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):

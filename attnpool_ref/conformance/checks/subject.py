@@ -284,8 +284,8 @@ class Subject:
                 raise
             self._gradients(case, cotangents, return_weights, numbers)  # raises if no number is the cause
             errors = {k: self._error_of_number(case, cotangents, return_weights, k, numbers) for k in possible}
-            causes = {k: own for k, own in errors.items() if own} or dict.fromkeys(possible, error)
-            self.skipped |= {k: f"{type(own).__name__} where `{k}` is traced" for k, own in causes.items()}
+            causes = {k: cause for k, cause in errors.items() if cause} or dict.fromkeys(possible, error)
+            self.skipped |= {k: f"{type(cause).__name__} where `{k}` is traced" for k, cause in causes.items()}
         return self.gradients(case, cotangents, return_weights)
 
     def _error_of_number(self, case, cotangents, return_weights, key, numbers):
@@ -398,7 +398,7 @@ def output_axes(case, return_weights):
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     any_rank = any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
-    return [drawing.ANY_RANK if own == ("...",) and any_rank else own for own in axes]
+    return [drawing.ANY_RANK if names == ("...",) and any_rank else names for names in axes]
 
 
 def oracle_outputs(subject, values, case, return_weights):

@@ -44,8 +44,8 @@ def place_of(axes, rank, names=AXIS):
     """
     from jax.sharding import PartitionSpec
 
-    own = [names if axis in TOKENS else None for axis in axes if axis != "..."]
-    return PartitionSpec(*[None] * (rank - len(own)), *own)
+    places = [names if axis in TOKENS else None for axis in axes if axis != "..."]
+    return PartitionSpec(*[None] * (rank - len(places)), *places)
 
 
 class OverMesh:
@@ -56,8 +56,8 @@ class OverMesh:
         self.function, self.case = function, case
         self.__name__ = self.__qualname__ = case.row.name
         signature = inspect.signature(function)
-        own = [parameter for parameter in signature.parameters.values() if parameter.name != "axis_name"]
-        self.__signature__ = signature.replace(parameters=own)
+        parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "axis_name"]
+        self.__signature__ = signature.replace(parameters=parameters)
 
     def __call__(self, *args, **kwargs):
         """Returns the result for whole sequences, of which each device gets a part."""
@@ -81,7 +81,7 @@ class OverMesh:
         return tuple(found) if return_weights else found[0]
 
     def _group(self, results):
-        places = [place_of(own, len(own) - 1 + len(self.case.batch)) for own in present(results, self.case.sizes)]
+        places = [place_of(axes, len(axes) - 1 + len(self.case.batch)) for axes in present(results, self.case.sizes)]
         return places[0] if len(places) == 1 else tuple(places)
 
 

@@ -45,8 +45,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
         such a name, ``dtypes`` is empty, a waiver has no reason, or ``candidate`` is a class.
       ModuleNotFoundError: ``arrays`` names a framework that is not installed.
     """
-    own, calls = split(options)
-    scope = Scope(**own)
+    of_scope, calls = split(options)
+    scope = Scope(**of_scope)
     rows = [table.get(each) for each in scope.only] or list(table.BY_NAME.values())
     whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
     steps = _Steps(progress, rows, scope.dtypes)

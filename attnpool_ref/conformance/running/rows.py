@@ -16,7 +16,7 @@ from attnpool_ref.conformance.candidates import adapters, held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, definition, gradients, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, Situation, definition, gradients, optional_checks
 from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import (
@@ -243,8 +243,10 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
-        own = {value.dtype.name for value in self.subject.parameters.values()}
-        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
+        held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
+        first = sorted(
+            self.scope.dtypes, key=lambda dtype: dtype not in held_dtypes
+        )  # most checks run in the first dtype only
         self.scope = replace(self.scope, dtypes=tuple(first))
         try:
             self._judge()
@@ -295,26 +297,26 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why, own = self.subject.calling.why_not(), self._undescribed()
+        why, undescribed = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotApplicable("; ".join(filter(None, (why, own))))
-        if own:
-            self.report.unasked.append(Unasked("its parameters", own))
+            raise NotApplicable("; ".join(filter(None, (why, undescribed))))
+        if undescribed:
+            self.report.unasked.append(Unasked("its parameters", undescribed))
         self.report.by_place = self.subject.calling.by_place
         return adapter
 
     def _undescribed(self):
         """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
         given = self.candidate.parameters
-        own = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
+        names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
         if given and not callable(given):
-            own = [n for n in own if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {held_parameters.listed(own)}, which no --parameter names" if own else ""
-        if not own:
+            names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
+            return f"it holds {held_parameters.listed(names)}, which no --parameter names" if names else ""
+        if not names:
             return ""
         return (
-            f"it holds {held_parameters.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
-            f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
+            f"it holds {held_parameters.listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
     def _subject(self, adapter, dtype):
@@ -344,8 +346,8 @@ class RowJudge:
         """
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
-        own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
-        for case, kind in itertools.chain(drawn, own):
+        of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
+        for case, kind in itertools.chain(drawn, of_this_dtype):
             if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
@@ -413,7 +415,7 @@ class RowJudge:
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._coverage.untraceable
-        situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
+        situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
             found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
@@ -484,9 +486,9 @@ class RowJudge:
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
-        own = {value.dtype.name for value in subject.parameters.values()}
-        if own and own != {dtype}:
-            return f"its parameters are {', '.join(sorted(own))}"
+        held_dtypes = {value.dtype.name for value in subject.parameters.values()}
+        if held_dtypes and held_dtypes != {dtype}:
+            return f"its parameters are {', '.join(sorted(held_dtypes))}"
         if dtype == "float32":
             return ""
         case = next((case for case, _ in self._cases(subject, (), False)), None)

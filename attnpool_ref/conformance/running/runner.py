@@ -221,7 +221,7 @@ def shrink(case, fails):
     for axis in sorted(case.sizes):
         groups.setdefault(same.get(axis, axis), []).append(axis)
     for axes in groups.values():
-        if any(axis in a and axis != a for axis in axes for own in case.axes.values() for a in own):
+        if any(axis in a and axis != a for axis in axes for names in case.axes.values() for a in names):
             continue  # its size is part of the size of another axis, such as d + e
         if not case.row.sizes.keys().isdisjoint(axes):
             continue  # the implementation fixes its size
@@ -266,7 +266,7 @@ def _positions_along(axes, case, positions, title=""):
 
 def _examples(case, positions):
     """Returns some examples of a batch as a batch."""
-    values = {k: case.values[k][positions] for k, own in case.axes.items() if "..." in own}
+    values = {k: case.values[k][positions] for k, axes in case.axes.items() if "..." in axes}
     which = (
         f"examples from {positions[0]} to {positions[-1]}" if len(positions) > 1 else f"example {positions[0]} alone"
     )

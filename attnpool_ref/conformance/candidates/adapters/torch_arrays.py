@@ -92,13 +92,13 @@ class TorchArrays(NumpyArrays):
           Constant: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
-        own = _sources(held or {})
+        sources = _sources(held or {})
         found = self._torch.autograd.grad(
-            [output for output, _ in traced], [*leaves.values(), *own], [c for _, c in traced], allow_unused=True
+            [output for output, _ in traced], [*leaves.values(), *sources], [c for _, c in traced], allow_unused=True
         )
         of_arrays, of_own = found[: len(leaves)], found[len(leaves) :]
         return self._by_argument(leaves, of_arrays) | self._by_argument(
-            held or {}, self._as_held(held or {}, own, of_own)
+            held or {}, self._as_held(held or {}, sources, of_own)
         )
 
     def differentiable(self, held):
@@ -106,18 +106,20 @@ class TorchArrays(NumpyArrays):
         torch = self._torch
         found = {key: v for key, v in held.items() if isinstance(v, torch.Tensor) and v.requires_grad}
         numbered = {key: torch.arange(1, 1 + v.numel()).reshape(v.shape).to(v) for key, v in found.items()}
-        own = _sources(found)
-        back = torch.autograd.grad([*found.values()], own, [*numbered.values()], retain_graph=True) if found else []
-        again = dict(zip(found, self._as_held(found, own, back), strict=True))
+        sources = _sources(found)
+        back = torch.autograd.grad([*found.values()], sources, [*numbered.values()], retain_graph=True) if found else []
+        again = dict(zip(found, self._as_held(found, sources, back), strict=True))
         return {key: value for key, value in found.items() if torch.equal(again[key], numbered[key])}
 
-    def _as_held(self, held, own, gradients):
+    def _as_held(self, held, sources, gradients):
         """Yields the gradients of the parameters ``own`` in the form of each tensor of ``held``, made of these."""
         grad, zeros = self._torch.autograd.grad, self._torch.zeros_like
-        gradients = [zeros(leaf) if g is None else g for leaf, g in zip(own, gradients, strict=True)]
+        gradients = [zeros(leaf) if g is None else g for leaf, g in zip(sources, gradients, strict=True)]
         for tensor in held.values():
             probe = zeros(tensor).requires_grad_()
-            back = grad(tensor, own, probe, create_graph=True, allow_unused=True)  # linear in `probe`: its transpose
+            back = grad(
+                tensor, sources, probe, create_graph=True, allow_unused=True
+            )  # linear in `probe`: its transpose
             yield grad(sum((b * g).sum() for b, g in zip(back, gradients, strict=True) if b is not None), probe)[0]
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
@@ -137,8 +139,8 @@ class TorchArrays(NumpyArrays):
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         traced = [(torch.where(cotangent == 0, 0, output), cotangent) for output, cotangent in traced]
         total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
-        own = list(leaves.values())
-        first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
+        inputs = list(leaves.values())
+        first = torch.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
         along = [
             torch.sum(gradient * directions[key])
             for key, gradient in zip(leaves, first, strict=True)
@@ -146,7 +148,7 @@ class TorchArrays(NumpyArrays):
         ]
         if any(map(_refuses, along)):
             raise RuntimeError("trying to differentiate twice what was marked with @once_differentiable")
-        found = torch.autograd.grad(sum(along), own, allow_unused=True) if along else [None] * len(own)
+        found = torch.autograd.grad(sum(along), inputs, allow_unused=True) if along else [None] * len(inputs)
         return self._by_argument(leaves, found)
 
     def _traced(self, function, arrays, fixed, cotangents):
