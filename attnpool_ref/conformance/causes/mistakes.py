@@ -46,23 +46,15 @@ def _mistake(words, answer, text="", whole=False, **settings):
 # Masks
 
 
-def _masks(call, change, silent=False):
-    """Returns the result for other masks, all changed by ``change``; ``silent`` excludes calls without masks."""
-    if not call.masks:
+def _masks(call, change, name=None, silent=False):
+    """Returns the result if ``change`` changes all masks, or the one called ``name``.
+
+    ``silent`` excludes calls without masks.
+    """
+    keys = [key for key in call.masks if name in (None, key)]
+    if not keys:
         return None if silent or call.case.given("int", "lengths") else call.exact
-    return call.oracle(**{key: change(call.real(key)) for key in call.masks})
-
-
-def _one_mask(call, name, change):
-    if name not in call.masks:
-        return None if call.case.given("int", "lengths") else call.exact
-    return call.oracle(**{name: change(call.real(name))})
-
-
-def _swapped_masks(call, first, second):
-    if not {first, second} <= set(call.masks) or call.values[first].shape != call.values[second].shape:
-        return None
-    return call.oracle(**{first: call.values[second], second: call.values[first]})
+    return call.oracle(**{key: change(call.real(key)) for key in keys})
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -204,14 +196,10 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks, change=np.ones_like)
         if len(masks) > 1:
             for key in masks:
-                yield _mistake(f"equals the definition with `~{key}`", _one_mask, name=key, change=np.logical_not)
+                yield _mistake(f"equals the definition with `~{key}`", _masks, name=key, change=np.logical_not)
                 counts = row.name in of_tokens.MAXSIM and key == masks[0]
-                yield _mistake(
-                    MAXSIM_COUNTS if counts else f"ignores `{key}`", _one_mask, name=key, change=np.ones_like
-                )
-            yield _mistake(
-                f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks, first=masks[0], second=masks[1]
-            )
+                yield _mistake(MAXSIM_COUNTS if counts else f"ignores `{key}`", _masks, name=key, change=np.ones_like)
+            yield _mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped, first=masks[0], second=masks[1])
         yield _mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
         yield _mistake(COUNTED, of_tokens.counting_the_masked)
         for number, text in (FILLS | {0.0: "0"}).items():

@@ -159,17 +159,14 @@ def long_narrow_sums(subject):
     for case in _fitting(subject, drawing.long_narrow_rows(subject.row)):
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
         if finding.message and optional_checks.CONTRACT not in subject.demands:
-            finding = _in_its_own_dtype(subject, case)
+            finding = _up_to_rounding_in_its_dtype(subject, case)
         if finding.message:
             return finding
     return finding
 
 
-def _in_its_own_dtype(subject, case):
-    """Compares results with the oracle's up to rounding in the narrow dtype itself, as without the option ``contract``.
-
-    A sum that loses its count is off by more than this rounding.
-    """
+def _up_to_rounding_in_its_dtype(subject, case):
+    """Compares results as without the option ``contract``; a sum that loses its count is off by more than rounding."""
     subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)

@@ -129,11 +129,6 @@ class Unasked:
     why: str
 
 
-def all_promises():
-    """Returns a :class:`Kept` for every guarantee, all with the status "n/a"."""
-    return {promise.name: Kept(promise.name) for promise in PROMISES}
-
-
 @dataclass
 class RowReport:
     """Report of one function.
@@ -162,7 +157,9 @@ class RowReport:
     causes: list[str] = field(default_factory=list)
     explained: dict[str, str] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
-    promises: dict[str, Kept] = field(default_factory=all_promises)
+    promises: dict[str, Kept] = field(
+        default_factory=lambda: {promise.name: Kept(promise.name) for promise in PROMISES}
+    )
     partial: list[str] = field(default_factory=list)
     unasked: list[Unasked] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -17,20 +17,16 @@ class TorchArrays(NumpyArrays):
         self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
-        """Returns the name of the device on which the implementation runs."""
         known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
     def versions(self):
-        """Returns the versions of the packages that affect numerical results."""
         return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
-        """Returns whether products of narrow dtypes keep fewer bits than float32."""
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return str(self._device) == "cpu"
 
     def array(self, value, dtype):
@@ -44,7 +40,6 @@ class TorchArrays(NumpyArrays):
         return self._torch.from_numpy(value).to(self._device)
 
     def strided(self, value, dtype):
-        """Returns what :meth:`array` returns, with reversed axes and gaps in memory."""
         tensor = self.array(value, dtype)
         reverse = tuple(reversed(range(tensor.ndim)))
         memory = tensor.new_zeros((*reversed(tensor.shape), 2))
@@ -67,7 +62,6 @@ class TorchArrays(NumpyArrays):
         return value.numpy()
 
     def imports(self, dtype):
-        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         return ["import torch"]
 
     def code(self, name, dtype):
