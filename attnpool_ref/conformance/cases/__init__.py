@@ -24,7 +24,15 @@ from attnpool_ref.conformance.cases.case import (
     take,
 )
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.long import LONG, LONG_BY_DEFAULT, long_narrow_rows, long_rows
-from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
+from attnpool_ref.conformance.cases.table import (
+    KINDS,
+    LONG,
+    LONG_BY_DEFAULT,
+    SHAPES,
+    cases_in,
+    cases_of,
+    long_narrow_rows,
+    long_rows,
+)
 from attnpool_ref.conformance.cases.values import shared_arrays
 from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
