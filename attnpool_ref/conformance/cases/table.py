@@ -159,7 +159,7 @@ SHAPES = (
 
 JAX compiles a program for each shape, so fewer shapes take less time.
 
-* "long, batch of 101": many tokens and many examples, see :func:`attnpool_ref.conformance.cases.wide`.
+* "long, batch of 101": many tokens and many examples, see :func:`wide`.
 * "rank 1": arrays that may have any rank are vectors.
 * "axes of 0": axes that may have size 0 have it.
 * "shared": one data argument after another has no batch axes.
