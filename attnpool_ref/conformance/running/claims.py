@@ -1,8 +1,8 @@
 """Tests of single guarantees, for pytest and unittest: a function is judged once, when its first test runs."""
 
-import functools
 import inspect
 import unittest
+from functools import cached_property
 from typing import Any
 
 from attnpool_ref import table
@@ -67,16 +67,33 @@ def claims_of(names, judge_row):
     ``judge_row`` takes a function's name and returns the judge's report with this function only. It is called when the
     first claim of the function is checked.
     """
+    judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
+    return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
-    @functools.cache
-    def report_of(name):
-        report = judge_row(name)
+
+class Judgement:
+    """One function, which is judged when its report is first read.
+
+    Attributes:
+      row: the function's name.
+      judge_row: a function from the name to the judge's report with this function only.
+      alone: whether no other function is tested; the names of tests then lack the function's name.
+    """
+
+    def __init__(self, row, judge_row, alone):
+        self.row, self.judge_row, self.alone = row, judge_row, alone
+
+    @cached_property
+    def report(self):
+        """The report of the function.
+
+        Raises:
+          KeyboardInterrupt: the user has stopped the judging.
+        """
+        report = self.judge_row(self.row)
         if report.interrupted:
             raise KeyboardInterrupt
         return report.rows[0]
-
-    alone = len(names) == 1
-    return [Claim(name, promise, report_of, alone) for name in names for promise in (*BY_NAME, WHOLE)]
 
 
 class Claim:
@@ -87,13 +104,9 @@ class Claim:
       promise: the guarantee's name, or :data:`WHOLE`.
     """
 
-    def __init__(self, row, promise, report_of, alone):
-        """``report_of`` returns the report of the function called ``row``, which is judged when it is first called.
-
-        ``alone`` says that no other function is tested; the names of tests then lack the function's name.
-        """
-        self.row, self.promise, self._report_of, self._alone = row, promise, report_of, alone
-        self.__name__ = promise if alone else f"{row}: {promise}"
+    def __init__(self, judgement, promise):
+        self._judgement, self.row, self.promise = judgement, judgement.row, promise
+        self.__name__ = promise if judgement.alone else f"{judgement.row}: {promise}"
 
     def __repr__(self):
         return f"<{self.row}: {self.promise}>"
@@ -108,9 +121,9 @@ class Claim:
             reason. For :data:`WHOLE`: the verdict is "fail", or "n/a" and other functions are tested.
         """
         __tracebackhide__ = True
-        report = self._report_of(self.row)
+        report = self._judgement.report
         if self.promise == WHOLE:
-            return _check_whole(report, self._alone)
+            return _check_whole(report, self._judgement.alone)
         kept = report.promises[self.promise]
         if kept.status == HELD:
             return None
