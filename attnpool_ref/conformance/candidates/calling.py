@@ -1,4 +1,4 @@
-"""Calls of an implementation: cases that it can be called with, and their arguments by name, position and form of masks."""
+"""Calls of an implementation: the cases that it can be called with, and arguments by name, position and form of masks."""
 
 import inspect
 import itertools
