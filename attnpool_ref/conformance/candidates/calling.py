@@ -1,4 +1,4 @@
-"""Calls of an implementation: the cases that it can be called with, and arguments by name, position and form of masks."""
+"""Calls of an implementation: cases that it can be called with; arguments by name, position and form of masks."""
 
 import inspect
 import itertools
@@ -269,8 +269,8 @@ def fit(case, calling, parameters):
 
     Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
     function's own. So do omitted numbers that ``fixed`` names, and omitted numbers and options that the implementation
-    requires. Masks become prefixes if they are passed as lengths, lose their fully masked rows with ``Candidate.some_real``, and are made,
-    without padding, if one is required.
+    requires. Masks become prefixes if they are passed as lengths, lose their fully masked rows with
+    ``Candidate.some_real``, and are made, without padding, if one is required.
 
     Args:
       case: the case.
