@@ -13,9 +13,8 @@ from attnpool_ref import conformance
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import INTERNAL, INTERRUPTED, Refused, need_folder
 from attnpool_ref.conformance.report import EXIT
-from attnpool_ref.conformance.running.processes import ProcessPool
+from attnpool_ref.conformance.running.processes import ProcessPool, Setup
 from attnpool_ref.conformance.running.rows import InternalError
-from attnpool_ref.conformance.running.setup import Setup
 
 STANDARD_OUTPUT = "-"
 

@@ -11,7 +11,7 @@ import unittest
 import pytest
 
 from attnpool_ref import cli
-from attnpool_ref.conformance.printing.words import wrapped
+from attnpool_ref.conformance.formats.words import wrapped
 from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
 from attnpool_ref.conformance.running.judge import judge
 

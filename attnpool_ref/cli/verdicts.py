@@ -5,7 +5,7 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from attnpool_ref.conformance.printing import words
+from attnpool_ref.conformance.formats import words
 from attnpool_ref.conformance.report import MISSING, NOT_APPLICABLE
 
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}

@@ -23,7 +23,7 @@ checks           all checks, listed in its ``__init__``, and the tolerances
 causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
 running          runs the checks of each function on its cases, in this process or in others
-printing         reports as JUnit XML and HTML; ``formats`` has these and JSON
+formats          reports as JSON, JUnit XML and HTML
 ===============  ====================================================================
 """
 

@@ -83,7 +83,7 @@ def takes_options_of(kind, without=(), **defaults):
     The options appear in the function's signature, and in its docstring in place of the line about ``**options``. The
     function refuses the options named in ``without`` with a TypeError; ``defaults`` replace those of the dataclass.
     """
-    own = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}
+    options = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}
 
     def decorate(function):
         *before, last = inspect.signature(function).parameters.values()
@@ -91,10 +91,10 @@ def takes_options_of(kind, without=(), **defaults):
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, each.default), annotation=each.type
             )
-            for name, each in own.items()
+            for name, each in options.items()
         ]
         function.__signature__ = inspect.Signature([*before, *keywords, last.replace(name="calls")])
-        function.__doc__ = _documented(function.__doc__ or "", own)
+        function.__doc__ = _documented(function.__doc__ or "", options)
 
         @functools.wraps(function)
         def with_defaults(*args, **given):
@@ -109,8 +109,8 @@ def takes_options_of(kind, without=(), **defaults):
     return decorate
 
 
-def _documented(text, own):
-    lines = [f"{name}: {each.metadata['option'].says}" for name, each in own.items()]
+def _documented(text, options):
+    lines = [f"{name}: {each.metadata['option'].says}" for name, each in options.items()]
     lines.append("**calls: the calling convention: the fields of :class:`~attnpool_ref.conformance.Candidate`.")
     wrapped = [
         textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

@@ -6,10 +6,10 @@ from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import SIMPLE
 from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED, OPTIONS
-from attnpool_ref.conformance.checks.situation import SIMPLE
 from attnpool_ref.conformance.option import option, validate
-from attnpool_ref.conformance.report import waivers
+from attnpool_ref.conformance.report import check_waivers
 from attnpool_ref.table import did_you_mean
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -70,7 +70,7 @@ def _shapes(names):
 
 def _waivers(waive):
     waive = dict(waive or {})
-    waivers.check_names(waive)
+    check_waivers(waive)
     return waive
 
 
@@ -219,10 +219,6 @@ class Scope:
             return OPTIONS
         return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
 
-    def is_first(self, dtype):
-        """Returns whether a dtype is the first one; many checks run only in this one."""
-        return dtype == self.dtypes[0]
-
     def judges_whole(self, case):
         """Returns whether a case is judged in every dtype with gradients, or only in the first dtype without them."""
         return self.options or case.title.partition(", ")[0] in SIMPLE
@@ -239,5 +235,5 @@ def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
       TypeError: the judge no longer has one of the options.
     """
     refuse_removed(given.keys())
-    own = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
-    return own, {key: value for key, value in given.items() if key not in own}
+    of_scope = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
+    return of_scope, {key: value for key, value in given.items() if key not in of_scope}

@@ -12,7 +12,7 @@ from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.candidates.meshes import AXIS, place_of
+from attnpool_ref.conformance.checks.transformations import AXIS, place_of
 from attnpool_ref.table.language import present
 from bench.aot import plain, sizes
 from bench.aot.formulas import FORMULAS

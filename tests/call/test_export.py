@@ -21,7 +21,7 @@ from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.checks import gradients, hazards
+from attnpool_ref.conformance.checks import definition, gradients
 from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.table import language
@@ -177,7 +177,7 @@ POOLINGS = [
 @pytest.mark.parametrize("row", POOLINGS, ids=lambda row: row.name)
 def test_a_program_sums_a_million_tokens_without_drift(row):
     case, _ = next(iter(cases.long_rows(row)))
-    finding = hazards.long_sums(subject_of(case, exported(case, weights=False, platforms=["cpu"])))
+    finding = definition.long_sums(subject_of(case, exported(case, weights=False, platforms=["cpu"])))
     assert finding is not None and not finding.message, finding
 
 

@@ -12,7 +12,7 @@ import attnpool_ref
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
-from attnpool_ref.conformance.cases.layout import full_mask
+from attnpool_ref.conformance.cases.case import full_mask
 
 ROWS = [row for row in table.VARIANTS if any(a.kind == "lengths" for a in row.arguments.values())]
 OVER_PAIRS = [row for row in ROWS if row.family == "attention"]

@@ -14,7 +14,6 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.checks import hazards
 
 BATCH = 4  # divides among the devices of tests/conftest.py
 NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
@@ -216,7 +215,7 @@ def test_weights_and_every_named_option_can_be_exported(row, changed):
 
 @pytest.mark.thorough
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
-    poisoned = hazards.poisoned(example.case, np.nan)
+    poisoned = cases.poisoned(example.case, np.nan)
     floats = example.case.given("data")
     assert poisoned or not (floats and example.case.given("mask")), "a row with a mask has padding to poison"
     arrays, _ = arguments_of(poisoned or example.case, getattr(attnpool_flax, example.row.name))

@@ -15,7 +15,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.printing import words
+from attnpool_ref.conformance.formats import words
 
 FEW = {"shapes": ("no batch",), "long": False}
 
@@ -281,7 +281,7 @@ class Pool:
         return {"query": self.query, "key_kernel": 2 * self.kernel if self.transposed else self.kernel}
 
 
-def test_a_module_is_judged_with_its_own_parameters():
+def test_a_module_is_judged_with_its_held_parameters():
     row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
     assert row.status == "pass" and row.cases
     assert row_of(Pool(True), "attention_pooling", parameters=Pool.parameters).status == "fail"

@@ -15,18 +15,18 @@ from attnpool_ref import conformance, table
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.causes import diagnosis, mistakes
-from attnpool_ref.conformance.causes.call import Call
+from attnpool_ref.conformance.causes.wrong_answers import Call
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.checks.subject import Subject
-from attnpool_ref.conformance.printing import words
+from attnpool_ref.conformance.formats import words
 from attnpool_ref.conformance.report import promises
-from attnpool_ref.conformance.running import shrinking
+from attnpool_ref.conformance.running import runner
 
 FEW = {"shapes": ("no batch",), "long": False, "contract": True}
 
 
 def judged(function, name, dtypes=("float32",)):
-    with mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long, and no cause comes of it
+    with mock.patch.object(runner, "shrink", lambda case, fails: case):  # it takes long, and no cause comes of it
         (row,) = conformance.judge(function, only=(name,), dtypes=dtypes, **FEW).rows
     assert row.status == "fail"
     return row

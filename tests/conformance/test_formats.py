@@ -14,7 +14,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
-from attnpool_ref.conformance.printing import heat, words
+from attnpool_ref.conformance.formats import page, words
 from attnpool_ref.conformance.report import Compared, Report, RowReport, Unasked
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
@@ -176,11 +176,11 @@ def test_rows_that_are_not_there_take_one_line():
 
 
 def test_a_heat_map_marks_what_reads_differently_and_not_by_colour_alone():
-    text = heat.maps_of(Compared("the weights", [[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.75, np.nan]]))
+    text = page.maps_of(Compared("the weights", [[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.75, np.nan]]))
     cells = re.findall(r"<td(.*?)>(.*?)</td>", text)
     assert [words for _, words in cells] == ["0.5", "0.5", "1", "0", "0.5", "0.5", "≠ 0.75", "≠ nan"]
     assert [attributes.startswith(' class="wrong"') for attributes, _ in cells] == [False] * 6 + [True] * 2
-    for colours in (heat._colours(share, 1.0) for share in (*np.linspace(-1, 1, 41), np.nan)):
+    for colours in (page._colours(share, 1.0) for share in (*np.linspace(-1, 1, 41), np.nan)):
         assert _contrast(colours) >= 4.5, "what WCAG asks of text"
 
 
@@ -198,14 +198,14 @@ def _contrast(colours):
 
 
 def test_numbers_have_as_many_digits_as_tell_them_apart():
-    text = heat.maps_of(Compared("the result", [1.0], [1.0000005]))
+    text = page.maps_of(Compared("the result", [1.0], [1.0000005]))
     assert "≠ 1.0000005" in text
-    assert heat.maps_of(Compared("it", [1.0], [1.0, 2.0])) == '<p class="note">it: shape (1,) expected, (2,) got</p>'
+    assert page.maps_of(Compared("it", [1.0], [1.0, 2.0])) == '<p class="note">it: shape (1,) expected, (2,) got</p>'
 
 
 def test_large_maps_are_cut():
-    text = heat.maps_of(Compared("it", np.zeros((2, 20, 20)).tolist(), np.ones((2, 20, 20)).tolist()))
-    assert text.count("<tr>") == 4 * heat.WIDEST and text.count("(the rest is cut off)") == 4
+    text = page.maps_of(Compared("it", np.zeros((2, 20, 20)).tolist(), np.ones((2, 20, 20)).tolist()))
+    assert text.count("<tr>") == 4 * page.WIDEST and text.count("(the rest is cut off)") == 4
 
 
 # JSON and the command

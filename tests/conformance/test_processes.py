@@ -15,9 +15,8 @@ from attnpool_ref import conformance
 from attnpool_ref.cli import check
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate, formats
-from attnpool_ref.conformance.running import processes, rows, setup
-from attnpool_ref.conformance.running.processes import ProcessPool
-from attnpool_ref.conformance.running.worker import Properties
+from attnpool_ref.conformance.running import processes, rows
+from attnpool_ref.conformance.running.processes import ProcessPool, Properties
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
 
@@ -44,7 +43,7 @@ def last_pooling(x, mask=None):
 def own(current_folder, monkeypatch):
     """A module of one's own that other processes find as well, which then import no JAX."""
     sys.path.insert(0, str(current_folder))
-    monkeypatch.setattr(setup, "jax_settings", dict)
+    monkeypatch.setattr(processes, "jax_settings", dict)
     (current_folder / "processes_of_a_test.py").write_text(OWN)
     yield __import__("processes_of_a_test")
     sys.modules.pop("processes_of_a_test")
@@ -84,7 +83,7 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
 
 def test_the_next_row_and_the_next_call_have_a_process_where_one_has_ended(own):
     rows, told = ("mean_pooling", "first_pooling", "sum_pooling", "max_pooling"), []
-    with ProcessPool(setup.setup_of(Candidate(own)), "mine") as pool:
+    with ProcessPool(processes.setup_of(Candidate(own)), "mine") as pool:
         report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
         again = conformance.judge(pool, only=("mean_pooling",), **FEW)
     assert [row.status for row in report.rows] == ["pass", "fail", "fail", "fail"] and again.passed
@@ -104,7 +103,7 @@ def started(monkeypatch):
 @pytest.mark.thorough
 def test_an_old_process_is_replaced_before_the_next_row(own, monkeypatch, started):
     monkeypatch.setattr(processes, "MAX_AGE", 0.0)
-    with ProcessPool(setup.setup_of(Candidate(own))) as pool:
+    with ProcessPool(processes.setup_of(Candidate(own))) as pool:
         report = conformance.judge(pool, only=("mean_pooling", "max_pooling"), **FEW)
     assert [row.status for row in report.rows] == ["pass", "fail"] and len(started) == 2
     assert not any(one._process.is_alive() for one in started)
@@ -161,7 +160,7 @@ def test_what_cannot_be_sent_is_judged_here(own):
     assert [row.status for row in report.rows] == ["pass", "fail"]
 
     def sent(target):
-        return setup.setup_of(Candidate(target))
+        return processes.setup_of(Candidate(target))
 
     here = types.ModuleType("__main__")
     function = types.FunctionType(own.mean_pooling.__code__, vars(here))
@@ -171,17 +170,18 @@ def test_what_cannot_be_sent_is_judged_here(own):
 def test_another_process_has_the_configuration_of_jax():
     import jax
 
-    settings = setup.jax_settings()
+    settings = processes.jax_settings()
     other = {"jax_numpy_rank_promotion": "allow", "jax_numpy_dtype_promotion": "strict"}
     assert not other.items() & settings.items()
     try:
-        setup.configure_jax(settings | other)
+        processes.configure_jax(settings | other)
         assert (
-            jax.config.values["jax_numpy_rank_promotion"] == "allow" and other.items() <= setup.jax_settings().items()
+            jax.config.values["jax_numpy_rank_promotion"] == "allow"
+            and other.items() <= processes.jax_settings().items()
         )
     finally:
-        setup.configure_jax(settings)
-    assert setup.jax_settings() == settings
+        processes.configure_jax(settings)
+    assert processes.jax_settings() == settings
 
 
 def test_there_are_as_many_processes_as_cores_up_to_four_and_none_for_a_few_rows(monkeypatch):

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance.candidates import own_parameters
-from attnpool_ref.conformance.candidates.adapters import Untraceable
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant
+from attnpool_ref.conformance.candidates import held_parameters
+from attnpool_ref.conformance.candidates.adapters import Constant, Untraceable
 from attnpool_ref.conformance.checks.agreement import Finding, apart, worst
 
 FEW = {"shapes": ("no batch", "shared"), "long": False, "dtypes": ("float32",)}
@@ -208,7 +207,7 @@ def test_a_parameter_is_named_with_an_index_and_transposed():
         row_of(Bag(), "additive_attention_pooling", parameters=named | {"out_bias": "last.bias"})
     for path in ("last.weight[3]", "last[0]", "last.weight[-1]"):
         with pytest.raises(ValueError, match="the candidate has no attribute"):
-            own_parameters.at(Bag(), path)
+            held_parameters.at(Bag(), path)
 
 
 class Detached(conformance.NumpyArrays):

@@ -16,7 +16,7 @@ from marks import thorough
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.checks import agreement
 from attnpool_ref.conformance.running import rows
 
 NARROW = ("bfloat16", "float16")
@@ -283,5 +283,5 @@ def test_an_adapter_forgets_after_some_rows(monkeypatch):
 def test_one_nan_is_as_good_as_another_and_a_zero_is_not():
     nan, other = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)[:, None]
     zero = np.zeros(1, ml_dtypes.bfloat16)
-    assert nan.tobytes() != other.tobytes() and hazards.same_bits(nan, other)
-    assert not hazards.same_bits(nan, np.zeros(1, np.float32)) and not hazards.same_bits(zero, -zero)
+    assert nan.tobytes() != other.tobytes() and agreement.same_bits(nan, other)
+    assert not agreement.same_bits(nan, np.zeros(1, np.float32)) and not agreement.same_bits(zero, -zero)

@@ -10,7 +10,7 @@ from differentiated_twice import CHECKS, judged, why_not
 
 import attnpool_ref
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
-from attnpool_ref.conformance.checks.second_derivatives import FORWARD, REVERSE
+from attnpool_ref.conformance.checks.gradients import FORWARD, REVERSE
 from attnpool_ref.conformance.checks.tolerances import FINER, STEP, derivative_of_arrays
 
 

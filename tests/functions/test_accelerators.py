@@ -17,7 +17,7 @@ from attnpool_flax.reductions import perceptron, softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.checks.second_derivatives import REVERSE
+from attnpool_ref.conformance.checks.gradients import REVERSE
 
 pytestmark = pytest.mark.thorough
 

@@ -13,7 +13,7 @@ from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.checks import CHECKS, situation_of
+from attnpool_ref.conformance.checks import CHECKS, Situation
 from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
@@ -93,7 +93,7 @@ def test_results_gradients_and_padding_in_float32(row, ways):
 def findings(subject, case, kind):
     """The findings of all checks that apply to a case."""
     asked = is_differentiated(subject.row, case.title)
-    situation = situation_of(subject, case, kind, True, asked, False, None)
+    situation = Situation(subject, case, kind, True, asked, False, None)
     for weights in situation.with_weights:
         yield agreement(subject, case, weights)
     for name, check in CHECKS.items():

@@ -14,7 +14,7 @@ from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import perceptron
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref import table
-from attnpool_ref.conformance.checks.second_derivatives import REVERSE
+from attnpool_ref.conformance.checks.gradients import REVERSE
 
 LENGTHS = (4, 1, 3)
 RNG = np.random.default_rng(0)

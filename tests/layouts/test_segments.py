@@ -22,7 +22,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.checks.hazards import DRIFT
+from attnpool_ref.conformance.checks.definition import DRIFT
 
 # --------------------------------------------------------------------------------------------------------------
 # The dense numbers

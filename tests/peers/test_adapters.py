@@ -106,7 +106,7 @@ CALLS = {
 }
 
 
-def test_a_module_is_judged_with_its_own_parameters_and_its_mistakes_are_told():
+def test_a_module_is_judged_with_its_held_parameters_and_its_mistakes_are_told():
     (row,) = conformance.judge(
         AttentionPool(), only=("attention_pooling",), dtypes=("float32",), parameters=held, **CALLS, **FEW
     ).rows

@@ -17,7 +17,7 @@ from attnpool_flax.reductions.loops import tiling
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.checks import invariances
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.thorough
@@ -83,7 +83,9 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     )
     names, options = next(way[1:] for way in cases.configurations(row) if way[0] == "smallest")
     subject = Subject(row, candidate, JaxArrays(), dtype)
-    found = hazards.not_finite_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
+    found = invariances.not_finite_stays_in_its_example(
+        subject, cases.draw(row, "smallest", names, options, cases.BATCH)
+    )
     assert found is not None and not found.message
     tilings = [own for own in tilings if own]
     if kind == "tokens":

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
+from attnpool_ref.conformance.candidates.adapters import numpy_dtype
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, terms

@@ -8,10 +8,10 @@ from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.candidates.calling import NotApplicable
-from attnpool_ref.conformance.checks import second_derivatives
+from attnpool_ref.conformance.checks import gradients
 from attnpool_ref.conformance.checks.subject import Subject
 
-CHECKS = second_derivatives.REVERSE, second_derivatives.FORWARD
+CHECKS = gradients.REVERSE, gradients.FORWARD
 
 
 def fullest(candidate, name, adapter=None, dtype="float64", **options):
@@ -24,7 +24,7 @@ def fullest(candidate, name, adapter=None, dtype="float64", **options):
     most = cases.fullest_way(row, restrict)
     main = (case for case, kind in cases.cases_of(subject.row, restrict, ()) if kind == "main" and case.title == most)
     case = subject.fit(next(main))
-    return subject, case, checks.situation_of(subject, case, "main", True, True, True, None)
+    return subject, case, checks.Situation(subject, case, "main", True, True, True, None)
 
 
 def judged(candidate, name, check, **more):

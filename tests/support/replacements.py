@@ -82,9 +82,9 @@ def without(monkeypatch):
 @pytest.fixture
 def as_found(monkeypatch):
     """What fails is left as it is: to make it smaller, JAX compiles every size anew."""
-    from attnpool_ref.conformance.running import shrinking
+    from attnpool_ref.conformance.running import runner
 
-    monkeypatch.setattr(shrinking, "shrink", lambda case, fails: case)
+    monkeypatch.setattr(runner, "shrink", lambda case, fails: case)
 
 
 @pytest.fixture

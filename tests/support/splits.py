@@ -6,7 +6,7 @@ import numpy as np
 from walks import Call
 
 from attnpool_ref import table
-from attnpool_ref.conformance.candidates.meshes import place_of
+from attnpool_ref.conformance.checks.transformations import place_of
 from attnpool_ref.table.language import present
 
 NAMES = "slow", "fast"

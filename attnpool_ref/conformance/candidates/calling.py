@@ -1,12 +1,15 @@
-"""Mapping of a case's arguments to a call of the implementation: by name, by position, and with masks in its form."""
+"""Calls of an implementation: cases that it can be called with; arguments by name, position and form of masks."""
 
 import inspect
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.candidates.candidate import signature_of
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.candidates import held_parameters
+from attnpool_ref.conformance.candidates.candidate import Candidate, signature_of
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.table import did_you_mean
 
@@ -42,13 +45,13 @@ class Calling:
       missing: the reason why the implementation cannot be called at all, or "".
     """
 
-    def __init__(self, row, candidate, own=()):
-        """``own`` has the names of the function's arguments that the implementation holds as parameters.
+    def __init__(self, row, candidate, held=()):
+        """``held`` has the names of the function's arguments that the implementation holds as parameters.
 
         Raises:
           ValueError: ``Candidate.fixed`` or ``Candidate.arguments`` has a name that does not exist.
         """
-        self.row, self.candidate, self.own = row, candidate, frozenset(own)
+        self.row, self.candidate, self.held = row, candidate, frozenset(held)
         self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
         self.names, self.by_place, self.unjudged, self.missing = {}, {}, (), ""
@@ -85,25 +88,24 @@ class Calling:
         theirs = {k: p for k, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
         self._any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self._any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        said = {ours: name for name, ours in self.candidate.arguments.items()}
         known = {*self._spoken, "num_segments"}
-        for ours, own in said.items():
+        for ours, name in said.items():
             if ours not in known:
                 raise ValueError(f"{self.row.name} has no argument {ours!r}{did_you_mean(ours, known)}")
-            if own not in theirs and not self._any_name:
-                raise ValueError(f"the candidate has no argument {own!r}{did_you_mean(own, theirs)}")
+            if name not in theirs and not self._any_name:
+                raise ValueError(f"the candidate has no argument {name!r}{did_you_mean(name, theirs)}")
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
-        keys = [k for k in self._parameters if k not in self.own]
+        keys = [k for k in self._parameters if k not in self.held]
         for key in keys:
             words = self._words(key)
-            own = [said[w] for w in words if w in said]
-            free = [w for w in words if w in theirs and w not in self.candidate.arguments]
-            if own or free:
-                self.names[key] = (own + free)[0]
-        left = [
-            k for k in theirs if k not in self.names.values() and k not in NEUTRAL and k not in self.candidate.leave
-        ]
+            possible = [said[w] for w in words if w in said]
+            possible += [w for w in words if w in theirs and w not in self.candidate.arguments]
+            if possible:
+                self.names[key] = possible[0]
+        judged = {k for k in theirs if k not in NEUTRAL and k not in self.candidate.leave}
+        left = [k for k in theirs if k in judged and k not in self.names.values()]
         left = [k for k in left if theirs[k].kind is not theirs[k].KEYWORD_ONLY]
         for key in [k for k in keys if k not in self.names]:
             if self._parameters[key].kind is inspect.Parameter.KEYWORD_ONLY:
@@ -120,28 +122,25 @@ class Calling:
         used = set(self.names.values())
         unknown = [k for k in theirs if k not in used]
         required = [k for k in unknown if theirs[k].default is EMPTY]
-        if required:
-            own = required[0]
+        for name in required[:1]:
             self.missing = (
-                f"it needs `{own}`, which the row does not have; say what it is (arguments={{{own!r}: NAME}}, "
-                f"--arg {own}=NAME)"
+                f"it needs `{name}`, which the row does not have; say what it is (arguments={{{name!r}: NAME}}, "
+                f"--arg {name}=NAME)"
             )
-        self.unjudged = tuple(
-            k for k in unknown if theirs[k].default is not EMPTY and k not in NEUTRAL and k not in self.candidate.leave
-        )
-        self._needed = {key for key, own in self.names.items() if own in theirs and theirs[own].default is EMPTY}
+        self.unjudged = tuple(k for k in unknown if theirs[k].default is not EMPTY and k in judged)
+        self._needed = {key for key, name in self.names.items() if name in theirs and theirs[name].default is EMPTY}
 
     def _bind_unseen(self):
         """Matches arguments to an implementation without a readable signature.
 
         It takes the required arguments and those in ``Candidate.arguments``; :meth:`_arrange_unseen` says how.
         """
-        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        said = {ours: given_name for given_name, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
-            own = next((said[word] for word in self._words(key) if word in said), None)
-            if own is not None or parameter.default is EMPTY:
-                self.names[key] = own or key
-            if own is not None:
+            given_name = next((said[word] for word in self._words(key) if word in said), None)
+            if given_name is not None or parameter.default is EMPTY:
+                self.names[key] = given_name or key
+            if given_name is not None:
                 self._named.add(key)
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
@@ -161,18 +160,16 @@ class Calling:
         if self.missing:
             return self.missing
         for key, argument in self.row.arguments.items():
-            if not argument.optional and key not in self.own and not self.takes(key) and self.default(key) is EMPTY:
+            if not argument.optional and key not in self.held and not self.takes(key) and self.default(key) is EMPTY:
                 return f"it takes no `{key}`"
         for key in self.row.options:
             if not self.takes(key) and self.default(key) is EMPTY:
                 return f"it takes no `{key}`"
-        if self.candidate.mask_form == "segments" and not self._one_sequence():
+        masks = [a for a in self.row.arguments.values() if a.kind == "mask"]
+        one_sequence = len(masks) == 1 and len(masks[0].own) == 1
+        if self.candidate.mask_form == "segments" and not one_sequence:
             return "segment numbers are asked for rows with one masked sequence alone"
         return ""
-
-    def _one_sequence(self):
-        masks = [a for a in self.row.arguments.values() if a.kind == "mask"]
-        return len(masks) == 1 and len(masks[0].own) == 1
 
     def restrict(self, names, options):
         """Returns (names of optional arguments, options) of a call, reduced to what the implementation takes.
@@ -180,9 +177,9 @@ class Calling:
         Optional arguments that the implementation requires or holds are added. Options that it does not take get their
         defaults. Options that are omitted get their values in ``Candidate.fixed``.
         """
-        names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
+        names = [n for n in names if n.split("#")[0] in self.held or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
-        must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
+        must = {k for k, a in arguments.items() if a.optional and (k in self.held or self.is_needed(k))}
         names += sorted(must - {n.split("#")[0] for n in names})
         fixed = {k: v for k, v in self.candidate.fixed.items() if k in self.row.options}
         return names, fixed | {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
@@ -193,7 +190,7 @@ class Calling:
 
     def not_taken(self):
         """Returns the arguments and options that the implementation does not take, including ``return_weights``."""
-        return [k for k in self._parameters if k not in self.own and not self.takes(k)]
+        return [k for k in self._parameters if k not in self.held and not self.takes(k)]
 
     def arrange(self, values):
         """Returns (args, kwargs) of a call of the implementation.
@@ -265,3 +262,171 @@ def formed(candidate, mask):
         return np.where(real, 0.0, -np.inf)
     real = ~real if candidate.padding_true else real
     return real if form == "boolean" else real.astype(np.int32)
+
+
+def fit(case, calling, parameters):
+    """Returns the case with the implementation's own parameters and defaults, and with masks that it takes.
+
+    Numbers that the implementation does not take get their defaults: the values in ``Candidate.fixed``, or else the
+    function's own. So do omitted numbers that ``fixed`` names, and omitted numbers and options that the implementation
+    requires. Masks become prefixes if they are passed as lengths, lose their fully masked rows with
+    ``Candidate.some_real``, and are made, without padding, if one is required.
+
+    Args:
+      case: the case.
+      calling: the :class:`~attnpool_ref.conformance.candidates.calling.Calling` of the implementation.
+      parameters: the arguments of the function that the implementation holds as parameters, by name.
+
+    Raises:
+      NotApplicable: the implementation cannot be called with the case; the message gives the reason.
+    """
+    candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
+    options = dict(case.options)
+    own_form = candidate.mask_form is not None or candidate.padding_true
+    if own_form and any(key in case.spread for key in case.given("mask")):
+        raise NotApplicable(f"it takes masks only as {_form_of_masks(candidate)}")
+    for key, value in parameters.items():
+        shape = next(shape for shape in held_parameters.shapes_of(row, key) if len(shape) == value.ndim)
+        needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
+        if needed != value.shape:
+            turned = f"; {held_parameters.transposed(key)}" if value.ndim > 1 else ""
+            raise NotApplicable(f"its own `{key}` has shape {value.shape}{turned}")
+        values[key], axes[key] = value.astype(np.float64), shape
+    for key in row.options:
+        if key not in options and calling.is_needed(key):
+            options[key] = calling.default(key)
+    for key, argument in row.arguments.items():
+        if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):
+            default = calling.default(key)
+            values[key] = None if default is None else np.float64(default)
+            axes |= {key: ()} if values[key] is not None else {}
+        if argument.kind == "mask" and calling.takes(key):
+            if values[key] is None and needs_mask(calling, key) and values.get(argument.lengths) is None:
+                values[key], axes[key] = _everything_real(case, argument)
+            if values[key] is not None and candidate.mask_form == "lengths":
+                values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
+            if values[key] is not None and candidate.some_real and values[key].shape[_reduced(case)]:
+                values[key] = _with_something_real(values[key], _reduced(case))
+    fitted = replace(case, values=values, options=options, axes=axes)
+    check_rank(fitted, candidate, parameters)
+    return fitted
+
+
+def _has_another(case, calling, key):
+    """Returns whether a numeric argument gets the default of :meth:`Calling.default` in place of the case's value."""
+    if case.values[key] is None:
+        return calling.is_needed(key) or key in calling.candidate.fixed
+    return not calling.takes(key)
+
+
+def needs_mask(calling, key):
+    """Returns whether the implementation is never called without this mask, or lengths in its place."""
+    candidate: Candidate = calling.candidate
+    return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
+
+
+def _form_of_masks(candidate):
+    """Returns the form of the implementation's masks, in words."""
+    if candidate.mask_form in (None, "boolean", "integer", "additive"):
+        said = {None: "arrays", "boolean": "booleans", "integer": "integers 0 and 1", "additive": "numbers 0 and -inf"}
+        one = "1" if candidate.mask_form == "integer" else "True"
+        side = f", {one} at padding" if candidate.padding_true else ""
+        return f"{said[candidate.mask_form]} with all axes{side}"
+    return {"lengths": "lengths", "segments": "segment ids"}[candidate.mask_form]
+
+
+def _everything_real(case, argument):
+    axes = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
+    shape = tuple(s for a in axes for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
+    return np.ones(shape, bool), axes
+
+
+def _reduced(case):
+    """Returns the axis of a mask that runs over tokens: the option ``axis`` if the case has it, else the last one."""
+    return case.options.get("axis", -1)
+
+
+def _with_something_real(mask, axis):
+    """Returns a mask without fully masked rows: in each of them the first position becomes real."""
+    mended = np.moveaxis(mask.copy(), axis, -1)
+    mended[..., 0] |= ~np.any(mended, -1)
+    return np.moveaxis(mended, -1, axis)
+
+
+def check_some_real(case, calling):
+    """Raises :class:`NotApplicable` if the case has a fully masked row and ``Candidate.some_real`` excludes it."""
+    if not calling.candidate.some_real:
+        return
+    for key, argument in case.row.arguments.items():
+        if argument.kind != "mask" or not calling.takes(key):
+            continue
+        mask, axes = case.values[key], argument.own or drawing.ANY_RANK
+        if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
+            raise NotApplicable("it is never called with a fully masked row")
+
+
+def check_rank(case, candidate, held=()):
+    """Raises :class:`NotApplicable` for a case whose batch axes the implementation does not take.
+
+    ``Candidate.batched`` excludes cases without a batch axis, with several, and with arrays that broadcast. It and
+    ``same_batch`` exclude data that examples share, except the arguments named in ``held``, which the implementation
+    holds as parameters. The mask form "segments" excludes cases without a batch axis.
+    """
+    if case.row.batched and (candidate.batched or candidate.same_batch):
+        arguments = case.row.arguments
+        data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
+        shared = case.batch and any(arguments[k].batched for k in data if k not in held)
+        if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
+            raise NotApplicable("it is called only with exactly one batch axis, and nothing broadcasts")
+        if shared:
+            raise NotApplicable("all its data must have the same batch axes")
+    if candidate.mask_form == "segments" and not case.batch:
+        raise NotApplicable("segment ids need a batch axis")
+
+
+class Packed:
+    """Packed layout of a case: packs tokens of all examples into one array, and unpacks results."""
+
+    def __init__(self, case, mask):
+        """``mask`` is the name of the case's mask; only tokens that it marks as real are packed."""
+        argument = case.row.arguments[mask]
+        self.axis, self.case, self.batch = argument.own[0], case, case.batch
+        real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
+        self.places = np.nonzero(real.reshape(-1))[0]
+        self.examples = int(np.prod(case.batch))
+        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
+
+    def pack(self, key, value):
+        """Returns an argument in the packed layout, in which N is the number of real tokens of all examples.
+
+        The argument becomes [N, ...] if it has the token axis, and [num_segments, ...] if it has batch axes but no
+        token axis. Any other argument is unchanged.
+
+        Raises:
+          NotApplicable: the token axis does not follow the batch axes.
+        """
+        axes = self.case.axes[key]
+        if self.axis in axes and (axes[0] != "..." or axes.index(self.axis) != 1):
+            raise NotApplicable(f"`{key}` cannot be packed")
+        if self.axis in axes:
+            return self._flat(value)[self.places]
+        return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in axes else value
+
+    def _flat(self, value):
+        rank = len(self.batch) + 1
+        return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
+
+    def unpack(self, key, gradient):
+        """Returns the gradient of a packed argument in the dense layout, with 0 at padding."""
+        axes, shape = self.case.axes[key], self.case.values[key].shape
+        if self.axis not in axes:
+            return gradient.reshape(shape)
+        whole = np.zeros(self._flat(np.empty(shape, np.bool_)).shape, gradient.dtype)
+        whole[self.places] = gradient
+        return whole.reshape(shape)
+
+    def result(self, output):
+        """Returns a result [num_segments, ...] with the batch axes of the case; other results unchanged."""
+        if output.shape[:1] != (self.examples,):
+            return output
+        return output.reshape(*self.batch, *output.shape[1:])

@@ -165,7 +165,7 @@ class Candidate:
         if isinstance(found, Candidate):
             return found
         if row.state and callable(found):
-            found = InChunks(row.name, self.target, {ours: own for own, ours in self.arguments.items()})
+            found = InChunks(row.name, self.target, {ours: theirs for theirs, ours in self.arguments.items()})
             return replace(self, target=found) if found.complete() else None
         return replace(self, target=found) if callable(found) else None
 
@@ -231,8 +231,10 @@ def single(candidate, name):
     if found is not None or not callable(candidate.target):
         return found
     if isinstance(candidate.target, type):
-        own = candidate.target.__name__
-        raise ValueError(f"{own} is a class, and {name} needs what is called: an instance, such as `pool = {own}(...)`")
+        class_name = candidate.target.__name__
+        raise ValueError(
+            f"{class_name} is a class, and {name} needs what is called: an instance, such as `pool = {class_name}(...)`"
+        )
     if row.state and not isinstance(candidate.target, InChunks):
         raise ValueError(f"{name} is judged with `merge_states` and `finalize_state`: give what has all three")
     return candidate

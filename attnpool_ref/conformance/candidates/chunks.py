@@ -36,8 +36,10 @@ class InChunks:
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
         self._names = arguments or {}
-        own = {key: argument.own for key, argument in table.get(name).arguments.items() if "L" in argument.own}
-        self._sliced = {key: axes.index("L") - len(axes) for key, axes in own.items()}
+        axes_of_tokens = {
+            key: argument.own for key, argument in table.get(name).arguments.items() if "L" in argument.own
+        }
+        self._sliced = {key: axes.index("L") - len(axes) for key, axes in axes_of_tokens.items()}
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):

@@ -6,40 +6,33 @@ gives an error or a wrong result. One further shape has equal sizes on all axes.
 further cases from it: they change values, or permute, delete or append positions along named axes.
 """
 
-from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, SEED, SEQUENCES, SIZES, Case, narrow
+from attnpool_ref.conformance.cases.case import (
+    ANY_RANK,
+    BATCH,
+    SEED,
+    SEQUENCES,
+    SIZES,
+    Case,
+    append,
+    example_of,
+    full_mask,
+    masked_axes,
+    narrow,
+    padding,
+    places_of,
+    poisoned,
+    take,
+)
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.forms import shared_arrays
-from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
-from attnpool_ref.conformance.cases.long import LONG, LONG_BY_DEFAULT, long_narrow_rows, long_rows
-from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
+from attnpool_ref.conformance.cases.table import (
+    KINDS,
+    LONG,
+    LONG_BY_DEFAULT,
+    SHAPES,
+    cases_in,
+    cases_of,
+    long_narrow_rows,
+    long_rows,
+)
+from attnpool_ref.conformance.cases.values import shared_arrays
 from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
-
-__all__ = [
-    "ANY_RANK",
-    "BATCH",
-    "KINDS",
-    "LONG",
-    "LONG_BY_DEFAULT",
-    "SEED",
-    "SEQUENCES",
-    "SHAPES",
-    "SIZES",
-    "Case",
-    "append",
-    "cases_in",
-    "cases_of",
-    "configurations",
-    "draw",
-    "example_of",
-    "full_mask",
-    "fullest_way",
-    "legal",
-    "long_narrow_rows",
-    "long_rows",
-    "masked_axes",
-    "narrow",
-    "padding",
-    "places_of",
-    "shared_arrays",
-    "take",
-]

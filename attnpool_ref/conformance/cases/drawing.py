@@ -30,7 +30,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     lacked = {arguments[name].lacks for name in chosen} - {""}
     chosen |= {name: 1 for name, argument in arguments.items() if argument.lacks in lacked}
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
-    keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
+    keys = any({"m", "L", "N"} & set(shape_axes) or shape_axes == ("...",) for a in arrays for shape_axes in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without an axis of keys, axis n has the tokens
     same = contract.equal_axes(row, {k: True if p else None for k, p in present.items()} | options)
     known |= {key: options[key] for key in ("max_length",) if key in options}
@@ -43,10 +43,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
         values[key] = None
         if not present[key]:
             continue
-        own = argument.shapes[chosen.get(key, 0)]
-        if own == ("...",):  # an array of any rank: a batch of rows
-            own = own if argument.kind in ("int", "lengths") else any_rank
-        axes[key] = tuple(a for a in own if a != "..." or key not in shared)
+        shape_axes = argument.shapes[chosen.get(key, 0)]
+        if shape_axes == ("...",):  # an array of any rank: a batch of rows
+            shape_axes = shape_axes if argument.kind in ("int", "lengths") else any_rank
+        axes[key] = tuple(a for a in shape_axes if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
         turn = index, masks
@@ -58,7 +58,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
             values[key] = np.float32(values[key] + 1).astype(np.float64)  # shifted, so that no sum of cosines cancels
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
-    used = {symbol for own in axes.values() for axis in own for _, symbol in terms(axis)}
+    used = {symbol for shape_axes in axes.values() for axis in shape_axes for _, symbol in terms(axis)}
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
@@ -123,20 +123,20 @@ def _mask(axes, shape, rng, turn, batch_rank):
     ``batch_rank`` are those of :func:`_values`.
     """
     index, masks = turn
-    own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
-    lead = shape[: len(shape) - len(own)]
-    mask = np.empty((int(np.prod(lead)), *own), bool)
+    single = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
+    lead = shape[: len(shape) - len(single)]
+    mask = np.empty((int(np.prod(lead)), *single), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")
     if "..." not in axes:
         index = 3  # "empty", "full", "scattered" come first: the named batch axis B has only three examples
     for i in range(len(mask)):
         kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
-        mask[i] = _pattern(kind, own, rng, 2 * masks)
+        mask[i] = _pattern(kind, single, rng, 2 * masks)
     return mask.reshape(shape)
 
 
-def _pattern(kind, own, rng, shift):
-    length = own[-1]
+def _pattern(kind, shape, rng, shift):
+    length = shape[-1]
     position = np.arange(length)
     cut = length // 3 if length > 256 else max(length - 3, 1)  # long rows have long paddings
     line = {
@@ -146,8 +146,8 @@ def _pattern(kind, own, rng, shift):
         "empty": position < 0,
         "scattered": (position + shift) % 3 != 1,
     }[kind]
-    mask = np.broadcast_to(line, own).copy()
-    if len(own) > 1 and kind in ("scattered", "suffix") and own[-2] > 1:
-        mask &= rng.random(own) < 0.8  # queries see different keys ...
+    mask = np.broadcast_to(line, shape).copy()
+    if len(shape) > 1 and kind in ("scattered", "suffix") and shape[-2] > 1:
+        mask &= rng.random(shape) < 0.8  # queries see different keys ...
         mask[..., 1, :] = False  # ... and one query sees no key
     return mask

@@ -2,8 +2,27 @@
 
 import attnpool_ref
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases.functions import text_of, values_of
-from attnpool_ref.table.language import Equal, Needs, Shaped
+from attnpool_ref.table.language import Equal, Needs, OrFunction, Shaped
+
+
+def softened_count(scores, mask):
+    """Returns (1/2 + 1 / (1 + score²)) / (1 + number of real tokens), weights [..., m] of scores [..., m].
+
+    It is a normalizer function for test cases. Its weights of padding are not 0: the function under test has to replace
+    them by 0.
+    """
+    real = mask.astype(scores.dtype) if hasattr(mask, "astype") else mask.to(scores.dtype)
+    return (0.5 + 1 / (1 + scores * scores)) / (1 + real.sum(-1)[..., None])
+
+
+def values_of(allowed):
+    """Returns the values of an option: its names, and a function if the option takes one."""
+    return (*allowed, softened_count) if isinstance(allowed, OrFunction) else allowed
+
+
+def text_of(value):
+    """Returns an option's value as text for the title of a case."""
+    return value.__name__ if callable(value) else value
 
 
 def configurations(row):

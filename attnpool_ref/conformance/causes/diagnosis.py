@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes import mistakes
-from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
-from attnpool_ref.conformance.causes.call import Call
-from attnpool_ref.conformance.causes.normalization import Normalization
-from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, WrongAnswer
-from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
+from attnpool_ref.conformance.causes.mistakes_of_weights import Normalization
+from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
+from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
 from attnpool_ref.conformance.report.promises import DTYPE
 
@@ -91,7 +91,7 @@ def _of_results(evidence, promises):
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
     sizes = _of_sizes(judged)
     if not any(each.cases for each in evidence):
-        return _of_products(judged) or _of_padding(promises, hazards.POISONS)
+        return _of_products(judged) or _of_padding(promises, padding.POISONS)
     values, precision = _of_values(judged)
     known = [each for each in judged if not each.hides_its_cause]
     empty, at_length_0 = {}, {}
@@ -288,7 +288,7 @@ class _InOneDtype:
             return ""
         finite = 64.0 if self.dtype == "float16" else FINITE
         try:
-            spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
+            spoiled, same = (self.subject.outputs(drawing.poisoned(case, number), False) for number in (np.nan, finite))
             one = self._in_one_feature(case)
         except Exception:  # the guarantee about padding reports the error
             return ""
@@ -306,7 +306,7 @@ class _InOneDtype:
 
         A product with a weight of 0 then reaches the first feature of a result alone.
         """
-        poisoned, values = hazards.poisoned(case, np.nan), {}
+        poisoned, values = drawing.poisoned(case, np.nan), {}
         mixes = "value_kernel" in case.row.arguments
         if poisoned is None or mixes or not Normalization.is_of(Call(self.subject, case, False)):
             return None
@@ -330,14 +330,14 @@ def _of_chance(evidence):
         for case, weights in [*each.cases, *each.right][:TRIED]:
             with contextlib.suppress(Exception):  # the guarantee "an answer" reports the error
                 one, other = (each.subject.read(case, each.subject.raw(case, weights)) for _ in range(2))
-                if not all(map(hazards.same_bits, one, other)):
+                if not all(map(agreement.same_bits, one, other)):
                     counts[each.subject.dtype] = 1, 1
     return [Cause(mistakes.CHANCE, counts=counts)] if counts else []
 
 
 def _of_sizes(judged):
     """Returns the causes of wrong shapes: a packed result has too few segments, or axes of size 1 are missing."""
-    known = {mistakes.SIZE: of_segments.size_of} if of_segments.is_packed(judged[0].subject.row) else {}
+    known = {mistakes.SIZE: of_tokens.size_of} if of_tokens.is_packed(judged[0].subject.row) else {}
     causes = {words: Cause(words) for words in (*known, SQUEEZED)}
     for words, answer in (known | {SQUEEZED: _squeezed}).items():
         for each in judged:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.causes import mistakes_of_segments as of_segments
 from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
 from attnpool_ref.conformance.causes import mistakes_of_weights as of_weights
-from attnpool_ref.conformance.causes.normalization import Normalization
+from attnpool_ref.conformance.causes.mistakes_of_weights import Normalization
 from attnpool_ref.table.language import Needs
 
 
@@ -25,7 +24,7 @@ class Mistake:
 
     Attributes:
       words: the description. Mistakes with the same words are one cause in a report.
-      answer: a function from a :class:`~attnpool_ref.conformance.causes.call.Call` to the wrong result, a list of
+      answer: a function from a :class:`~attnpool_ref.conformance.causes.wrong_answers.Call` to the wrong result, a list of
         arrays; to None if the mistake is not possible in the call.
       number: the number in the mistake as text, such as "-1e9", or "".
       whole: whether a single case that contradicts the mistake excludes it. This holds for mistakes about one argument,
@@ -47,23 +46,15 @@ def _mistake(words, answer, text="", whole=False, **settings):
 # Masks
 
 
-def _masks(call, change, silent=False):
-    """Returns the result for other masks, all changed by ``change``; ``silent`` excludes calls without masks."""
-    if not call.masks:
+def _masks(call, change, name=None, silent=False):
+    """Returns the result if ``change`` changes all masks, or the one called ``name``.
+
+    ``silent`` excludes calls without masks.
+    """
+    keys = [key for key in call.masks if name in (None, key)]
+    if not keys:
         return None if silent or call.case.given("int", "lengths") else call.exact
-    return call.oracle(**{key: change(call.real(key)) for key in call.masks})
-
-
-def _one_mask(call, name, change):
-    if name not in call.masks:
-        return None if call.case.given("int", "lengths") else call.exact
-    return call.oracle(**{name: change(call.real(name))})
-
-
-def _swapped_masks(call, first, second):
-    if not {first, second} <= set(call.masks) or call.values[first].shape != call.values[second].shape:
-        return None
-    return call.oracle(**{first: call.values[second], second: call.values[first]})
+    return call.oracle(**{key: change(call.real(key)) for key in keys})
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -205,14 +196,10 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks, change=np.ones_like)
         if len(masks) > 1:
             for key in masks:
-                yield _mistake(f"equals the definition with `~{key}`", _one_mask, name=key, change=np.logical_not)
+                yield _mistake(f"equals the definition with `~{key}`", _masks, name=key, change=np.logical_not)
                 counts = row.name in of_tokens.MAXSIM and key == masks[0]
-                yield _mistake(
-                    MAXSIM_COUNTS if counts else f"ignores `{key}`", _one_mask, name=key, change=np.ones_like
-                )
-            yield _mistake(
-                f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks, first=masks[0], second=masks[1]
-            )
+                yield _mistake(MAXSIM_COUNTS if counts else f"ignores `{key}`", _masks, name=key, change=np.ones_like)
+            yield _mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped, first=masks[0], second=masks[1])
         yield _mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
         yield _mistake(COUNTED, of_tokens.counting_the_masked)
         for number, text in (FILLS | {0.0: "0"}).items():
@@ -223,10 +210,12 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         for zeroed in (False, True):
             for number, text in FILLS.items():
                 yield _mistake(
-                    STAND_IN, of_weights.softmax, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
+                    STAND_IN, of_weights.with_weights, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
                 )
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(STAND_IN, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
+            yield _mistake(
+                STAND_IN, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
+            )
         multiplied = "multiplies scores by the mask: padding gets the score 0"
         yield _mistake(multiplied, of_weights.multiplied)
         yield _mistake(NOT_AGAIN, of_weights.not_normalized_again)
@@ -236,7 +225,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake(OVER_ALL, of_weights.over_all, axes=None)
         yield _mistake(AGAIN, of_weights.below_another_row, padded=True)
         for number in (1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-            yield _mistake(AGAIN, of_weights.softmax, _power_of_ten(number), weights_of=of_weights.again, number=number)
+            yield _mistake(
+                AGAIN, of_weights.with_weights, _power_of_ten(number), weights_of=of_weights.again, number=number
+            )
         yield _mistake(WHOLE_TOP, of_weights.below_another_row)
         yield _mistake(UNSHIFTED, of_weights.below_another_row, shifted=False)
         if not row.state:
@@ -244,10 +235,19 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = _power_of_ten(number)
         yield _mistake(
-            "an epsilon in the denominator", of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number
+            "an epsilon in the denominator",
+            of_weights.with_weights,
+            text,
+            weights_of=Normalization.of_real,
+            epsilon=number,
         )
         yield _mistake(
-            EPSILON_UNSHIFTED, of_weights.softmax, text, weights_of=Normalization.of_real, epsilon=number, shifted=False
+            EPSILON_UNSHIFTED,
+            of_weights.with_weights,
+            text,
+            weights_of=Normalization.of_real,
+            epsilon=number,
+            shifted=False,
         )
         yield _mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count, text, number=number)
         if row.norms:
@@ -268,14 +268,14 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield from _of_changed_variances()
     for features in (False, True):
         yield _mistake(WHOLE_MAXIMUM, of_tokens.maximum_of_all, features=features)
-    if of_segments.is_packed(row):
-        yield _mistake(SORTED, of_segments.sorted_by_counts)
-        yield _mistake(SORTED, of_segments.sorted_by_bounds)
+    if of_tokens.is_packed(row):
+        yield _mistake(SORTED, of_tokens.sorted_by_counts)
+        yield _mistake(SORTED, of_tokens.sorted_by_bounds)
         for which in (0, -1):
-            yield _mistake(SORTED, of_segments.one_run, which=which)
+            yield _mistake(SORTED, of_tokens.one_run, which=which)
         for clamped in (False, True):
-            yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=True)
-        yield _mistake(ALL_SEGMENTS, of_segments.softmax_over_all)
+            yield _mistake(NEXT, of_tokens.by_reduceat, clamped=clamped, ordered=True)
+        yield _mistake(ALL_SEGMENTS, of_tokens.softmax_over_all)
     if {"kernel", "bias", "gate_kernel"} <= arguments.keys():
         yield _mistake(GATE, _gate_exchanged)
     yield _mistake("no 1/sqrt(d)", _scaled, power=0)
@@ -328,13 +328,17 @@ def of_empty_rows(row) -> Iterator[Mistake]:
         yield _mistake(INFINITE, of_tokens.where_empty, value=value)
     if masks:
         for uniform in (True, False):
-            yield _mistake(AVERAGED, of_weights.softmax, weights_of=of_weights.averaged_where_empty, uniform=uniform)
+            yield _mistake(
+                AVERAGED, of_weights.with_weights, weights_of=of_weights.averaged_where_empty, uniform=uniform
+            )
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(AVERAGED, of_weights.softmax, f"{text} added", weights_of=of_weights.added, number=number)
+            yield _mistake(
+                AVERAGED, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
+            )
         for number, text in FILLS.items():
             yield _mistake(FILLED, of_tokens.filled_maximum, text, number=number)
         yield _mistake(READ, of_tokens.reading_all_where_empty)
-    if of_segments.is_packed(row):
+    if of_tokens.is_packed(row):
         for clamped in (False, True):
             for ordered in (True, False):
-                yield _mistake(NEXT, of_segments.by_reduceat, clamped=clamped, ordered=ordered)
+                yield _mistake(NEXT, of_tokens.by_reduceat, clamped=clamped, ordered=ordered)

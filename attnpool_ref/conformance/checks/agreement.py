@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import table
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
+from attnpool_ref.conformance.candidates.adapters import numpy_dtype
 from attnpool_ref.conformance.checks import tolerances
 
 
@@ -122,12 +122,12 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
             if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
                 return failed(check, case, needed(name, g, w))
             continue
-        own = subject.rounding_of(g.dtype.name, case)
-        if not own:
+        rounding = subject.rounding_of(g.dtype.name, case)
+        if not rounding:
             return failed(check, case, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
-        most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
-        if own != "float64":
+        most = np.finfo(np.float32).max if rounding == "bfloat16" else np.finfo(rounding).max
+        if rounding != "float64":
             w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # too large for the dtype
         odd = ~np.isfinite(w)
         wrong = (np.isnan(g) != np.isnan(w)) | (odd & ~np.isnan(w) & (g != w))
@@ -140,12 +140,12 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
             moved = moved + overall
         moved = moved + size * subject.logarithms(case)
         reduced = subject.reduced_products()
-        limit = tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)
+        limit = tolerances.allowed_error(size, moved, subject.terms(case), rounding, reduced)
         if case.terms_of_sum and not subject.tolerated:
-            limit = tolerances.average_error(size, case.terms_of_sum, own, reduced)
-        allowed = times * (tolerances.LEAST[own] + limit)
+            limit = tolerances.average_error(size, case.terms_of_sum, rounding, reduced)
+        allowed = times * (tolerances.LEAST[rounding] + limit)
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
-        finding = worst(finding, error, allowed, tolerances.EPSILON[own] * (largest or 1), name, g, w, aspect)
+        finding = worst(finding, error, allowed, tolerances.EPSILON[rounding] * (largest or 1), name, g, w, aspect)
     return finding
 
 
@@ -238,3 +238,12 @@ def brief(array, digits=6):
     edge = 2 if np.ndim(array) < 2 else 1
     text = np.array2string(np.asarray(array), precision=digits, threshold=SMALL, edgeitems=edge, separator=", ")
     return " ".join(text.split())
+
+
+def same_bits(a, b):
+    """Returns whether two arrays are equal, bit for bit; all NaNs count as equal, whatever their bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    both = np.isnan(a) & np.isnan(b)
+    a, b = (np.ascontiguousarray(np.where(both, a.dtype.type(0), array)) for array in (a, b))
+    return a.tobytes() == b.tobytes()

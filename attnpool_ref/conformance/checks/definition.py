@@ -1,12 +1,13 @@
-"""Agreement with the definition, split into guarantees: shape, dtype, weights, values."""
+"""Agreement with the definition, split into guarantees: shape, dtype, weights, values; and over many tokens."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.calling import NotApplicable
-from attnpool_ref.conformance.checks import hazards, tolerances
-from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare, in_the_right_dtype
+from attnpool_ref.conformance.checks import optional_checks, padding, tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare, in_the_right_dtype, needed
 from attnpool_ref.conformance.report import promises
 
 PROMISE_OF = {
@@ -105,7 +106,69 @@ def _named(finding, promise):
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
     """Returns whether the results are right except where they must be 0 for any data, as in fully masked rows."""
-    zeros = hazards.always_zero(subject, case, return_weights)
+    zeros = padding.always_zero(subject, case, return_weights)
     want = subject.exact(case, return_weights)
     mended = [np.where(zero, w, g).astype(g.dtype) for g, w, zero in zip(got, want, zeros, strict=True)]
     return not compare(subject, case, promises.EMPTY, mended, want, return_weights).message
+
+
+DRIFT = 1e-5
+"""Largest relative error for a million tokens in float32, as the contract sets it; not derived from rounding."""
+
+
+def sums_of_many_tokens(subject):
+    """Checks sums over many equal tokens, more of them in float32 than in narrow dtypes."""
+    return long_sums(subject) if subject.dtype == "float32" else long_narrow_sums(subject)
+
+
+def long_sums(subject):
+    """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
+    finding, size, drift = None, drawing.LONG, DRIFT
+    if optional_checks.CONTRACT not in subject.demands:
+        size = drawing.LONG_BY_DEFAULT
+        drift = tolerances.EPSILON["float32"] / 2 * size  # the bound for a sum of one token after another
+    for case in _fitting(subject, (case for case, _ in drawing.long_rows(subject.row, size))):
+        finding = Finding("long sums", case)
+        for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
+            error = np.abs(got.astype(np.float64) - want)
+            wrong = ~(error <= drift * np.max(np.abs(want), initial=0))
+            if got.shape != want.shape or np.any(wrong):
+                message = needed("the result", got, want, wrong, int(np.argmax(error)))
+                return replace(finding, error=np.inf, message=message)
+    return finding
+
+
+def _fitting(subject, cases):
+    """Yields cases as the implementation takes them, if it has their options and they have the data that it needs."""
+    for case in cases:
+        names, options = subject.calling.restrict([], case.options)
+        lacking = [name for name in names if subject.row.arguments[name].kind not in ("mask", "number")]
+        if not lacking and all(options[key] == value for key, value in case.options.items()):
+            yield subject.fit(case)
+
+
+def long_narrow_sums(subject):
+    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly.
+
+    Raises:
+      NotApplicable: the arrays are NumPy's bfloat16, and the option ``contract`` is off.
+    """
+    finding = None
+    if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
+        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
+    for case in _fitting(subject, drawing.long_narrow_rows(subject.row)):
+        finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
+        if finding.message and optional_checks.CONTRACT not in subject.demands:
+            finding = _up_to_rounding_in_its_dtype(subject, case)
+        if finding.message:
+            return finding
+    return finding
+
+
+def _up_to_rounding_in_its_dtype(subject, case):
+    """Compares results as without the option ``contract``; a sum that loses its count is off by more than rounding."""
+    subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
+    try:
+        return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
+    finally:
+        subject.tolerated = frozenset()

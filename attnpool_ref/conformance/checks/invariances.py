@@ -1,4 +1,4 @@
-"""Checks of invariances: results do not change with more or less padding, the order of tokens, or shifted scores."""
+"""Checks of invariances: results do not change with the amount of padding, the order of tokens, other examples, ``return_weights``."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.checks.agreement import compare_with_itself
+from attnpool_ref.conformance.checks.agreement import Finding, apart, changed, compare_with_itself, failed, same_bits
+from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import output_axes
 
 
@@ -53,8 +54,8 @@ def _holds(when, case):
 
 def _shuffle(case, axis):
     order = case.rng(f" order {axis}").permutation(case.sizes[axis])
-    own = [key for key in case.given("segments") if axis in case.axes[key]]
-    for key in own if case.options.get("indices_are_sorted") else ():
+    ids = [key for key in case.given("segments") if axis in case.axes[key]]
+    for key in ids if case.options.get("indices_are_sorted") else ():
         order = order[np.argsort(case.values[key][order], kind="stable")]
     return _reorder(case, axis, order, f"permuted along {axis}")
 
@@ -67,9 +68,9 @@ def _real_along(case, axis):
     """Returns a boolean array that marks the positions of an axis that are real in any mask of a single example."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
-        own = case.axes[name]
-        if axis in own:
-            mask, places = case.values[name], drawing.places_of(axis, own, case.values[name].ndim)
+        axes = case.axes[name]
+        if axis in axes:
+            mask, places = case.values[name], drawing.places_of(axis, axes, case.values[name].ndim)
             real |= np.any(mask, tuple(i for i in range(mask.ndim) if i not in places))
     return real
 
@@ -89,8 +90,8 @@ def _each_axis(check, change, subject, case, situation, single=False):
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
-    own = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
-    for axis in (axis for axis in drawing.masked_axes(case) if axis not in own):
+    held = {axis for key in subject.parameters for axis in case.axes[key]}  # a parameter has a number for each token
+    for axis in (axis for axis in drawing.masked_axes(case) if axis not in held):
         changed, of_changed, of_original = change(case, axis)
         got = subject.outputs(changed, return_weights)
         if len(got) != len(axes) or len(original) != len(axes):
@@ -135,4 +136,129 @@ def shifting(subject, case, situation):
     other = case.with_values("scores shifted", **changed)
     want, got = subject.outputs(case, situation.weights), subject.outputs(other, situation.weights)
     finding = compare_with_itself(subject, other, check, got, want, situation.weights)
+    return replace(finding, case=other)
+
+
+def weights_change_nothing(subject, case, _situation=None):
+    """Checks that ``return_weights`` changes no bit of the pooled result; on accelerators nothing beyond rounding."""
+    check = "return_weights"
+    alone, both = subject.outputs(case), subject.outputs(case, return_weights=True)
+    if not subject.exact_weights():
+        return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
+    for a, b in zip(alone, both, strict=False):
+        if not same_bits(a, b):
+            return failed(check, case, changed("the pooled result", a, b))
+    return Finding(check, case)
+
+
+def not_finite_stays_in_its_example(subject, case, _situation=None):
+    """Checks that NaN at real tokens, and NaN or inf in one element, reach the result of their example and no other."""
+    check = "NaN at a real token"
+    if case.given("segments"):
+        return _nan_stays_in_its_segment(subject, case, check)
+    if not case.batch or len(case.batch) != 1 or case.batch[0] < 2:
+        return None
+    clean = subject.outputs(case)
+    for key in case.given("data"):
+        if "..." not in case.axes[key] or case.values[key].dtype.kind != "f":
+            continue
+        for bad, example in _spoiled(case, key, clean):
+            dirty, exact = subject.outputs(bad), subject.exact(bad)
+            for a, b, w in zip(clean, dirty, exact, strict=True):
+                if a.shape[:1] == case.batch and a.shape == b.shape:
+                    odd, finite = ~np.isfinite(w[example]), np.isfinite(b[example])
+                    odd &= a[example] != 0  # a padded query may stay 0
+                    # inf - inf is NaN, but with another order of summation it may be inf
+                    patched = np.any(odd) and np.all(finite) if "inf in" in bad.title else np.any(odd & finite)
+                    if patched:
+                        return _patched(check, bad, b[example], w[example], odd & finite)
+            # an implementation that branches on NaN may round the other examples differently
+            others = [
+                _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                return failed(check, bad, f"what is not finite in example {example} reaches others: {found.message}")
+    return Finding(check, case)
+
+
+def _nan_stays_in_its_segment(subject, case, check):
+    """Checks that NaN in one element of packed tokens reaches the same results as in the oracle, and no others."""
+    clean, right = subject.outputs(case), subject.exact(case)
+    for key in case.given("data"):
+        value, pad = case.values[key], drawing.padding(case, key)
+        if pad is None or value.dtype.kind != "f":
+            continue
+        for place in np.argwhere(~pad)[[0, -1]]:
+            single = value.copy()
+            single[tuple(place)] = np.nan
+            bad = case.with_values(f"NaN in element {place.tolist()} of `{key}`", **{key: single})
+            got, exact = subject.outputs(bad), subject.exact(bad)
+            for b, w in zip(got, exact, strict=True):
+                if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
+                    return _patched(check, bad, b, w, np.isnan(w) & np.isfinite(b))
+            others = [
+                np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
+                for a, b, w, r in zip(clean, got, exact, right, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
+    return Finding(check, case)
+
+
+def _patched(check, bad, got, want, wrong):
+    title = bad.title.split(", ")[-1]
+    return failed(check, bad, "{} was patched away: {}, needs {}".format(title, *apart(got, want, wrong)))
+
+
+def _spoiled(case, key, clean):
+    """Yields (case, example): NaN in all real tokens of one example, and NaN or inf in one element of another, if any.
+
+    Both the first and the last element are used, because some functions read only the first token, or only the last.
+    Examples whose ``clean`` results are all 0 are used only if there are no others: a hinge may ignore their data.
+    """
+    value, pad = case.values[key], drawing.padding(case, key)
+    real = np.ones(value.shape, bool) if pad is None else ~pad
+    examples = [i for i in range(case.batch[0]) if np.any(real[i])]
+    results = [a for a in clean if a.shape[:1] == case.batch]
+    examples = [i for i in examples if any(np.any(a[i] != 0) for a in results)] or examples
+    for example in examples[:1]:
+        whole = value.copy()
+        whole[example] = np.where(real[example], np.nan, value[example])
+        yield case.with_values(f"NaN in `{key}`", **{key: whole}), example
+    for example in examples[-1:]:
+        places = [tuple(place) for place in np.argwhere(real[example])]
+        for which, place in {"one": places[-1], "the first": places[0]}.items():
+            # With kernels inf is not used: their products may be computed in another order, in which inf becomes NaN.
+            for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
+                single = value.copy()
+                single[(example, *place)] = POISONS[name]
+                yield case.with_values(f"{name} in {which} element of `{key}`", **{key: single}), example
+
+
+def _without(changed, original, example):
+    """Returns the changed results, with those of one example replaced by the original ones."""
+    mended = changed.copy()
+    mended[example] = original[example]
+    return mended
+
+
+def batch_mates(subject, case, _situation=None):
+    """Checks that other data in the other examples of a batch change an example's result by no more than rounding."""
+    check = "batch mates"
+    if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
+        return None
+    rng, values = case.rng(" mates"), {}
+    for key in case.given("data"):
+        if "..." in case.axes[key] and case.values[key].dtype.kind == "f":
+            value = 3 * rng.standard_normal(case.values[key].shape).astype(np.float32).astype(np.float64)
+            value[0] = case.values[key][0]
+            values[key] = value
+    if not values:
+        return None
+    other = case.with_values("other batch mates", **values)
+    got, want = subject.outputs(other), subject.outputs(case)
+    got, want = ([a[:1] for a in answer] for answer in (got, want))
+    finding = compare_with_itself(subject, case, check, got, want, False, lambda _, array: array[:1])
     return replace(finding, case=other)

@@ -9,7 +9,7 @@ from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself, failed
 from attnpool_ref.conformance.checks.gradients import gradient
-from attnpool_ref.conformance.checks.hazards import same_bits
+from attnpool_ref.conformance.checks.padding import same_bits
 from attnpool_ref.conformance.report.promises import STATE
 
 UNCHANGED, TWICE = "inputs unchanged", "the same answer twice"

@@ -5,9 +5,18 @@ import functools
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates import Candidate, adapted_cases, naming, own_parameters
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant
-from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, arrange, formed
+from attnpool_ref.conformance.candidates import Candidate, held_parameters, naming
+from attnpool_ref.conformance.candidates.adapters import Constant
+from attnpool_ref.conformance.candidates.calling import (
+    Calling,
+    NotApplicable,
+    Packed,
+    arrange,
+    check_rank,
+    check_some_real,
+    fit,
+    formed,
+)
 from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.conformance.checks import optional_checks, tolerances
@@ -61,10 +70,10 @@ class Subject:
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
-        held = own_parameters.parameters_of(self.candidate, row)
+        held = held_parameters.parameters_of(self.candidate, row)
         self.parameters = {key: np.asarray(adapter.read(value)) for key, value in held.items()}
         self.held = adapter.differentiable(held)
-        self.row = own_parameters.restricted(row, self.candidate, self.parameters)
+        self.row = held_parameters.restricted(row, self.candidate, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
@@ -79,8 +88,8 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """Returns the case as the implementation takes it, see :func:`adapted_cases.fit`."""
-        return adapted_cases.fit(case, self.calling, self.parameters)
+        """Returns the case as the implementation takes it, see :func:`~attnpool_ref.conformance.candidates.calling.fit`."""
+        return fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
         """Returns whether the implementation can return the weights."""
@@ -137,15 +146,15 @@ class Subject:
         Raises:
           NotApplicable: the implementation cannot be called with the case.
         """
-        adapted_cases.check_rank(case, self.candidate, self.parameters)
-        adapted_cases.check_some_real(case, self.calling)
-        arguments, calling = self.row.arguments, self.calling
+        check_rank(case, self.candidate, self.parameters)
+        check_some_real(case, self.calling)
+        arguments = self.row.arguments
         numbers, packed = case.given("number"), self._packed(case)
         passed = {}
         for key, value in self.values(case).items():
             if value is None or key in self.parameters:
                 continue
-            if not calling.takes(key):
+            if not self.calling.takes(key):
                 if arguments[key].kind != "number":
                     raise NotApplicable(f"it takes no `{key}`")
                 continue
@@ -156,9 +165,9 @@ class Subject:
             plain = key in numbers and key not in case.dtypes
             passed[key] = float(value) if plain else value  # numbers are passed as Python floats
         for key, value in case.options.items():
-            if calling.takes(key):
+            if self.calling.takes(key):
                 passed[key] = value
-            elif value != calling.default(key):
+            elif value != self.calling.default(key):
                 raise NotApplicable(f"it takes no `{key}`, and {value!r} is not its default")
         if packed is not None:
             passed["num_segments"] = packed.examples
@@ -167,7 +176,7 @@ class Subject:
     def _packed(self, case):
         if self.candidate.mask_form != "segments":
             return None
-        return adapted_cases.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
+        return Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
 
     def converted(self, case, return_weights=False):
         """Returns (args, kwargs) of the call, with arrays of the implementation's library."""
@@ -275,8 +284,8 @@ class Subject:
                 raise
             self._gradients(case, cotangents, return_weights, numbers)  # raises if no number is the cause
             errors = {k: self._error_of_number(case, cotangents, return_weights, k, numbers) for k in possible}
-            causes = {k: own for k, own in errors.items() if own} or dict.fromkeys(possible, error)
-            self.skipped |= {k: f"{type(own).__name__} where `{k}` is traced" for k, own in causes.items()}
+            causes = {k: cause for k, cause in errors.items() if cause} or dict.fromkeys(possible, error)
+            self.skipped |= {k: f"{type(cause).__name__} where `{k}` is traced" for k, cause in causes.items()}
         return self.gradients(case, cotangents, return_weights)
 
     def _error_of_number(self, case, cotangents, return_weights, key, numbers):
@@ -389,7 +398,7 @@ def output_axes(case, return_weights):
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     any_rank = any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
-    return [drawing.ANY_RANK if own == ("...",) and any_rank else own for own in axes]
+    return [drawing.ANY_RANK if names == ("...",) and any_rank else names for names in axes]
 
 
 def oracle_outputs(subject, values, case, return_weights):

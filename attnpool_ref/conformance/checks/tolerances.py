@@ -1,4 +1,4 @@
-"""Tolerances for correct implementations, derived from an error analysis; ``hazards`` has one more, for long sums.
+"""Tolerances for correct implementations, derived from an error analysis; ``definition`` has one more, for long sums.
 
 A backward stable algorithm returns the exact result of slightly different inputs. Each input is off by one rounding of
 the computing dtype for each term of a sum, and the result is rounded once. So each element may be off by

@@ -1,12 +1,16 @@
 """Results of a judgment, as data: for each function the causes, the results of guarantees, and the skipped checks.
 
-``promises`` is the table of guarantees, and ``waivers`` applies waivers to results.
+``promises`` is the table of guarantees. A waiver names a guarantee that need not hold, ``"1e30 in padding"``, or that of
+one function, ``"mean_pooling/1e30 in padding"``. It waives no other guarantee: one that is broken because of the waived
+one is still a failure.
 """
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES
+from attnpool_ref import table
+from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES, explained_by
+from attnpool_ref.table import did_you_mean
 
 SCHEMA_VERSION = 3
 
@@ -90,7 +94,7 @@ class Kept:
     """Result for one guarantee.
 
     Attributes:
-      promise: the guarantee's name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
+      promise: the guarantee's name, a key of :data:`~attnpool_ref.conformance.report.BY_NAME`.
       status: "held", "broken" or "n/a".
       why: the reason for "n/a".
       follows_from: the broken guarantee that explains this one, or "".
@@ -125,11 +129,6 @@ class Unasked:
     why: str
 
 
-def all_promises():
-    """Returns a :class:`Kept` for every guarantee, all with the status "n/a"."""
-    return {promise.name: Kept(promise.name) for promise in PROMISES}
-
-
 @dataclass
 class RowReport:
     """Report of one function.
@@ -158,7 +157,9 @@ class RowReport:
     causes: list[str] = field(default_factory=list)
     explained: dict[str, str] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
-    promises: dict[str, Kept] = field(default_factory=all_promises)
+    promises: dict[str, Kept] = field(
+        default_factory=lambda: {promise.name: Kept(promise.name) for promise in PROMISES}
+    )
     partial: list[str] = field(default_factory=list)
     unasked: list[Unasked] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -292,3 +293,56 @@ class Report:
             "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
             "rows": rows,
         }
+
+
+def check_waivers(waive):
+    """Raises a ValueError if a waiver names an unknown guarantee or function, or has no reason."""
+    for name, reason in waive.items():
+        row, promise = _parts_of_waiver(name)
+        if row:
+            table.get(row)
+        if promise not in BY_NAME:
+            raise ValueError(f"no guarantee is called {promise!r}{did_you_mean(promise, BY_NAME)}")
+        if not str(reason).strip():
+            raise ValueError(f"the waiver of {name!r} needs a reason")
+
+
+def apply_waivers(rows, waive):
+    """Applies waivers to the reports of functions, and returns those that waived nothing, each with the reason why.
+
+    ``waive`` maps names to reasons, as validated by :func:`check_waivers`.
+    """
+    idle = {}
+    for name, reason in waive.items():
+        row_name, promise = _parts_of_waiver(name)
+        meant = [row for row in rows if not row_name or row.name == row_name]
+        broken = [row for row in meant if row.promises[promise].status == BROKEN]
+        for row in broken:
+            row.promises[promise].waived = str(reason)
+        if not meant:
+            idle[name] = f"{row_name} was not judged"
+        elif not broken:
+            statuses = {row.promises[promise].status for row in meant}
+            idle[name] = "it holds" if "held" in statuses else "it was not judged"
+    for row in rows:
+        _excuse(row)
+    return idle
+
+
+def _parts_of_waiver(name):
+    """Splits the name of a waiver into (function or "", guarantee)."""
+    row, _, promise = name.rpartition("/")
+    return row, promise
+
+
+def _excuse(row):
+    """Updates which guarantees explain others, so that no waived one does, and the verdict of the function."""
+    if not any(kept.waived for kept in row.promises.values()):
+        return
+    dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}
+    explaining = {name: found for name, found in dtypes.items() if not row.promises[name].waived}
+    for kept in row.broken:
+        explains = explaining | {kept.promise: dtypes[kept.promise]}
+        kept.follows_from = "" if kept.waived else explained_by(kept.promise, explains)
+    if row.status == FAIL:
+        row.set_status()

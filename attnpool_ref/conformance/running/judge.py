@@ -10,11 +10,10 @@ from attnpool_ref.conformance.candidates import as_candidate
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
-from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, waivers
+from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, apply_waivers
 from attnpool_ref.conformance.report.promises import ANSWER
-from attnpool_ref.conformance.running.processes import ProcessPool
+from attnpool_ref.conformance.running.processes import ProcessPool, setup_of
 from attnpool_ref.conformance.running.rows import STOPPED, RowJudge, judge_each
-from attnpool_ref.conformance.running.setup import setup_of
 from attnpool_ref.conformance.scope import Scope, split
 
 
@@ -46,8 +45,8 @@ def judge(candidate, *, name="", progress=None, **options: Any):
         such a name, ``dtypes`` is empty, a waiver has no reason, or ``candidate`` is a class.
       ModuleNotFoundError: ``arrays`` names a framework that is not installed.
     """
-    own, calls = split(options)
-    scope = Scope(**own)
+    of_scope, calls = split(options)
+    scope = Scope(**of_scope)
     rows = [table.get(each) for each in scope.only] or list(table.BY_NAME.values())
     whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
     steps = _Steps(progress, rows, scope.dtypes)
@@ -65,7 +64,7 @@ def judge(candidate, *, name="", progress=None, **options: Any):
         if interrupted and not judged.done and STOPPED not in judged.report.partial:
             judged.report.partial.append(STOPPED)
     reports = [reports[row.name] for row in rows]
-    idle = waivers.apply(reports, scope.waive)
+    idle = apply_waivers(reports, scope.waive)
     adapter = next((judged.adapter for judged in waiting if judged.adapter is not None), NumpyArrays())
     return Report(
         name or whole.title(),

@@ -1,20 +1,36 @@
-"""Pool of child processes, which import an implementation and judge its functions, with a time limit for each call."""
+"""Child processes, which import an implementation and judge its functions, with a time limit for each call.
+
+The parent process has a :class:`ProcessPool`; :func:`work` is the code of a child. It receives (name of a function,
+:class:`Scope`) for each function to judge, and sends tuples:
+
+* "ready" and :class:`Properties`, once, after the import;
+* "call", the dtype and the title of a case: the implementation is called next; "returned": the call is over;
+* "step" and a label: a dtype of the function is done;
+* "row", the report of the function, the device, and versions: the function is judged, or its judging was stopped;
+* "failed" and an exception: an error that is not the implementation's, or that of its import.
+"""
 
 import contextlib
+import enum
+import importlib
+import io
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
 import types
 from concurrent import futures
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.running import verdict
-from attnpool_ref.conformance.running.worker import Properties, work
+from attnpool_ref.conformance.candidates import Candidate, naming
+from attnpool_ref.conformance.candidates.capture import Watch, noting, said
+from attnpool_ref.conformance.running.rows import RowJudge, judge_each, unanswered
 
 MAX_AGE = 300.0
 """Seconds after which a process is replaced: frameworks never free the memory of all compiled functions."""
@@ -44,7 +60,7 @@ class ProcessPool:
     def __init__(self, setup, name="", time_limit=0.0):
         """Prepares the pool; the first process starts when ``properties`` is read or a function is judged.
 
-        ``setup`` is the :class:`~attnpool_ref.conformance.running.setup.Setup` of each process, and ``name`` that of
+        ``setup`` is the :class:`~attnpool_ref.conformance.running.processes.Setup` of each process, and ``name`` that of
         the implementation in messages and reports. ``time_limit`` is that of a call in seconds, which also limits the
         import if it exceeds :data:`IMPORT_LIMIT`.
         """
@@ -122,7 +138,7 @@ class ProcessPool:
         child.judge(judged, scope, steps)
         if not self._stopped:
             if child.ended:
-                verdict.unanswered(judged.report, *child.case, how=child.ended)
+                unanswered(judged.report, *child.case, how=child.ended)
             steps.finish(judged.row.name)
         if child.ended or self._stopped or time.monotonic() - child.began > MAX_AGE:
             self._children.discard(child)
@@ -156,7 +172,7 @@ class ProcessPool:
 
 
 class _Child:
-    """A process that runs :func:`~attnpool_ref.conformance.running.worker.work`.
+    """A process that runs :func:`~attnpool_ref.conformance.running.processes.work`.
 
     Attributes:
       began: the time at which the process was started.
@@ -211,7 +227,7 @@ class _Child:
                 self._process.join(GRACE)
                 alive = False
             if not alive:
-                self.ended = _cause(self._process.exitcode)
+                self.ended = _end_of_process(self._process.exitcode)
                 return None
         self.ended = f"no answer within {seconds:g} s"
         return None
@@ -253,8 +269,216 @@ def _without_main():
         sys.modules["__main__"] = main
 
 
-def _cause(code):
+def _end_of_process(code):
     """Describes the end of a process, from its exit status."""
     if code is None:
         return "the process closed its connection to the judge"
     return f"the process {f'ended with status {code}' if code >= 0 else f'was killed by signal {-code}'}"
+
+
+@dataclass(frozen=True)
+class Properties:
+    """Properties of an implementation that its process reports after the import.
+
+    Attributes:
+      rows: names of the functions to judge; empty for all of them.
+      has: names of the functions that the implementation has.
+      calls: the calling convention, from ``Candidate.says``.
+      on_accelerator: whether JAX computes on an accelerator, which only one process can use. False if the implementation
+        has one function, which one process judges anyway: the accelerator is then not started here.
+    """
+
+    rows: tuple[str, ...]
+    has: tuple[str, ...]
+    calls: dict[str, Any]
+    on_accelerator: bool
+
+
+class _Stopped(KeyboardInterrupt):
+    """Ctrl-C in the parent process, as opposed to a KeyboardInterrupt that the implementation raises."""
+
+
+def work(connection, setup):
+    """Judges the functions whose names come over the connection, with a :class:`Setup`; never returns."""
+    with contextlib.suppress(KeyboardInterrupt):
+        _leave_the_terminal()
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        _judge_all(connection, setup)
+    _end()
+
+
+def _end():
+    """Ends this process and, except on Windows, those that it has started, without waiting for any thread."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
+def _end_with_parent():
+    """Ends this process, even during a call, when the parent process has ended and cannot kill it."""
+    parent: Any = multiprocessing.parent_process()
+    parent.join()
+    _end()
+
+
+def _leave_the_terminal():
+    """Puts this process into its own session: without Ctrl-C and input, and with output to standard error only."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with contextlib.suppress(OSError):  # standard output belongs to the report
+        os.dup2(2, 1)
+    signal.signal(signal.SIGINT, _stop)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which the parent has blocked
+
+
+def _stop(*_):
+    raise _Stopped
+
+
+def _judge_all(connection, setup):
+    """Imports the implementation and judges functions until the parent process kills this one."""
+
+    def send(*message):
+        try:
+            connection.send(message)
+        except OSError:  # the implementation has closed the connection
+            raise _Stopped from None
+
+    def rows():
+        while True:
+            name, scope = connection.recv()
+            judged = RowJudge(table.get(name), found[name], scope, lambda label: send("step", label))
+            judged.watch = _SendingWatch(judged, send)
+            yield judged
+
+    def done(judged):
+        computed = (None, {}) if judged.adapter is None else (judged.adapter.device(), judged.adapter.versions())
+        send("row", judged.report, *computed)
+
+    try:
+        with _output_of_import(setup.first):
+            found, properties = _import(setup)
+        send("ready", properties)
+        with noting():
+            judge_each(rows(), done)
+    except Exception as error:  # that of the import, or an error of the judge or in the scope
+        send("failed", _sendable(error))
+
+
+def _import(setup):
+    """Imports an implementation; returns the Candidate of each function, and the :class:`Properties`."""
+    os.environ.update(setup.environment)
+    naming.FOLDERS.update(setup.folders)
+    configure_jax(setup.settings)
+    source = pickle.loads(setup.source)
+    whole, names = (source, ()) if isinstance(source, Candidate) else source()
+    found = whole.found(names or tuple(table.BY_NAME))
+    has = tuple(name for name, row in found.items() if row is not None)
+    return found, Properties(names, has, whole.says(), len(has) > 1 and _on_accelerator())
+
+
+@contextlib.contextmanager
+def _output_of_import(shown):
+    """Context in which the output of an import goes to standard error if ``shown``, else nowhere."""
+    out = sys.stderr if shown else io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        yield
+
+
+def _on_accelerator():
+    """Returns whether JAX is imported and computes on an accelerator, which only one process can use."""
+    jax = sys.modules.get("jax")
+    with contextlib.suppress(RuntimeError):  # JAX finds no working device; each call will raise the error
+        return jax is not None and jax.default_backend() != "cpu"
+    return False
+
+
+class _SendingWatch(Watch):
+    """Watch that sends a message before and after each call of the implementation."""
+
+    stops = (_Stopped,)
+
+    def __init__(self, judged, send):
+        super().__init__()
+        self._judged, self._send, self._calls = judged, send, False
+
+    def call(self, function, *args, **kwargs):
+        if self._calls:  # the implementation is called within another call
+            return super().call(function, *args, **kwargs)
+        self._calls = True
+        self._send("call", getattr(self._judged.subject, "dtype", ""), self.title)
+        try:
+            result, jax = super().call(function, *args, **kwargs), sys.modules.get("jax")
+            return result if jax is None else jax.block_until_ready(result)  # which JAX may compute after the call
+        finally:
+            self._calls = False
+            self._send("returned")
+
+
+def _sendable(error):
+    """Returns the exception, or a RuntimeError with its text if the parent process would have to import its class."""
+    package = type(error).__module__.partition(".")[0]
+    return error if package in ("builtins", "attnpool_ref") else RuntimeError(said(error))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Data that a new child process gets before everything else.
+
+    Attributes:
+      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of the
+        functions to judge (empty for all of them).
+      settings: JAX's configuration, which is set before the import.
+      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS` of the parent process.
+      environment: environment variables to set.
+      first: whether no other process has imported the implementation; the import's output then goes to standard error.
+    """
+
+    source: bytes
+    settings: dict[str, Any] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    first: bool = False
+
+
+def setup_of(candidate):
+    """Returns the :class:`Setup` of a Candidate, or None if it cannot be pickled."""
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(candidate)
+    except Exception:  # pickling runs the implementation's code, which may raise anything
+        return None
+    return Setup(stream.getvalue(), jax_settings(), dict(naming.FOLDERS))
+
+
+class _Pickler(pickle.Pickler):
+    """Pickler of modules by name; refuses objects of ``__main__``, which is another module in a child process."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, types.ModuleType) and obj.__name__ != "__main__":
+            return importlib.import_module, (obj.__name__,)
+        if isinstance(obj, types.ModuleType) or getattr(obj, "__module__", None) == "__main__":
+            raise pickle.PicklingError(f"{obj!r} is of __main__")
+        return NotImplemented
+
+
+def jax_settings():
+    """Returns the entries of JAX's configuration that are plain values; none if JAX is not imported."""
+    if "jax" not in sys.modules:
+        return {}
+    values = {k: v.value if isinstance(v, enum.Enum) else v for k, v in sys.modules["jax"].config.values.items()}
+    return {k: v for k, v in values.items() if isinstance(v, naming.PLAIN)}
+
+
+def configure_jax(settings):
+    """Sets the configuration that JAX has in the parent process."""
+    if settings:
+        import jax
+
+        for key, value in jax_settings().items():
+            if settings.get(key, value) != value:
+                jax.config.update(key, settings[key])

@@ -1,4 +1,7 @@
-"""Judging of one function: draws its cases in each dtype, and runs the checks on each of them."""
+"""Judging of one function: draws its cases in each dtype, runs the checks on each of them, and completes the report.
+
+The report then says which guarantees explain others, and which arguments and checks were not judged, and why.
+"""
 
 import itertools
 import time
@@ -9,15 +12,25 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import causes
-from attnpool_ref.conformance.candidates import adapters, own_parameters
+from attnpool_ref.conformance.candidates import adapters, held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, hazards, optional_checks, situation_of
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, Situation, definition, gradients, optional_checks
+from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import Subject
-from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
+from attnpool_ref.conformance.report import (
+    BROKEN,
+    HELD,
+    NOT_APPLICABLE,
+    Cell,
+    Failure,
+    Measure,
+    RowReport,
+    Unasked,
+    promises,
+)
 from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
-from attnpool_ref.conformance.running import verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.running.suggestions import proposed
@@ -71,7 +84,7 @@ class RowJudge:
         self.report, self.watch = RowReport(row.name), Watch()
         self.adapter: Any = None
         self.subject: Any = None
-        self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
+        self._exact, self._evidence, self._coverage = {}, [], Coverage()
         self._right_of_rank = {}
         self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
 
@@ -92,8 +105,10 @@ class RowJudge:
         except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
-        own = {value.dtype.name for value in self.subject.parameters.values()}
-        first = sorted(self.scope.dtypes, key=lambda dtype: dtype not in own)  # most checks run in the first dtype only
+        held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
+        first = sorted(
+            self.scope.dtypes, key=lambda dtype: dtype not in held_dtypes
+        )  # most checks run in the first dtype only
         self.scope = replace(self.scope, dtypes=tuple(first))
         try:
             self._judge()
@@ -128,7 +143,7 @@ class RowJudge:
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
         self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
-        verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
+        conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     # The implementation
 
@@ -144,26 +159,26 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why, own = self.subject.calling.why_not(), self._undescribed()
+        why, undescribed = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotApplicable("; ".join(filter(None, (why, own))))
-        if own:
-            self.report.unasked.append(Unasked("its parameters", own))
+            raise NotApplicable("; ".join(filter(None, (why, undescribed))))
+        if undescribed:
+            self.report.unasked.append(Unasked("its parameters", undescribed))
         self.report.by_place = self.subject.calling.by_place
         return adapter
 
     def _undescribed(self):
         """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
         given = self.candidate.parameters
-        own = [] if callable(given) else own_parameters.as_kernels(self.candidate.target)
+        names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
         if given and not callable(given):
-            own = [n for n in own if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {own_parameters.listed(own)}, which no --parameter names" if own else ""
-        if not own:
+            names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
+            return f"it holds {held_parameters.listed(names)}, which no --parameter names" if names else ""
+        if not names:
             return ""
         return (
-            f"it holds {own_parameters.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
-            f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
+            f"it holds {held_parameters.listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
     def _subject(self, adapter, dtype):
@@ -193,8 +208,8 @@ class RowJudge:
         """
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
-        own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
-        for case, kind in itertools.chain(drawn, own):
+        of_this_dtype = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
+        for case, kind in itertools.chain(drawn, of_this_dtype):
             if not all(dtype.startswith("int") or self.adapter.supports(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
@@ -262,7 +277,7 @@ class RowJudge:
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
         gradients = gradients and not self._coverage.untraceable
-        situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
+        situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
             found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
@@ -310,7 +325,7 @@ class RowJudge:
         kept, message, found = self.report.promises[LONG_SUMS], "", None
         self.watch.title = LONG_SUMS
         try:
-            found = hazards.sums_of_many_tokens(subject)
+            found = definition.sums_of_many_tokens(subject)
             message = "" if found is None else found.message
         except NotApplicable as error:
             kept.why = kept.why or str(error)
@@ -333,9 +348,9 @@ class RowJudge:
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
-        own = {value.dtype.name for value in subject.parameters.values()}
-        if own and own != {dtype}:
-            return f"its parameters are {', '.join(sorted(own))}"
+        held_dtypes = {value.dtype.name for value in subject.parameters.values()}
+        if held_dtypes and held_dtypes != {dtype}:
+            return f"its parameters are {', '.join(sorted(held_dtypes))}"
         if dtype == "float32":
             return ""
         case = next((case for case, _ in self._cases(subject, (), False)), None)
@@ -392,3 +407,143 @@ def _worst(measure, finding):
         return m.error / m.allowed if m.allowed else (np.inf if m.error else 0.0), m.allowed
 
     return new if ratio(new) > ratio(measure) else measure
+
+
+# Completion of a report
+
+
+@dataclass
+class Coverage:
+    """Coverage of one function by its cases.
+
+    Attributes:
+      masks: the masks that were given with padding in them.
+      given: the arguments and options that were given.
+      untraceable: the reason why a framework that has gradients cannot differentiate the function, or "".
+    """
+
+    masks: set[str] = field(default_factory=set)
+    given: set[str] = field(default_factory=set)
+    untraceable: str = ""
+
+
+def conclude(report, subject, scope, coverage, ended=""):
+    """Completes the report of a function from the findings of its cases.
+
+    ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
+    """
+    report.ended = ended
+    broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in report.broken}
+    for name, kept in report.promises.items():
+        if kept.status == BROKEN:
+            kept.follows_from = promises.explained_by(name, broken)
+        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
+            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
+        elif kept.status == NOT_APPLICABLE and not kept.why:
+            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
+    for key in subject.calling.not_taken():
+        report.unasked.append(Unasked(f"`{key}`" + _default(subject.calling.default(key)), "it has no such argument"))
+    report.partial = list(_partial(subject, scope, coverage, ended))
+    report.set_status()
+
+
+def unanswered(report, dtype, title, how):
+    """Completes the report of a function whose judging ended without results, such as by the end of the process.
+
+    ``dtype`` and ``title`` are those of the last call, or ""; ``how`` is the way in which the judging ended, as text.
+    """
+    for kept in report.promises.values():
+        kept.why = "its process ended before it could report"
+    kept = report.promises[promises.ANSWER]
+    kept.status, kept.why, kept.cases = BROKEN, "", 1
+    kept.dtypes = [dtype] if dtype else []
+    finding = f"{title}: {how}" if title else how
+    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
+    report.ended = how
+    report.partial.append(how)
+    report.set_status()
+
+
+def _default(value):
+    return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
+
+
+def _partial(subject, scope, coverage, ended):
+    """Yields the reasons why a function that broke no guarantee has not passed; arguments as in :func:`conclude`."""
+    calling = subject.calling
+    for key in calling.unjudged:
+        yield (
+            f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
+            f"or that it may stay as it is (leave=({key!r},), --leave {key})"
+        )
+    for key, argument in subject.row.arguments.items():
+        if key in subject.parameters:
+            continue
+        hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+        if argument.kind == "mask" and not hides:
+            yield (
+                f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
+                f"(leave=({key!r},), --leave {key})"
+            )
+        if key not in calling.declared:
+            continue
+        if argument.kind == "mask" and key not in coverage.masks:
+            yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
+        elif scope.partial and argument.kind != "mask" and key not in coverage.given:
+            yield f"its argument `{calling.names[key]}` was never given"
+    if coverage.untraceable:
+        yield f"its gradient was never judged: {coverage.untraceable}"
+    if ended:
+        yield ended
+
+
+def _why(name, report, subject, scope, broken):
+    """Returns the reason why the guarantee ``name`` was not judged; ``broken`` has the broken guarantees."""
+    row, calling = subject.row, subject.calling
+    masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if not report.cases:
+        return "nothing was judged"
+    if name == promises.WEIGHTS or name == "return_weights":
+        if not row.weights:
+            return "the row has no weights"
+        if not calling.takes("return_weights"):
+            return "it takes no `return_weights`"
+    if name in _OF_MASKS:
+        if not masks:
+            return "the row has no mask"
+        if not any(calling.takes(k) for k in masks):
+            return "it takes no mask"
+        if subject.candidate.mask_form == "segments":
+            return "packed tokens hold no padding"
+    if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
+        return f"{subject.adapter.name} arrays know neither jit nor vmap"
+    if name == promises.INTEGERS and not scope.integers:
+        return "skipped without integers=True, --integers"
+    if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
+        return "judged only if float64 is"
+    if name in (promises.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
+        if subject.adapter.gradient is None:
+            return f"{subject.adapter.name} arrays have no gradients"
+        if not scope.gradients:
+            return "skipped with gradients=False"
+        if name in (gradients.REVERSE, gradients.FORWARD) and not (
+            "float64" in scope.dtypes and scope.differentiates("float64")
+        ):
+            return "judged only in float64, if gradients are"
+    if name == "long sums" and not scope.long:
+        return "skipped with long=False, --quick"
+    if name in _OF_LAWS and not scope.laws:
+        return "skipped with laws=False, --quick"
+    if (name in _OF_SHAPES and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
+        return "skipped with shapes=(), partial=False, --quick"
+    if broken:
+        return "its check was not reached"
+    return "no case of this function applies"
+
+
+_OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
+_OF_MASKS |= {f"{name} in padding" for name in POISONS}
+_OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is masking", "poison in shared arrays"}
+_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
+_OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program", "split over devices"}

@@ -1,16 +1,22 @@
 """Execution of a check on a case; the report gets one failing case, made small, for each guarantee and dtype."""
 
+import functools
 import textwrap
+from dataclasses import replace
 
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import said
 from attnpool_ref.conformance.checks import optional_checks
-from attnpool_ref.conformance.checks.agreement import failed
+from attnpool_ref.conformance.checks.agreement import agreement, failed
 from attnpool_ref.conformance.checks.definition import PROMISE_OF
-from attnpool_ref.conformance.report import BROKEN, HELD, Failure
-from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, PROMISES, explained_by
-from attnpool_ref.conformance.running import failing_arrays, shrinking, snippets
+from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
+from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, GRADIENT, PROMISES, explained_by
+from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
 
 NOTES = 3
@@ -74,9 +80,9 @@ class Runner:
     def _smallest(self, name, run, finding):
         small, found = self.case, finding
         if not self._is_explained(finding.check):
-            small = shrinking.shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
+            small = shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
             found = self._alike(name, run, small, finding) or finding
-        got = failing_arrays.answer_to(self.subject, found)
+        got = answer_to(self.subject, found)
         return Failure(
             self.report.name,
             found.check,
@@ -84,7 +90,7 @@ class Runner:
             found.message,
             snippets.reproduce(self.subject, found, got),
             small.size(),
-            failing_arrays.arrays_of(self.subject, found, got),
+            arrays_of(self.subject, found, got),
         )
 
     def _is_explained(self, promise):
@@ -149,3 +155,119 @@ class Runner:
 def promise_of(check, named=""):
     """Returns the guarantee that a finding of a check is about: ``named`` if it is one, else the first of the check."""
     return named if named in BY_NAME else next(promise.name for promise in PROMISES if promise.judged_by == check)
+
+
+LARGEST_SHOWN = 512
+"""Largest number of elements of an array that is stored."""
+
+
+def answer_to(subject, finding):
+    """Returns the implementation's results for the case of a finding, with weights if possible; None if it raises."""
+    try:
+        return subject.outputs(finding.case, subject.takes_weights())
+    except Exception:  # the message of the finding has the error
+        return None
+
+
+def arrays_of(subject, finding, got):
+    """Returns a :class:`Compared` for each array of a wrong result with at most :data:`LARGEST_SHOWN` elements.
+
+    The list is empty if the result ``got``, from :func:`answer_to`, is right, if the call raised an error, or if the
+    finding is about gradients.
+    """
+    if finding.check in (GRADIENT, "finite gradients") or got is None:
+        return []
+    weights = subject.takes_weights()
+    want = subject.exact(finding.case, weights)
+    try:
+        wrong = len(want) != len(got) or agreement(subject, finding.case, weights, got).message
+    except Exception:  # the results cannot be compared
+        wrong = True
+    if not wrong:
+        return []
+    names = _titles_of_arrays(subject.row, weights)
+    pairs = zip(names, want, got, strict=False)
+    return [Compared(name, _plain(w), _plain(g)) for name, w, g in pairs if max(w.size, g.size) <= LARGEST_SHOWN]
+
+
+def _titles_of_arrays(row, weights):
+    """Returns a title for each array of the result."""
+    groups = [("result", row.results), ("weights", row.weight_results if weights else ())]
+    return [
+        f"{name} {i + 1} of {len(axes)}" if len(axes) > 1 else f"the {name}"
+        for name, axes in groups
+        for i in range(len(axes))
+    ]
+
+
+def _plain(array):
+    """Returns an array as nested lists of numbers and booleans."""
+    return array.tolist() if array.dtype.kind in "biu" else array.astype(np.float64).tolist()
+
+
+LONG_AXIS = 64
+"""Size from which on an axis is cut at its ends alone, because JAX compiles each size that is tried."""
+
+
+def shrink(case, fails):
+    """Returns a failing case with fewer examples and shorter axes, as far as ``fails`` returns that it still fails."""
+    if case.row.batched and case.batch:
+        singles = [drawing.example_of(case, index) for index in np.ndindex(*case.batch)]
+        singles += [_examples(case, [i]) for i in range(case.batch[0]) if case.batch[0] > 1 == len(case.batch)]
+        case = next(filter(fails, singles), case)
+    if len(case.batch) == 1 and case.batch[0] > LONG_AXIS and case.row.batched:
+        case = _cut(case, case.batch[0], _examples, fails)
+    same, groups = contract.equal_axes(case.row, case.values | case.options), {}
+    for axis in sorted(case.sizes):
+        groups.setdefault(same.get(axis, axis), []).append(axis)
+    for axes in groups.values():
+        if any(axis in a and axis != a for axis in axes for names in case.axes.values() for a in names):
+            continue  # its size is part of the size of another axis, such as d + e
+        if not case.row.sizes.keys().isdisjoint(axes):
+            continue  # the implementation fixes its size
+        if case.sizes[axes[0]] > LONG_AXIS:
+            case = _cut(case, case.sizes[axes[0]], functools.partial(_positions_along, axes), fails)
+        if case.sizes[axes[0]] > LONG_AXIS:
+            continue
+        for position in reversed(range(case.sizes[axes[0]])):
+            if case.sizes[axes[0]] == 1:
+                break
+            others = [i for i in range(case.sizes[axes[0]]) if i != position]
+            smaller = _positions_along(axes, case, others, f"without {position}")
+            if fails(smaller):
+                case = smaller
+    return case
+
+
+def _cut(case, size, taken, fails):
+    """Returns the case with as few of ``size`` positions, from the first on and then to the last, as bisection finds.
+
+    ``taken(case, positions)`` returns the case with some positions.
+    """
+    for first in (True, False):
+        few, many = 0, size  # the case with `many` positions fails
+        while many - few > 1:
+            count = (few + many) // 2
+            if fails(taken(case, [*range(size)][:count] if first else [*range(size)][-count:])):
+                many = count
+            else:
+                few = count
+        if many < size:
+            case, size = taken(case, [*range(size)][:many] if first else [*range(size)][-many:]), many
+    return case
+
+
+def _positions_along(axes, case, positions, title=""):
+    """Returns the case with some positions of axes that have one size."""
+    for axis in axes:
+        case = drawing.take(case, f"{axis} {title or f'from {positions[0]} to {positions[-1]}'}", axis, positions)
+    return case
+
+
+def _examples(case, positions):
+    """Returns some examples of a batch as a batch."""
+    values = {k: case.values[k][positions] for k, axes in case.axes.items() if "..." in axes}
+    which = (
+        f"examples from {positions[0]} to {positions[-1]}" if len(positions) > 1 else f"example {positions[0]} alone"
+    )
+    return replace(case, title=f"{case.title}, {which}", values=case.values | values, batch=(len(positions),))

@@ -5,13 +5,13 @@ import warnings
 from unittest import mock
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance.running import shrinking
+from attnpool_ref.conformance.running import runner
 
 
 def failures_of(kind, row):
     """What the judge says of a kind of mistake in a row."""
     candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
-    with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
+    with warnings.catch_warnings(), mock.patch.object(runner, "shrink", lambda case, fails: case):  # it takes long
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
         long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
         report = conformance.judge(

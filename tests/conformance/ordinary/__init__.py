@@ -8,7 +8,7 @@ import warnings
 from unittest import mock
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance.running import shrinking
+from attnpool_ref.conformance.running import runner
 
 PRODUCT = "multiplies padding by 0, but 0 times NaN is NaN: use where(mask, x, 0) before the product"
 INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
@@ -79,7 +79,7 @@ def assert_named(name, function, arrays, scopes):
 def assert_causes(function, row, right, options):
     """Asserts that the cause ``right``, or one of several, is named by ``judge`` with ``options``, and no wrong one."""
     right = {right} if isinstance(right, str) else set(right)
-    with mock.patch.object(shrinking, "shrink", lambda case, fails: case), warnings.catch_warnings():
+    with mock.patch.object(runner, "shrink", lambda case, fails: case), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an ordinary function divides by 0
         (report,) = conformance.judge(function, only=(row,), **options).rows
     assert report.status == "fail"

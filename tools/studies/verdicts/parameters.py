@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
+from attnpool_ref.conformance.candidates.adapters import numpy_dtype
 
 PARTS = ("query", "key", "value", "out")
 

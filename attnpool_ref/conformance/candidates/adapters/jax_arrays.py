@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays, Untraceable
 
 
 class JaxArrays(NumpyArrays):
@@ -15,12 +15,10 @@ class JaxArrays(NumpyArrays):
     name = "jax"
 
     def device(self):
-        """Returns the name of the device on which the implementation runs."""
         device = _default_device()
         return f"{device.platform} ({device.device_kind})"
 
     def versions(self):
-        """Returns the versions of the packages that affect numerical results."""
         import importlib.metadata as metadata
 
         found = {"numpy": np.__version__}
@@ -30,11 +28,9 @@ class JaxArrays(NumpyArrays):
         return found
 
     def reduced_products(self):
-        """Returns whether products of narrow dtypes keep fewer bits than float32, as on GPUs and TPUs."""
         return _default_device().platform != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return _default_device().platform == "cpu"
 
     def context(self, dtype):
@@ -50,16 +46,13 @@ class JaxArrays(NumpyArrays):
         return jax.device_put(super().array(value, dtype))
 
     def read(self, value):
-        """Returns a JAX array as a NumPy array."""
         return np.asarray(value)
 
     def imports(self, dtype):
-        """Returns the lines that the printed code of a failing case needs before it makes an array."""
         wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
         return ["import jax", "import jax.numpy as jnp", *wide]
 
     def code(self, name, dtype):
-        """Returns code that makes a JAX array of the NumPy array called ``name``."""
         return f"jnp.asarray({name})"
 
     def forget(self):

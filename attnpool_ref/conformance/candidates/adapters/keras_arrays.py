@@ -21,15 +21,12 @@ class KerasArrays:
         return getattr(self._arrays, name)
 
     def device(self):
-        """Returns the name of the device on which the backend runs."""
         return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
 
     def versions(self):
-        """Returns the versions of the packages that affect numerical results."""
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
     def imports(self, dtype):
-        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         return ["import keras", *self._arrays.imports(dtype)]
 
     def differentiable(self, held):

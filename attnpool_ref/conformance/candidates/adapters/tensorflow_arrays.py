@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays
+from attnpool_ref.conformance.candidates.adapters import Constant, NumpyArrays
 
 
 def _tensorflow():
@@ -18,17 +18,14 @@ class TensorflowArrays(NumpyArrays):
     promotes = False
 
     def device(self):
-        """Returns the name of the device on which TensorFlow runs."""
         tf = _tensorflow()
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 
     def versions(self):
-        """Returns the versions of the packages that affect numerical results."""
         tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):
@@ -37,15 +34,12 @@ class TensorflowArrays(NumpyArrays):
         return tf.constant(super().array(value, dtype))
 
     def read(self, value):
-        """Returns a tensor as a NumPy array."""
         return value.numpy() if hasattr(value, "numpy") else super().read(value)
 
     def imports(self, dtype):
-        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         return ["import tensorflow as tf"]
 
     def code(self, name, dtype):
-        """Returns code that makes a tensor of the NumPy array called ``name``."""
         return f"tf.constant({name})"
 
     def gradient(self, function, arrays, fixed, cotangents):

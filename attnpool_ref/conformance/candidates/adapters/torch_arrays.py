@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.adapters.numpy_arrays import Constant, NumpyArrays, bfloat16
+from attnpool_ref.conformance.candidates.adapters import Constant, NumpyArrays, bfloat16
 
 
 class TorchArrays(NumpyArrays):
@@ -17,20 +17,16 @@ class TorchArrays(NumpyArrays):
         self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
-        """Returns the name of the device on which the implementation runs."""
         known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
     def versions(self):
-        """Returns the versions of the packages that affect numerical results."""
         return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
-        """Returns whether products of narrow dtypes keep fewer bits than float32."""
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Returns whether calls that must agree (with and without weights) must do so bit for bit: only on the CPU."""
         return str(self._device) == "cpu"
 
     def array(self, value, dtype):
@@ -44,7 +40,6 @@ class TorchArrays(NumpyArrays):
         return self._torch.from_numpy(value).to(self._device)
 
     def strided(self, value, dtype):
-        """Returns what :meth:`array` returns, with reversed axes and gaps in memory."""
         tensor = self.array(value, dtype)
         reverse = tuple(reversed(range(tensor.ndim)))
         memory = tensor.new_zeros((*reversed(tensor.shape), 2))
@@ -67,7 +62,6 @@ class TorchArrays(NumpyArrays):
         return value.numpy()
 
     def imports(self, dtype):
-        """Returns the lines that the printed code of a failing case needs before it makes a tensor."""
         return ["import torch"]
 
     def code(self, name, dtype):
@@ -92,13 +86,13 @@ class TorchArrays(NumpyArrays):
           Constant: no result has a gradient function.
         """
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
-        own = _sources(held or {})
+        sources = _sources(held or {})
         found = self._torch.autograd.grad(
-            [output for output, _ in traced], [*leaves.values(), *own], [c for _, c in traced], allow_unused=True
+            [output for output, _ in traced], [*leaves.values(), *sources], [c for _, c in traced], allow_unused=True
         )
         of_arrays, of_own = found[: len(leaves)], found[len(leaves) :]
         return self._by_argument(leaves, of_arrays) | self._by_argument(
-            held or {}, self._as_held(held or {}, own, of_own)
+            held or {}, self._as_held(held or {}, sources, of_own)
         )
 
     def differentiable(self, held):
@@ -106,18 +100,20 @@ class TorchArrays(NumpyArrays):
         torch = self._torch
         found = {key: v for key, v in held.items() if isinstance(v, torch.Tensor) and v.requires_grad}
         numbered = {key: torch.arange(1, 1 + v.numel()).reshape(v.shape).to(v) for key, v in found.items()}
-        own = _sources(found)
-        back = torch.autograd.grad([*found.values()], own, [*numbered.values()], retain_graph=True) if found else []
-        again = dict(zip(found, self._as_held(found, own, back), strict=True))
+        sources = _sources(found)
+        back = torch.autograd.grad([*found.values()], sources, [*numbered.values()], retain_graph=True) if found else []
+        again = dict(zip(found, self._as_held(found, sources, back), strict=True))
         return {key: value for key, value in found.items() if torch.equal(again[key], numbered[key])}
 
-    def _as_held(self, held, own, gradients):
+    def _as_held(self, held, sources, gradients):
         """Yields the gradients of the parameters ``own`` in the form of each tensor of ``held``, made of these."""
         grad, zeros = self._torch.autograd.grad, self._torch.zeros_like
-        gradients = [zeros(leaf) if g is None else g for leaf, g in zip(own, gradients, strict=True)]
+        gradients = [zeros(leaf) if g is None else g for leaf, g in zip(sources, gradients, strict=True)]
         for tensor in held.values():
             probe = zeros(tensor).requires_grad_()
-            back = grad(tensor, own, probe, create_graph=True, allow_unused=True)  # linear in `probe`: its transpose
+            back = grad(
+                tensor, sources, probe, create_graph=True, allow_unused=True
+            )  # linear in `probe`: its transpose
             yield grad(sum((b * g).sum() for b, g in zip(back, gradients, strict=True) if b is not None), probe)[0]
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
@@ -137,8 +133,8 @@ class TorchArrays(NumpyArrays):
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         traced = [(torch.where(cotangent == 0, 0, output), cotangent) for output, cotangent in traced]
         total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
-        own = list(leaves.values())
-        first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
+        inputs = list(leaves.values())
+        first = torch.autograd.grad(total, inputs, create_graph=True, allow_unused=True)
         along = [
             torch.sum(gradient * directions[key])
             for key, gradient in zip(leaves, first, strict=True)
@@ -146,7 +142,7 @@ class TorchArrays(NumpyArrays):
         ]
         if any(map(_refuses, along)):
             raise RuntimeError("trying to differentiate twice what was marked with @once_differentiable")
-        found = torch.autograd.grad(sum(along), own, allow_unused=True) if along else [None] * len(own)
+        found = torch.autograd.grad(sum(along), inputs, allow_unused=True) if along else [None] * len(inputs)
         return self._by_argument(leaves, found)
 
     def _traced(self, function, arrays, fixed, cotangents):

@@ -84,8 +84,8 @@ def at(target, path):
         try:
             found = _part(found, part)
         except (AttributeError, KeyError, IndexError, TypeError):
-            own = as_kernels(target)
-            near = did_you_mean(path, own) or (f"; it holds {listed(own)}" if own else "")
+            names = as_kernels(target)
+            near = did_you_mean(path, names) or (f"; it holds {listed(names)}" if names else "")
             raise ValueError(f"the candidate has no attribute {path!r}{near}") from None
     return found
 
@@ -187,8 +187,8 @@ def parameters_of(candidate, row):
 
 
 def _check_rank(row, key, shape, given):
-    if not any(len(own) == len(shape) for own in shapes_of(row, key)):
-        needed = " or ".join(f"[{', '.join(own)}]" for own in shapes_of(row, key))
+    if not any(len(axes) == len(shape) for axes in shapes_of(row, key)):
+        needed = " or ".join(f"[{', '.join(axes)}]" for axes in shapes_of(row, key))
         raise ValueError(
             f"`{key}` has shape {shape}, {row.name} needs {needed} of a parameter; {reshaped(key, shape, given)}"
         )
@@ -202,7 +202,7 @@ def _check_argument(row, key):
 
 def shapes_of(row, key):
     """Returns the shapes of an argument, without batch axes, which no parameter of a module has."""
-    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
+    return [tuple(a for a in shape if a != "...") for shape in row.arguments[key].shapes]
 
 
 def restricted(row, candidate, parameters):
@@ -254,8 +254,10 @@ def _only(names, kind):
 
 
 def _sized(row, sizes, parameters):
-    single = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
-    axes = {axis: None for a in row.arguments.values() for own in a.shapes for long in own for _, axis in terms(long)}
+    single = {axis: None for a in row.arguments.values() for shape in a.shapes for axis in shape if _is_name(axis)}
+    axes = {
+        axis: None for a in row.arguments.values() for shape in a.shapes for long in shape for _, axis in terms(long)
+    }
     equal = {axis: other for axis, other in sizes.items() if isinstance(other, str)}
     for axis in (*sizes, *equal.values()):
         if axis not in axes:
@@ -267,8 +269,8 @@ def _sized(row, sizes, parameters):
     sizes = {axis: size for axis, size in sizes.items() if axis not in equal}
     told = dict.fromkeys(sizes, "`sizes`")
     for key, value in parameters.items():
-        own = next(own for own in shapes_of(row, key) if len(own) == value.ndim)
-        for axis, size in zip(own, value.shape, strict=True):
+        shape = next(shape for shape in shapes_of(row, key) if len(shape) == value.ndim)
+        for axis, size in zip(shape, value.shape, strict=True):
             if not _is_name(axis):
                 continue
             if sizes.setdefault(axis, size) != size:

@@ -1,1 +1,0 @@
-"""Reports as text: JUnit XML, an HTML page, and the words that all formats share."""
