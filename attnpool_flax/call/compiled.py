@@ -23,6 +23,7 @@ from attnpool_flax.call.static_keys import forget_with_functions, static_key, va
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.numerics.platforms import PLATFORMS, on_platform
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.queries.blocks import ForQueries
 from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
     KERNEL,
@@ -213,6 +214,7 @@ class CompiledFunction:
 
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
+        self.packed, self.batched = row.packed, row.batched
         self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
         self.weights_apart, self.one_pass, self.choose = map(options.get, ("weights_apart", "one_pass", "choose"))
         parameters = self.signature.parameters.values()
@@ -316,7 +318,7 @@ class CompiledFunction:
         if "implementation" in static:
             check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)
-        names = tuple(name for name, _ in self.arrays if values[name] is not None)
+        names = tuple([name for name, _ in self.arrays if values[name] is not None])
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
         without_weights = each == (True,) and not wants and static.get("implementation") == KERNEL
         each = (False,) if without_weights else each
@@ -329,7 +331,7 @@ class CompiledFunction:
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
-        shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
+        shapes = tuple([(array.shape, array.dtype if array.ndim else computing) for array in given])
         held = {name: static_key(value) for name, value in static.items()}
         key = (names, shapes, dtype, *held.values())
         found = self.programs.get(key)
@@ -349,10 +351,14 @@ class CompiledFunction:
     def run(self, given, call, dtype, static):
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
-        values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
-        requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.choose, call)
-        result = self._with_kernel(values) if requested == KERNEL else run(given, dtype, values)
-        batch = call.batch if self.row.batched else ()
+        values = with_tokens(values, self.tokens, self.packed) if self.tokens else values
+        if static.get("implementation") == KERNEL:
+            result = self._with_kernel(values)
+        elif isinstance(self.choose, ForQueries):
+            result = over_examples(self.body, self.choose, call, given, dtype, values)
+        else:
+            result = self.body(**values)
+        batch = call.batch if self.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)

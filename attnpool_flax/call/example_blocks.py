@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import on_platform, on_several_devices
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.queries.blocks import ForQueries
 from attnpool_flax.reductions.loops.blocks import over_blocks
 from attnpool_flax.reductions.loops.budget import elements_on, even_rows, exceeds_a_block, items_on, rows_of
 
@@ -29,13 +28,13 @@ def over_examples(body, choose, call, given, dtype, values):
 
     Args:
       body: from arguments by name to a tree of arrays with the batch axes of the call.
-      choose: returns the implementation of a call; blocks are only for :class:`~attnpool_flax.queries.blocks.ForQueries`.
+      choose: the function's :class:`~attnpool_flax.queries.blocks.ForQueries`.
       call: the resolved signature (:class:`attnpool_ref.contract.Call`).
       given: the call's arrays by name. A loop reads them, and writes their gradients, in their dtypes.
       dtype: the dtype of the result.
       values: the body's arguments by name.
     """
-    scores = choose.scores(values, call) if isinstance(choose, ForQueries) else 0
+    scores = choose.scores(values, call)
     if not call.batch or not known(scores, *call.batch) or not scores:
         return body(**values)
     names = [key for key, own in call.arguments.items() if own.batched and values[key] is not None]

@@ -85,24 +85,19 @@ def prepare(given, call, dtype, static, as_they_come):
       Every argument by name: arrays of the computing dtype with all batch axes (size 1 where an array is shared), masks
       that are None or boolean of their full shape, segment ids and indices as int32, and None in place of lengths.
     """
-    return {
-        key: _prepared(_with_lengths(given, argument, call), argument, call, dtype, static, key in as_they_come)
-        for key, argument in call.arguments.items()
-    }
-
-
-def _with_lengths(given, argument, call):
-    """Returns the given value of an argument; for a mask whose lengths are given, the mask of these lengths."""
-    lengths = given.get(argument.lengths) if argument.kind == "mask" else None
-    if lengths is None or argument.lengths not in call.targets:
-        return given.get(argument.name)
-    lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
-    return prefix(lengths, call.targets[argument.name][-1])
+    values: dict[str, Any] = dict.fromkeys(call.arguments)
+    for key, argument in call.arguments.items():
+        value = given.get(key)
+        if argument.kind == "mask" and argument.lengths in given and argument.lengths in call.targets:
+            lengths = given[argument.lengths]
+            lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+            value = prefix(lengths, call.targets[key][-1])
+        if value is not None and argument.kind != "lengths":  # the mask holds them
+            values[key] = _prepared(value, argument, call, dtype, static, key in as_they_come)
+    return values
 
 
 def _prepared(value, argument, call, dtype, static, as_it_comes):
-    if value is None or argument.kind == "lengths":  # the mask holds them
-        return None
     if argument.kind in ("mask", "bool"):
         value = jnp.asarray(value).astype(bool)
     elif argument.kind == "segments":

@@ -162,9 +162,7 @@ def _softmax_bwd(precision, residuals, cotangents: Any):
     return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
 
 
-@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,), symbolic_zeros=True)
-def _ruled(x, mask, has_query, queries, multiplier, bias, precision):
-    return _softmax(x, mask, has_query, queries, multiplier, bias, precision)
+_ruled = reverse_rule(_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,), symbolic_zeros=True)
 
 
 def _codes(mask, has_query, x):

@@ -14,7 +14,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 def known(*sizes):
     """Returns whether all sizes are integers, not symbols of ``jax.export``."""
-    return all(isinstance(size, int) for size in sizes)
+    return set(map(type, sizes)) <= {int}
 
 
 def smaller(size, other):
@@ -60,4 +60,7 @@ def resized(array, axis, size):
 
 def common_size(sizes):
     """Returns the size to which the sizes of an axis broadcast. A symbol counts as not 1."""
-    return next((size for size in sizes if not (known(size) and size == 1)), 1)
+    for size in sizes:
+        if not known(size) or size != 1:
+            return size
+    return 1

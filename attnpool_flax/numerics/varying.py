@@ -29,7 +29,9 @@ def unify_varying(*arrays: Any) -> Any:
 
     None stays None.
     """
-    axes = frozenset().union(*(varying_axes(array) for array in arrays if array is not None))
+    axes = frozenset().union(*[varying_axes(array) for array in arrays if array is not None])
+    if not axes:  # outside of ``shard_map``
+        return arrays
     return tuple(array if array is None else cast_varying(array, axes - varying_axes(array)) for array in arrays)
 
 

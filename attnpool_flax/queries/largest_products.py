@@ -176,7 +176,5 @@ def _best_bwd(rows, precision, residuals, cotangents):
     return _concatenate(blocks, dx, -2), dy, None, None
 
 
-@reverse_rule(_best_fwd, _best_bwd, nondiff_argnums=(4, 5))
-def _of_blocks(x, y, x_mask, y_mask, rows, precision):
-    """Computes :func:`of_all` for ``rows`` rows of the products at a time."""
-    return _best(x, y, x_mask, y_mask, rows, precision)
+_of_blocks = reverse_rule(_best, _best_fwd, _best_bwd, nondiff_argnums=(4, 5))
+"""Computes :func:`of_all` for ``rows`` rows of the products at a time."""

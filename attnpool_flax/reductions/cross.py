@@ -223,8 +223,7 @@ def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
     return (dx if mask is None else jnp.where(mask[..., None], dx, 0)).astype(x.dtype)
 
 
-@reverse_rule(_cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))
-def tiled(x, y, x_mask, y_mask, scale, mean, precision):
+def _cross(x, y, x_mask, y_mask, scale, mean, precision):
     """Returns ((pooled [B, d], weights [B, L]) of x, (pooled [B, d], weights [B, T]) of y).
 
     Args:
@@ -236,5 +235,7 @@ def tiled(x, y, x_mask, y_mask, scale, mean, precision):
       mean: whether scores are products with the mean of the other side, not its sum.
       precision: of the products.
     """
-    sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
-    return tuple((side.pooled, side.weights) for side in sides)
+    return _cross_fwd(x, y, x_mask, y_mask, scale, mean, precision)[0]
+
+
+tiled = reverse_rule(_cross, _cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))

@@ -60,9 +60,10 @@ def default_implementation(*arrays):
     there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.
     On accelerators "tiles" slices no dense tokens.
     """
+    if jax.device_count() == 1 or not on_cpu():
+        return "tiles"
     manual = any(varying_axes(array) for array in arrays if array is not None)
-    unsharded = jax.device_count() == 1 or manual
-    return "tiles" if unsharded or not on_cpu() else "einsum"
+    return "tiles" if manual else "einsum"
 
 
 def by_default(requested, tiled, plain, arrays, *static, recompute=False):

@@ -145,7 +145,5 @@ def _max_bwd(least, residuals, cotangents):
     return jnp.reshape(dx.astype(x.dtype), shape), None
 
 
-@reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
-def tiled(x, mask, least):
-    """Computes :func:`plain`, on CPUs one tile in the cache at a time; the gradient reads x once more."""
-    return _max(x, mask, least)
+tiled = reverse_rule(_max, _max_fwd, _max_bwd, nondiff_argnums=(2,))
+"""Computes :func:`plain`, on CPUs one tile in the cache at a time; the gradient reads x once more."""

@@ -203,8 +203,7 @@ def _bwd_tiles(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, ti
     return jnp.reshape(dx, shape), dkernel, dbias, dout_kernel
 
 
-@reverse_rule(_perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))
-def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
+def _perceptron(x, real, kernel, bias, out_kernel, activation, precision, save):
     """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; 0 in tiles of only padding.
 
     Reductions that follow read the returned x. Its cotangent is the start value of ``dx``, to which the gradient
@@ -213,3 +212,6 @@ def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
     """
     del save
     return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x
+
+
+tiled = reverse_rule(_perceptron, _perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))

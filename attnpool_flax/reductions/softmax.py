@@ -206,8 +206,8 @@ def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
 
 def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
-    kernels = _online_softmax_tiles, _online_softmax_whole
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiled_ = functools.partial(_online_softmax_tiles, precision=precision)
+    whole = functools.partial(_online_softmax_whole, precision=precision)
     plain_ = functools.partial(plain, precision=factor_precision(precision))  # of small arrays, on every platform
     arrays = x, mask, has_query, queries, multiplier, bias
     return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
@@ -262,7 +262,8 @@ def _softmax_bwd(precision, residuals, cotangents):
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
     exp_scores = exponential(scores, max_score[:, None])
     arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_bwd_tiles, _bwd_whole))
+    tiled_ = functools.partial(_bwd_tiles, precision=precision)
+    whole = functools.partial(_bwd_whole, precision=precision)
     plain_ = functools.partial(_bwd_plain, precision=factor_precision(precision))
     kernels = with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries)
     dscores, dqueries, dmultiplier = by_platform(*kernels, *arrays, whole=whole)
@@ -339,10 +340,8 @@ def _dx(applied, dscores, dnumerator, queries, x, precision):
     return jnp.einsum("blh,bhd->bld", *both, precision=precision)
 
 
-@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
-def tiled(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
+tiled = reverse_rule(_online_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+"""Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
 
-    The backward pass reads x once more on CPUs, and writes dx once.
-    """
-    return _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)
+The backward pass reads x once more on CPUs, and writes dx once.
+"""

@@ -49,8 +49,9 @@ def plain_sum(x, mask, weights, divisor, precision):
 
 
 def _sum(x, mask, weights, divisor, precision):
-    x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
-    tiled_, whole = (functools.partial(kernel, **options) for kernel in (_sum_tiles, _sum_whole))
+    x = flatten_batch(x)
+    tiled_ = functools.partial(_sum_tiles, divisor=divisor, precision=precision)
+    whole = functools.partial(_sum_whole, divisor=divisor, precision=precision)
     # of small arrays, on every platform
     plain_ = functools.partial(plain_sum, divisor=divisor, precision=factor_precision(precision))
     tiling = tiling_of(x, mask, weights)
@@ -102,7 +103,8 @@ def _sum_bwd(divisor, precision, residuals, dsum):
     dx = jnp.reshape(dx.astype(x.dtype), shape)
     if weights is None:
         return dx, None, None
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_dweights_tiles, _dweights_whole))
+    tiled_ = functools.partial(_dweights_tiles, precision=precision)
+    whole = functools.partial(_dweights_whole, precision=precision)
     plain_ = functools.partial(_dweights_plain, precision=factor_precision(precision))
     tiling, arrays = tiling_of(x, mask, weights), (x, mask, dsum / divisor)
     dweights = by_platform(with_rules(tiled_, plain_), plain_, tiling, *arrays, whole=whole)
@@ -129,7 +131,5 @@ def _dweights_tiles(x, mask, dsum, *, tiling, precision):
     return tiling.over_tiles(body, x, mask, (), dweights)[1]
 
 
-@reverse_rule(_sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
-def tiled_sum(x, mask, weights, divisor, precision):
-    """Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""
-    return _sum(x, mask, weights, divisor, precision)
+tiled_sum = reverse_rule(_sum, _sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
+"""Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""

@@ -75,10 +75,10 @@ class Dense(Tokens):
         Over a mesh the numerator has one more feature: the sum of the unnormalized weights after the multiplier.
         """
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
-        multiplier, bias = (
+        multiplier, bias = [
             None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
             for array in (multiplier, bias)
-        )
+        ]
         mask, has_query = self._flatten(self.mask, 1, batch), self._flatten(has_query, 0)
         queries = self._flatten(queries, 2)
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
@@ -386,7 +386,7 @@ class Dense(Tokens):
         """Broadcasts the batch axes of tokens, mask and ``others``: pairs (array or None, its number of other axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
-        return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))
+        return tuple(map(common_size, zip(*shapes, strict=True)))
 
     @staticmethod
     def _flatten(array, own, batch=None):

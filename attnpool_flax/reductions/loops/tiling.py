@@ -199,17 +199,13 @@ def tiling_of(x, *others):
     It is None if the tokens have at most WHOLE bytes, or if L or d is a symbol of ``jax.export``. If the tokens are
     shared, B comes from the other arrays [B or 1, ...], which may be None.
     """
-    batch = _batch((x, *others))
+    batch = next((array.shape[0] for array in (x, *others) if array is not None and array.shape[0] != 1), 1)
     _, length, width = x.shape
     if not known(length, width) or not length * width:
         return None
     if known(batch) and batch * length * width * x.dtype.itemsize <= WHOLE:
         return None
     return make_tiling(batch, length, width)
-
-
-def _batch(arrays):
-    return next((array.shape[0] for array in arrays if array is not None and array.shape[0] != 1), 1)
 
 
 def flatten_batch(x):

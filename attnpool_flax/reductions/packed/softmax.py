@@ -278,10 +278,8 @@ def _bwd_whole(
     return dx, dscores, dqueries, dmultiplier
 
 
-@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
-def tiled(x, segments, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain` by the platform's kernel, with its own gradient rule.
+tiled = reverse_rule(_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+"""Computes :func:`plain` by the platform's kernel, with its own gradient rule.
 
-    On CPUs and TPUs the rule reads x once more, on GPUs twice. It writes ``dx`` once.
-    """
-    return _softmax(x, segments, has_query, queries, multiplier, bias, precision)
+On CPUs and TPUs the rule reads x once more, on GPUs twice. It writes ``dx`` once.
+"""
