@@ -5,7 +5,7 @@ import numpy as np
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.call.prepare import as_array, result_dtype
-from attnpool_flax.numerics.prefix_mask import prefix
+from attnpool_flax.numerics.sizes import prefix
 from attnpool_ref import contract
 from attnpool_ref.contract.ragged import checked_sequences, padded_length, sequence_arrays
 

@@ -8,13 +8,12 @@ from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.numerics.narrow_products import factor_precision
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
 from attnpool_flax.queries.largest_products import best_with, in_blocks, of_all
 from attnpool_flax.queries.product_average import Products

@@ -12,9 +12,9 @@ from attnpool_flax.attention import from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
-from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.elementwise import geglu
+from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.products import einsum, one_pass_of
 from attnpool_flax.queries.blocks import over_queries
 from attnpool_flax.queries.product_average import Products
 from attnpool_flax.reductions.loops import budget

@@ -63,7 +63,7 @@ def compiled(
       as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
         and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
-      one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
+      one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.products.einsum`, with its precision.
       choose: the rule by which :func:`chosen_implementation` answers for bodies with ``implementation``: from every
         argument by name (arrays, or objects with a shape and a dtype) and the resolved signature
         (:class:`attnpool_ref.contract.Call`) to "einsum" or "tiles". None, and a result of None, is the requested

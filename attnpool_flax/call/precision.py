@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from attnpool_flax.numerics.one_pass import one_pass_of
+from attnpool_flax.numerics.products import one_pass_of
 
 NARROW = ("float16", "bfloat16")
 """Dtypes whose products take one pass of a matrix unit, and are exact in it, except those of float16 on TPUs."""
@@ -17,13 +17,13 @@ def resolve_precision(name, precision, dtype, one_pass=False):
 
     If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
     For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact (not those of float16 on
-    TPUs); for bfloat16 with ``one_pass`` it is :class:`~attnpool_flax.numerics.one_pass.OnePass`.
+    TPUs); for bfloat16 with ``one_pass`` it is :class:`~attnpool_flax.numerics.products.OnePass`.
 
     Args:
       name: the function or module whose argument it is.
       precision: the caller's argument, in any form that :func:`jax.lax.dot` takes, or None.
       dtype: the result's dtype.
-      one_pass: whether the products are those of :mod:`attnpool_flax.numerics.one_pass`.
+      one_pass: whether the products are those of :mod:`attnpool_flax.numerics.products`.
 
     Raises:
       ValueError: ``precision`` is not a precision.

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnpool_flax.numerics.prefix_mask import prefix
-from attnpool_flax.numerics.sizes import as_limit
+from attnpool_flax.numerics.sizes import as_limit, prefix
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 from attnpool_ref.contract.conversion_errors import refuse, refuse_masked

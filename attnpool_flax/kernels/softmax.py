@@ -34,8 +34,8 @@ from jax.interpreters import batching, mlir
 
 from attnpool_flax.kernels import tpu as pallas_tpu
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions.dispatch import KernelRefusal
 from attnpool_flax.reductions.loops.tiling import flatten_batch
 from attnpool_flax.reductions.rules import reverse_rule

@@ -31,7 +31,7 @@ from attnpool_flax.kernels.triton_blocks import (
     program_of,
     store_piece,
 )
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.numerics.elementwise import exponential
 
 ROWS = 16
 """The number of rows of a product, the fewest that Triton takes. Queries beyond h are 0."""

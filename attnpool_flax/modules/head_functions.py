@@ -15,8 +15,8 @@ from jax import lax
 from attnpool_flax.attention import from_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
-from attnpool_flax.numerics.activations import relu
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.elementwise import relu
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.pooling.multi_head import attended, choice_for_heads, queries_of_heads
 from attnpool_flax.tokens import Dense
 from attnpool_ref import contract

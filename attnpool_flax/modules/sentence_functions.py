@@ -13,7 +13,7 @@ from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize
-from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_flax.numerics.elementwise import OF_SCORES
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
 from attnpool_ref import contract

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.numerics.narrow_products import factor_precision
+from attnpool_flax.numerics.products import factor_precision
 
 
 def choice_for_query(values, call):

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.one_pass import einsum, wide_gradients
+from attnpool_flax.numerics.products import einsum, wide_gradients
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized

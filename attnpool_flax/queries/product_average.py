@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import largest_product
 from attnpool_flax.numerics.sums import weighted
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.blocks import Blocks, over_blocks
 from attnpool_flax.reductions.loops.budget import even_rows, rows_of
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 
 
 def axis_names(axis_name):

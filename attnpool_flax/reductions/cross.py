@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, token_products, token_sums
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype, in_slices
 from attnpool_flax.reductions.loops import tiling

@@ -9,10 +9,9 @@ from jax.core import Tracer
 from jax.interpreters import ad
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import on_cpu
+from attnpool_flax.numerics.platforms import on_cpu, varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.loops.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")

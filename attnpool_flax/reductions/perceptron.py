@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.activations import OF_SCORES
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.elementwise import OF_SCORES
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import einsum, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.loops.tiling import by_platform

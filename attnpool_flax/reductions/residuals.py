@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.one_pass import exact_tokens
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.products import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
 from attnpool_flax.numerics.sums import weighted
 from attnpool_flax.reductions.loops.budget import over_first

@@ -33,7 +33,6 @@ def reverse_rule(function, forward, backward, nondiff_argnums=(), symbolic_zeros
       nondiff_argnums: as in ``jax.custom_vjp``; the last arguments.
       symbolic_zeros: as in ``jax.custom_vjp.defvjp``.
     """
-
     with_rule = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
     with_rule.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
 

@@ -32,8 +32,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import factor_precision, products, raw_products, token_sums
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
 from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules

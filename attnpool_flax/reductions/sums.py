@@ -4,7 +4,7 @@ import functools
 
 import jax.numpy as jnp
 
-from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, products, raw_products, token_sums
+from attnpool_flax.numerics.products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
 from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule

@@ -10,7 +10,7 @@ import pytest
 from constants import replaced
 from marks import all_with_few_quick
 
-from attnpool_flax.numerics import narrow_products
+from attnpool_flax.numerics import products as narrow_products
 from attnpool_flax.reductions import softmax, sums
 
 B, L, D = 3, 7, 5

@@ -9,7 +9,7 @@ from marks import all_with_few_quick
 from rounded_products import GPU, on_device
 
 import attnpool_flax
-from attnpool_flax.numerics import one_pass
+from attnpool_flax.numerics import products as one_pass
 
 PLAIN, NARROW = jax.lax.Precision.DEFAULT, one_pass.OnePass.BFLOAT16
 WIDE = one_pass.wide_gradients(NARROW)

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.platforms import cast_varying, unify_varying, varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.numerics.varying import cast_varying, unify_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import by_budget, in_blocks, rows_of
 
 

@@ -16,8 +16,8 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.blocks import inside_loop
 
 WHOLE = 2**20

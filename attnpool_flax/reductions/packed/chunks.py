@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import is_narrow, token_products
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import is_narrow, token_products
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.budget import even_rows
 from attnpool_flax.reductions.packed.segments import at, enumerated
 from attnpool_flax.reductions.softmax import OnlineSoftmax

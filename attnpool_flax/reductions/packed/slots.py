@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.narrow_products import raw_products
+from attnpool_flax.numerics.products import raw_products
 from attnpool_flax.numerics.sums import LONGEST
 from attnpool_flax.reductions.packed.segments import Segments, at, consecutive_slots, segments_of
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.packed import chunks as packed_chunks
 from attnpool_flax.reductions.packed.segments import at
