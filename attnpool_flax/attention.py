@@ -15,9 +15,8 @@ from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.queries.averages import Products, softmax_average
 from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.queries.softmax_average import softmax_average
 from attnpool_flax.scores import (
     additive,
     affine_of_both,

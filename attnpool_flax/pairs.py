@@ -14,14 +14,12 @@ from attnpool_flax.numerics.raw_keys import of_seen
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
+from attnpool_flax.queries.averages import Products, softmax_average
+from attnpool_flax.queries.blocks import ForQueries, over_queries, over_sequences, size_of
 from attnpool_flax.queries.largest_products import best_with, in_blocks, of_all
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.queries.sequences import over_sequences
-from attnpool_flax.queries.softmax_average import softmax_average
-from attnpool_flax.reductions.collectives import all_reduced_softmax, all_reduced_sums
+from attnpool_flax.reductions.accumulators import all_reduced_softmax, all_reduced_sums
 from attnpool_flax.reductions.dispatch import default_implementation, resolve
-from attnpool_flax.reductions.loops.budget import over_first
+from attnpool_flax.reductions.loops.blocks import over_first
 from attnpool_flax.scores import dot
 from attnpool_flax.tokens import Dense
 

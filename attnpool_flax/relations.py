@@ -10,8 +10,8 @@ from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
 from attnpool_flax.numerics.products import einsum, exact_tokens
 from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.queries.averages import Products
 from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.queries.product_average import Products
 from attnpool_flax.scores import scaled
 
 

@@ -15,8 +15,7 @@ from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.example_blocks import over_examples
-from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, result_dtype
+from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, resolve_precision, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of

@@ -14,14 +14,20 @@ import jax.numpy as jnp
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import on_platform, on_several_devices
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.loops.blocks import over_blocks
-from attnpool_flax.reductions.loops.budget import elements_on, even_rows, exceeds_a_block, items_on, rows_of
+from attnpool_flax.reductions.loops.blocks import (
+    elements_on,
+    even_rows,
+    exceeds_a_block,
+    items_on,
+    over_blocks,
+    rows_of,
+)
 
 
 def over_examples(body, choose, call, given, dtype, values):
     """Runs a function's body, in blocks of examples if :func:`exceeds_a_block` says so of all scores.
 
-    A block has at most ``budget.elements_on`` elements, or on CPUs one example. The backward pass recomputes each full
+    A block has at most ``blocks.elements_on`` elements, or on CPUs one example. The backward pass recomputes each full
     block, except its saveable arrays. The examples are split along the largest batch axis, unless on an accelerator a
     single element of this axis exceeds a block, or the arrays are on a mesh of several devices, over which the axis
     may be split.

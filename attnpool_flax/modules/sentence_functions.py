@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, result_dtype
+from attnpool_flax.call.prepare import as_array, resolve_precision, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize

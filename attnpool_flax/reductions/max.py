@@ -9,7 +9,8 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest, maximum
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 

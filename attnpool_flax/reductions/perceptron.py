@@ -18,9 +18,9 @@ from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.products import einsum, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
-from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.rules import reverse_rule
 
 FACTOR = 4

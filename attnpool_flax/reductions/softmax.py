@@ -36,7 +36,8 @@ from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products_of_tile, sums_of_tile
 

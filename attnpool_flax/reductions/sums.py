@@ -6,7 +6,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.numerics.products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 

@@ -16,8 +16,7 @@ from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
 from attnpool_flax.reductions import cross, max, perceptron, residuals, softmax, sums
-from attnpool_flax.reductions.accumulators import WeightedSum
-from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
+from attnpool_flax.reductions.accumulators import WeightedSum, all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve
 from attnpool_flax.reductions.loops import mapped_sums
 from attnpool_flax.tokens import end_tokens

@@ -3,8 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.accumulators import EndToken
-from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
+from attnpool_flax.reductions.accumulators import EndToken, all_reduce_states, axis_names
 
 
 def end_token(tokens, last):

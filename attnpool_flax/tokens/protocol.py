@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.reductions.loops.budget import over_first
+from attnpool_flax.reductions.loops.blocks import over_first
 
 
 class Tokens:

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.reductions.packed import chunks as packed_chunks
-from attnpool_flax.reductions.packed import slots as packed_slots
+from attnpool_flax.reductions.packed import softmax as packed_slots
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed.segments import segments_of
 

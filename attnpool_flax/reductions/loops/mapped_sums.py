@@ -16,7 +16,7 @@ from attnpool_flax.numerics.platforms import cast_varying, unify_varying, varyin
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.reductions.loops.budget import by_budget, in_blocks, rows_of
+from attnpool_flax.reductions.loops.blocks import by_budget, in_blocks, rows_of
 
 
 def dense(function, x, real, mask, width):

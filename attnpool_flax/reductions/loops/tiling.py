@@ -2,11 +2,11 @@
 
 XLA's CPU backend calls a library for products and sums, and cannot fuse the ``where`` of a mask into the call: the mask
 would cost a copy of x. Inside of a loop's step the ``where`` costs nothing, because the tile is copied into the cache
-anyway. Tiles behind the last real token of an example are not visited. On accelerators :func:`by_platform` calls a
-kernel of whole products: by the estimates of a TPU's compiler, loops are slower there.
+anyway. Tiles behind the last real token of an example are not visited. On accelerators
+:func:`~attnpool_flax.reductions.dispatch.by_platform` calls a kernel of whole products: by the estimates of a TPU's
+compiler, loops are slower there.
 """
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.loops.blocks import inside_loop
@@ -278,19 +277,3 @@ def _folded(tiled, tiling, count, are_mapped, arrays):
 
     result = _mappable(tiled, folded)(*jax.tree.map(fold, arrays, tuple(are_mapped)))
     return jax.tree.map(lambda array: jnp.reshape(array, (count, tiling.batch, *array.shape[1:])), result)
-
-
-def by_platform(tiled, plain, tiling, *arrays, whole=None):
-    """Calls the kernel for the platform that the program is lowered for.
-
-    Args:
-      tiled: the kernel for CPUs, called with ``tiling=tiling``.
-      plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
-      tiling: the tiling of the tokens, or None.
-      *arrays: the arguments of the kernel.
-      whole: the kernel for accelerators, see :func:`platforms.on_accelerators`; or None.
-    """
-    if tiling is None:
-        return plain(*arrays)
-    kernels = {"default": plain} if whole is None else platforms.on_accelerators(whole)
-    return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)

@@ -15,9 +15,9 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
-from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.max import signed
 from attnpool_flax.reductions.packed.segments import at
 from attnpool_flax.reductions.rules import reverse_rule
