@@ -20,7 +20,7 @@ from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.kernels import triton_heads as heads
 from attnpool_flax.kernels.tpu import PADDING, WITHOUT_QUERY, result_shapes
-from attnpool_flax.kernels.triton_blocks import (
+from attnpool_flax.kernels.triton_heads import (
     Parts,
     features_of,
     load_block,

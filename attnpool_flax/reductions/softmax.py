@@ -95,10 +95,10 @@ def weight_sums(state):
     return denominator / jnp.where(denominator == 0, 1, denominator)
 
 
-def softmax_of_scores(scores, mask, weighted_sums):
-    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h].
+def state_of_scores(scores, mask, weighted_sums):
+    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h], which include a bias.
 
-    ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
+    There is no multiplier, unlike in :func:`_state_of_products`, and the maximum is saved. ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
     """
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
@@ -141,17 +141,18 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x).astype(queries.dtype)
     scores = saveable(_zero_without_query(raw_products(x, mask, queries, precision, False), has_query))
     weighted_sums = functools.partial(_weighted_by_heads, _zero_padding(x, mask), precision)
-    return _from_products(scores, mask, multiplier, bias, weighted_sums)
+    return _state_of_products(scores, mask, multiplier, bias, weighted_sums)
 
 
 def _weighted_by_heads(x, precision, weights):
     return weighted(jnp.swapaxes(weights, 1, 2), x, precision)
 
 
-def _from_products(scores, mask, multiplier, bias, weighted_sums):
-    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries.
+def _state_of_products(scores, mask, multiplier, bias, weighted_sums):
+    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries, without their bias.
 
-    ``weighted_sums`` is as in :func:`softmax_of_scores`.
+    The backward pass saves the products and recomputes their maximum. ``weighted_sums`` is as in
+    :func:`state_of_scores`.
     """
     if bias is not None:
         scores = scores + _zero_padding(bias, mask)
@@ -186,7 +187,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
     def weighted_sums(weights):
         return token_sums(weights, x, mask, precision, on_gpus)
 
-    return _from_products(scores, mask, multiplier, bias, weighted_sums)
+    return _state_of_products(scores, mask, multiplier, bias, weighted_sums)
 
 
 def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
@@ -317,7 +318,7 @@ def _bwd_from_products(
     """Returns (dscores, dqueries, dmultiplier).
 
     ``dapplied`` [B, L, h] are the products of the tokens with ``dnumerator``; ``weighted_sums`` is as in
-    :func:`softmax_of_scores`.
+    :func:`state_of_scores`.
     """
     dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
     dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)

@@ -147,7 +147,11 @@ class Tile(NamedTuple):
         return values if self.real is None else _where(self.real, values, fill)
 
     def counted(self, values, fill):
-        """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has."""
+        """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has.
+
+        It is for what is summed, or compared with a maximum. :meth:`update` writes these tokens once more, and gets the
+        values from before.
+        """
         if not self.tiling.length % self.tiling.size:
             return values
         return _where((self._start()[1] + lax.iota(jnp.int32, self.tiling.size) >= self.first)[None], values, fill)
