@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
+from attnpool_flax.masks import seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
-from attnpool_flax.numerics.elementwise import KERNEL_FUNCTIONS
+from attnpool_flax.numerics.elementwise import KERNEL_FUNCTIONS, keep_real
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.remat import saveable

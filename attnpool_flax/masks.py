@@ -84,11 +84,6 @@ def pad(sequences, *, length=None, side="right"):
     return x, jnp.asarray(np.stack(real))
 
 
-def keep_real(x, mask):
-    """Sets tokens x [..., L, d], and their gradient, to 0 where the mask [..., L] is False; None leaves x unchanged."""
-    return x if mask is None else jnp.where(mask[..., None], x, 0)
-
-
 def seen_keys(mask):
     """Returns bool [..., m]: keys that at least one query of a mask over pairs [..., n, m] sees; None for None."""
     return None if mask is None else jnp.any(mask, -2)

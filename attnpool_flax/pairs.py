@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen

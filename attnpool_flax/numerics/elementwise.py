@@ -1,4 +1,4 @@
-"""Elementwise functions: activations, the exponential of scores, and the kernels of kernel regression.
+"""Elementwise functions: activations, masking, the exponential of scores, and the kernels of kernel regression.
 
 Twin of :mod:`attnpool_ref.numerics.activations`.
 """
@@ -57,6 +57,11 @@ def _tanh_jvp(primals, tangents):
 
 OF_SCORES = {"tanh": tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
 """Activations of the hidden layer of learned scores, by name."""
+
+
+def keep_real(x, mask):
+    """Sets tokens x [..., L, d], and their gradient, to 0 where the mask [..., L] is False; None leaves x unchanged."""
+    return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
 def exponential(scores, max_score):

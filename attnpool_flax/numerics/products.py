@@ -27,6 +27,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.rounding import power_of_two
 
@@ -96,8 +97,7 @@ def raw_products(x, real, factors, precision, multiply):
 def _raw_products_jvp(precision, multiply, primals, tangents):
     x, real, factors = primals
     dx, _, dfactors = tangents
-    if real is not None:
-        x, dx = (jnp.where(real[..., None], tokens, 0) for tokens in (x, dx))
+    x, dx = keep_real(x, real), keep_real(dx, real)
     terms = ((dx, factors), (x, dfactors))
     dproducts = sum(token_products(tokens, rows, precision, multiply) for tokens, rows in terms)
     return raw_products(*primals, precision, multiply), dproducts
@@ -113,8 +113,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
       precision: of products of float32 tokens.
       multiply: as in :func:`token_products`.
     """
-    if mask is not None:
-        x = jnp.where(mask[..., None], x, 0)
+    x = keep_real(x, mask)
     if multiply and weights.shape[2] == 1:
         return jnp.sum(weights * x.astype(weights.dtype), 1)[:, None]
     if not is_narrow(x):

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.elementwise import exponential, keep_real
 from attnpool_flax.numerics.products import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
 from attnpool_flax.numerics.sums import LONGEST, weighted
@@ -107,8 +107,7 @@ def _by_products(weighted_sums, x, real, centers, weights, precision, gather):
         own = at(constant, places)
     else:
         own = jnp.einsum("...lk,kd->...ld", is_nearest, constant, precision=lax.Precision.HIGHEST)
-    residuals = x.astype(centers.dtype) - own
-    residuals = residuals if real is None else jnp.where(real[..., None], residuals, 0)
+    residuals = keep_real(x.astype(centers.dtype) - own, real)
     if precision == lax.Precision.DEFAULT:  # exact for narrow tokens, but residuals are not narrow; HIGH has 16 bits
         precision = lax.Precision.HIGHEST if gather else lax.Precision.HIGH
     shares = jnp.moveaxis(weighted_sums(weights, is_nearest, precision), -2, 0)
@@ -136,7 +135,7 @@ def nearest(x, centers, precision):
 
 @by_argument
 def _at_once(x, mask, centers, weights):
-    x = x if mask is None else jnp.where(mask[..., None], x, 0)
+    x = keep_real(x, mask)
     centers = jnp.reshape(centers, (1,) * (x.ndim - 2) + (centers.shape[0], 1, centers.shape[1]))
     return jnp.sum(weights[..., None] * (x[..., None, :, :].astype(weights.dtype) - centers), -2)
 

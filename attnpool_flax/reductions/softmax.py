@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.elementwise import exponential, keep_real
 from attnpool_flax.numerics.products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
@@ -115,7 +115,7 @@ def with_weight_sums(state, scores, mask, multiplier):
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])
-        weight_sum = jnp.sum(exp_scores * _zero_padding(multiplier, mask), 1)
+        weight_sum = jnp.sum(exp_scores * keep_real(multiplier, mask), 1)
     return state._replace(numerator=jnp.concatenate([state.numerator, weight_sum[..., None]], -1))
 
 
@@ -140,7 +140,7 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     """
     x = flatten_batch(x).astype(queries.dtype)
     scores = saveable(_zero_without_query(raw_products(x, mask, queries, precision, False), has_query))
-    weighted_sums = functools.partial(_weighted_by_heads, _zero_padding(x, mask), precision)
+    weighted_sums = functools.partial(_weighted_by_heads, keep_real(x, mask), precision)
     return _state_of_products(scores, mask, multiplier, bias, weighted_sums)
 
 
@@ -155,21 +155,17 @@ def _state_of_products(scores, mask, multiplier, bias, weighted_sums):
     :func:`state_of_scores`.
     """
     if bias is not None:
-        scores = scores + _zero_padding(bias, mask)
+        scores = scores + keep_real(bias, mask)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
     exp_scores = exponential(scores, max_score[:, None])
-    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    applied = exp_scores if multiplier is None else exp_scores * keep_real(multiplier, mask)
     return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), weighted_sums(applied))
 
 
 def _zero_without_query(scores, has_query):
     return scores if has_query is None else jnp.where(has_query[:, None, None], scores, 0)
-
-
-def _zero_padding(values, mask):
-    return values if mask is None else jnp.where(mask[..., None], values, 0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -199,7 +195,7 @@ def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
         return token_sums(weights, x, mask, precision, on_gpus)
 
     dscores, dqueries, dmultiplier = _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
-    return dscores, dqueries, None if dmultiplier is None else _zero_padding(dmultiplier, mask)
+    return dscores, dqueries, None if dmultiplier is None else keep_real(dmultiplier, mask)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -273,7 +269,7 @@ def _softmax_bwd(precision, residuals, cotangents):
         dqueries = summed(dqueries, 0)[None]
     dbias = None if bias is None else dscores
     dscores = _zero_without_query(dscores, has_query)
-    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    applied = exp_scores if multiplier is None else exp_scores * keep_real(multiplier, mask)
     dx = _dx(applied, dscores, dnumerator, queries, x, precision).astype(x.dtype)
     return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
 
@@ -306,7 +302,7 @@ def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
 def _bwd_plain(x, mask, queries, *arrays, precision):
     """Computes :func:`_bwd_tiles` with whole matrix products."""
     *_, dnumerator = arrays
-    x = _zero_padding(x.astype(queries.dtype), mask)
+    x = keep_real(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)
     weighted_sums = functools.partial(_weighted_by_heads, x, precision)
     return _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
@@ -320,8 +316,8 @@ def _bwd_from_products(
     ``dapplied`` [B, L, h] are the products of the tokens with ``dnumerator``; ``weighted_sums`` is as in
     :func:`state_of_scores`.
     """
-    dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
-    dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
+    dexp = dapplied if multiplier is None else dapplied * keep_real(multiplier, mask)
+    dscores = keep_real(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
     return dscores, weighted_sums(dscores), None if multiplier is None else exp_scores * dapplied
 
 

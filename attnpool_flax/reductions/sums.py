@@ -4,6 +4,7 @@ import functools
 
 import jax.numpy as jnp
 
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
 from attnpool_flax.reductions.dispatch import by_platform
@@ -40,13 +41,10 @@ def plain_sum(x, mask, weights, divisor, precision):
     Returns:
       [B, h, d] in the computing dtype; h is 1 without weights.
     """
-    x = flatten_batch(x).astype(computing_dtype(x.dtype))
-    if mask is not None:
-        x = jnp.where(mask[..., None], x, 0)
-        weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
+    x = keep_real(flatten_batch(x).astype(computing_dtype(x.dtype)), mask)
     if weights is None:
         return summed(x / divisor)[:, None]
-    return weighted(jnp.swapaxes(weights / divisor, 1, 2), x, precision)
+    return weighted(jnp.swapaxes(keep_real(weights, mask) / divisor, 1, 2), x, precision)
 
 
 def _sum(x, mask, weights, divisor, precision):
@@ -63,9 +61,7 @@ def _sum_whole(x, mask, weights, *, divisor, precision, on_gpus):
     """Computes :func:`plain_sum` on accelerators, from tokens in their own dtype; weights are not rounded to it."""
     if weights is None or not is_narrow(x):
         return plain_sum(x, mask, weights, divisor, precision)
-    weights = weights / divisor
-    if mask is not None:
-        weights = jnp.where(mask[..., None], weights, 0)
+    weights = keep_real(weights / divisor, mask)
     if weights.shape[0] == 1:  # shared by the examples
         weights = jnp.broadcast_to(weights, (x.shape[0], *weights.shape[1:]))
     return token_sums(weights, x, mask, precision, on_gpus)
@@ -91,9 +87,7 @@ def _sum_fwd(x, mask, weights, divisor, precision):
 def _sum_bwd(divisor, precision, residuals, dsum):
     x, mask, weights = residuals
     shape, x = x.shape, flatten_batch(x)
-    applied = jnp.ones((1, x.shape[1], 1), dsum.dtype) if weights is None else weights
-    if mask is not None:
-        applied = jnp.where(mask[..., None], applied, 0)
+    applied = keep_real(jnp.ones((1, x.shape[1], 1), dsum.dtype) if weights is None else weights, mask)
     if x.shape[0] == 1 and dsum.shape[0] != 1:  # shared by the examples
         applied = jnp.broadcast_to(applied / divisor, (dsum.shape[0], *applied.shape[1:]))
         dx = jnp.einsum("blh,bhd->ld", applied, dsum, precision=factor_precision(precision))[None]
@@ -113,14 +107,12 @@ def _sum_bwd(divisor, precision, residuals, dsum):
 
 
 def _dweights_plain(x, mask, dsum, *, precision):
-    x = x.astype(dsum.dtype)
-    return products(x if mask is None else jnp.where(mask[..., None], x, 0), dsum, precision)
+    return products(keep_real(x.astype(dsum.dtype), mask), dsum, precision)
 
 
 def _dweights_whole(x, mask, dsum, *, precision, on_gpus):
     """Computes :func:`_dweights_plain` on accelerators from the tokens in their own dtype."""
-    dweights = raw_products(x, mask, dsum, precision, on_gpus)
-    return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
+    return keep_real(raw_products(x, mask, dsum, precision, on_gpus), mask)
 
 
 def _dweights_tiles(x, mask, dsum, *, tiling, precision):

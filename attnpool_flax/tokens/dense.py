@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.kernels import softmax_kernel
-from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.elementwise import exponential, keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
@@ -348,8 +348,7 @@ class Dense(Tokens):
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
-        x = self.x.astype(self.dtype)
-        return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
+        return keep_real(self.x.astype(self.dtype), self.mask)
 
     def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""

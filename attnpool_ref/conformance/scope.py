@@ -219,10 +219,6 @@ class Scope:
             return OPTIONS
         return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
 
-    def is_first(self, dtype):
-        """Returns whether a dtype is the first one; many checks run only in this one."""
-        return dtype == self.dtypes[0]
-
     def judges_whole(self, case):
         """Returns whether a case is judged in every dtype with gradients, or only in the first dtype without them."""
         return self.options or case.title.partition(", ")[0] in SIMPLE
