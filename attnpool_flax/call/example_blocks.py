@@ -43,7 +43,7 @@ def over_examples(body, choose, call, given, dtype, values):
     scores = choose.scores(values, call)
     if not call.batch or not known(scores, *call.batch) or not scores:
         return body(**values)
-    names = [key for key, own in call.arguments.items() if own.batched and values[key] is not None]
+    names = [key for key, argument in call.arguments.items() if argument.batched and values[key] is not None]
     axis = max(range(len(call.batch)), key=call.batch.__getitem__)
     count, arrays = call.batch[axis], [values[key] for key in names]
     sizes = {name: _rows_on(name, count, scores) for name in ("cpu", "tpu", "default")}
@@ -53,9 +53,9 @@ def over_examples(body, choose, call, given, dtype, values):
     narrow = [_narrower(given.get(key, values[key]).dtype, values[key].dtype) for key in names]
 
     def of_examples(platform, *arrays):
-        own = (array.astype(own) for array, own in zip(arrays, wide, strict=True))
+        widened = (array.astype(wider) for array, wider in zip(arrays, wide, strict=True))
         with on_platform(platform):  # the body has no branches for others
-            result = body(**others, **dict(zip(names, own, strict=True)))
+            result = body(**others, **dict(zip(names, widened, strict=True)))
         size = max(array.shape[axis] for array in arrays)
 
         def of_each(part):  # weights of shared scores have one example
@@ -65,10 +65,10 @@ def over_examples(body, choose, call, given, dtype, values):
 
     by_platform: dict[str, Any] = {}
     for name, rows in sizes.items():
-        own = functools.partial(of_examples, "cuda" if name == "default" else name)
+        compute = functools.partial(of_examples, "cuda" if name == "default" else name)
         apart = name != "cpu" or jax.device_count() > 1  # over which the axis may be split, unknown to attnpool
-        by_platform[name] = functools.partial(_in_blocks, own, axis, count, rows, apart)
-    arrays = [array.astype(own) for array, own in zip(arrays, narrow, strict=True)]
+        by_platform[name] = functools.partial(_in_blocks, compute, axis, count, rows, apart)
+    arrays = [array.astype(narrower) for array, narrower in zip(arrays, narrow, strict=True)]
     return platforms.choose(*arrays, **by_platform)
 
 
@@ -88,9 +88,9 @@ def _rows_on(name, count, scores):
     return items_on(name, 2 * of_one, count)  # the backward pass also holds the gradient of the scores
 
 
-def _narrower(own, computing):
+def _narrower(given, computing):
     """Returns the dtype of a floating array that was widened to the computing dtype, and the computing dtype of others."""
-    return own if jnp.issubdtype(own, jnp.floating) and own.itemsize < computing.itemsize else computing
+    return given if jnp.issubdtype(given, jnp.floating) and given.itemsize < computing.itemsize else computing
 
 
 def _in_blocks(function, axis, count, rows, apart, *arrays):
@@ -100,9 +100,11 @@ def _in_blocks(function, axis, count, rows, apart, *arrays):
     """
     split = [array.shape[axis] == count for array in arrays]
 
-    def of_block(own):
-        blocks = iter(own)
-        return function(*(next(blocks) if is_split else array for is_split, array in zip(split, arrays, strict=True)))
+    def of_block(blocks):
+        remaining = iter(blocks)
+        return function(
+            *(next(remaining) if is_split else array for is_split, array in zip(split, arrays, strict=True))
+        )
 
-    own = [array for is_split, array in zip(split, arrays, strict=True) if is_split]
-    return over_blocks(of_block, own, rows, axis, apart)
+    parts = [array for is_split, array in zip(split, arrays, strict=True) if is_split]
+    return over_blocks(of_block, parts, rows, axis, apart)
