@@ -72,7 +72,7 @@ class Packed(Tokens):
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
-        return self.segments.keep_real(self.x.astype(self.dtype))
+        return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""

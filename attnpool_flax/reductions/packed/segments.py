@@ -38,10 +38,6 @@ class Segments:
     sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})
     ordered: bool = dataclasses.field(metadata={"static": True})
 
-    def keep_real(self, values):
-        """Sets values [N, d] of tokens to 0 at padding."""
-        return jnp.where(self.real[:, None], values, 0)
-
     def expand_to_tokens(self, values):
         """Expands the values of segments [count, ...] to their tokens [N, ...]; arbitrary at padding."""
         return at(values, self.ids)

@@ -56,7 +56,7 @@ def plain(x, segments, has_query, queries, multiplier, bias, precision):
     """
     scores = plain_scores(x, segments, queries, precision)
     if bias is not None:
-        scores = scores + segments.keep_real(bias)
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
     return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), plain_sums(x, segments, applied))
 
@@ -68,7 +68,7 @@ def plain_scores(x, segments, queries, precision):
     """
     if queries.shape[0] != 1:
         return plain_products(x, segments, queries)
-    x = segments.keep_real(x.astype(queries.dtype))
+    x = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
     return jnp.dot(x, queries[0].T, precision=precision)
 
 
@@ -87,7 +87,7 @@ def exp_scores_of(scores, segments, has_query, multiplier):
 
 
 def _multiplied(exp_scores, segments, multiplier):
-    return exp_scores if multiplier is None else exp_scores * segments.keep_real(multiplier)
+    return exp_scores if multiplier is None else exp_scores * jnp.where(segments.real[:, None], multiplier, 0)
 
 
 def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
@@ -186,7 +186,7 @@ def _bwd_plain(
     )
     if queries.shape[0] != 1:
         return dscores, plain_sums(x, segments, dscores), dmultiplier
-    x = segments.keep_real(x.astype(dscores.dtype))
+    x = jnp.where(segments.real[:, None], x.astype(dscores.dtype), 0)
     return dscores, jnp.dot(dscores.T, x, precision=precision)[None], dmultiplier
 
 
@@ -245,7 +245,7 @@ def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precisi
     tokens = slots_of(x, segments)
     scores = tokens.products(queries, precision)
     if bias is not None:
-        scores = scores + segments.keep_real(bias)
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
     return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
 
@@ -271,8 +271,8 @@ def _bwd_whole(
         arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
         return packed_chunks.gradients(*arrays, precision=precision)
     tokens = slots_of(x, segments)
-    exp_scores = segments.keep_real(exponential(scores, segments.expand_to_tokens(max_score)))
-    dapplied = segments.keep_real(tokens.products(dnumerator, precision))
+    exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
+    dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)
     dscores, dmultiplier = _bwd_from_products(
         dapplied, segments, has_query, multiplier, exp_scores, dscores_out, ddenominator
     )
@@ -325,7 +325,7 @@ class Slots(NamedTuple):
         """
         if rows.shape[0] == 1:
             return raw_products(self.x[None], self.segments.real, rows, precision, True)[0]
-        tokens = self.segments.keep_real(self.x.astype(rows.dtype))
+        tokens = jnp.where(self.segments.real[:, None], self.x.astype(rows.dtype), 0)
         return jnp.sum(tokens[:, None] * self.segments.expand_to_tokens(rows), 2)
 
     def sums(self, weights):

@@ -64,7 +64,7 @@ def plain_total(x, segments, factor):
     ``factor`` is None, or [count] powers of two. Tokens are multiplied and selected in their own dtype, because XLA's TPU
     compiler writes the selected tokens to memory before it scatters them. JAX differentiates it in both modes.
     """
-    tokens = segments.keep_real(_multiplied_by(x, segments.ids, factor))
+    tokens = jnp.where(segments.real[:, None], _multiplied_by(x, segments.ids, factor), 0)
     return segments.sum(tokens.astype(computing_dtype(x.dtype)))
 
 
@@ -97,7 +97,7 @@ def _total_fwd(x, segments, factor):
 def _total_bwd(residuals, dtotal):
     x, segments, factor = residuals
     dtotal = dtotal if factor is None else dtotal * factor[:, None]
-    dx = segments.keep_real(segments.expand_to_tokens(dtotal.astype(x.dtype)))
+    dx = jnp.where(segments.real[:, None], segments.expand_to_tokens(dtotal.astype(x.dtype)), 0)
     return dx, None, None
 
 
@@ -114,8 +114,8 @@ def plain_sums(x, segments, weights):
 
     JAX differentiates it in forward and reverse mode.
     """
-    x = segments.keep_real(x.astype(weights.dtype))
-    weights = segments.keep_real(weights)
+    x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
+    weights = jnp.where(segments.real[:, None], weights, 0)
     if weights.shape[1] <= UNROLLED:
         return jnp.stack([segments.sum(weights[:, i, None] * x) for i in range(weights.shape[1])], 1)
     by_head = lax.map(lambda weights: segments.sum(weights[:, None] * x), weights.T)
@@ -160,7 +160,7 @@ def _sums_fwd(x, segments, weights):
 
 def _sums_bwd(residuals, dsums):
     x, segments, weights = residuals
-    dx = outer(x, segments, ((segments.keep_real(weights), dsums),))
+    dx = outer(x, segments, ((jnp.where(segments.real[:, None], weights, 0), dsums),))
     return dx, None, by_platform(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
 
 
@@ -174,7 +174,7 @@ tiled_sums = reverse_rule(_sums, _sums_fwd, _sums_bwd)
 
 def plain_products(x, segments, rows):
     """Multiplies each token with the rows [count, h, d] of its segment: [N, h]; 0 at padding."""
-    x = segments.keep_real(x.astype(rows.dtype))
+    x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
     return jnp.stack([jnp.sum(x * segments.expand_to_tokens(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
 
 
