@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
+from attnpool_flax.masks import seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
-from attnpool_flax.numerics.kernel_functions import KERNELS
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.elementwise import KERNEL_FUNCTIONS, keep_real
+from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.queries.averages import Products, softmax_average
 from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.queries.softmax_average import softmax_average
 from attnpool_flax.scores import (
     additive,
     affine_of_both,
@@ -381,7 +380,7 @@ def kernel_regression(
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
 
     def kernel_values(query):
-        return KERNELS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
+        return KERNEL_FUNCTIONS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
         rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_scores)

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.masks import keep_real, seen_keys
+from attnpool_flax.masks import seen_keys
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.rounding import norm, within_rounding
 from attnpool_flax.numerics.sums import weighted
 

@@ -5,8 +5,8 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.activations import geglu, gelu, gelu_tanh, relu
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.elementwise import geglu, gelu, gelu_tanh, relu
+from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.remat import in_own_kernel
 from attnpool_flax.numerics.rounding import power_of_two
 

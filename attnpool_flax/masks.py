@@ -5,7 +5,7 @@ import numpy as np
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.call.prepare import as_array, result_dtype
-from attnpool_flax.numerics.prefix_mask import prefix
+from attnpool_flax.numerics.sizes import prefix
 from attnpool_ref import contract
 from attnpool_ref.contract.rowless import checked_sequences, padded_length, sequence_arrays
 
@@ -82,11 +82,6 @@ def pad(sequences, *, length=None, side="right"):
     places = np.arange(length)
     real = [places < len(a) if side == "right" else places >= length - len(a) for a in arrays]
     return x, jnp.asarray(np.stack(real))
-
-
-def keep_real(x, mask):
-    """Sets tokens x [..., L, d], and their gradient, to 0 where the mask [..., L] is False; None leaves x unchanged."""
-    return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
 def seen_keys(mask):

@@ -6,8 +6,8 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
+from attnpool_flax.numerics.elementwise import below, exponential
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
-from attnpool_flax.numerics.exponential import below, exponential
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import maximum, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller

@@ -6,23 +6,20 @@ import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.numerics.narrow_products import factor_precision
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.elementwise import keep_real
+from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.numerics.varying import unify_varying
-from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
+from attnpool_flax.queries.averages import Products, softmax_average
+from attnpool_flax.queries.blocks import ForQueries, over_queries, over_sequences, size_of
 from attnpool_flax.queries.largest_products import best_with, in_blocks, of_all
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.queries.sequences import over_sequences
-from attnpool_flax.queries.softmax_average import softmax_average
-from attnpool_flax.reductions.collectives import all_reduced_softmax, all_reduced_sums
+from attnpool_flax.reductions.accumulators import all_reduced_softmax, all_reduced_sums
 from attnpool_flax.reductions.dispatch import default_implementation, resolve
-from attnpool_flax.reductions.loops.budget import over_first
+from attnpool_flax.reductions.loops.blocks import over_first
 from attnpool_flax.scores import dot
 from attnpool_flax.tokens import Dense
 

@@ -12,12 +12,12 @@ from attnpool_flax.attention import from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.normalizers import softmax, unit
-from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.elementwise import geglu
+from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.products import einsum, one_pass_of
+from attnpool_flax.queries.averages import Products
 from attnpool_flax.queries.blocks import over_queries
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 
 ROWS = 256
 """The smallest number of tokens of all examples in a block of latent attention; each block reads all kernels once."""
@@ -164,7 +164,7 @@ def asked_of_latents(
         return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
 
     held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
-    keys_of_one = math.prod(x.shape[:-2]) * min(held, budget.LARGEST // ROWS)
+    keys_of_one = math.prod(x.shape[:-2]) * min(held, blocks.LARGEST // ROWS)
     on_tpus = functools.partial(of_tokens, asked=asked_on_tpus)
     return over_queries(of_tokens, (x,), keys=keys_of_one, on_tpus=on_tpus)
 

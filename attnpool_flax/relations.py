@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from attnpool_flax.attention import Rows
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
-from attnpool_flax.numerics.one_pass import einsum, exact_tokens
+from attnpool_flax.numerics.elementwise import keep_real
+from attnpool_flax.numerics.products import einsum, exact_tokens
 from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.queries.averages import Products
 from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.queries.product_average import Products
 from attnpool_flax.scores import scaled
 
 

@@ -10,10 +10,10 @@ from jax import lax
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.platforms import unify_varying
+from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.remat import by_argument
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.queries.blocks import over_queries, size_of
 from attnpool_flax.reductions.dispatch import resolve_for_units
 

@@ -15,14 +15,14 @@ from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.example_blocks import over_examples
-from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, result_dtype
+from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, resolve_precision, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.numerics.platforms import PLATFORMS, on_platform
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.queries.blocks import ForQueries
 from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
     KERNEL,
@@ -62,7 +62,7 @@ def compiled(
       as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
         and of masks whose axes of size 1 stay.
       weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
-      one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.one_pass.einsum`, with its precision.
+      one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.products.einsum`, with its precision.
       choose: the rule by which :func:`chosen_implementation` answers for bodies with ``implementation``: from every
         argument by name (arrays, or objects with a shape and a dtype) and the resolved signature
         (:class:`attnpool_ref.contract.Call`) to "einsum" or "tiles". None, and a result of None, is the requested
@@ -213,6 +213,7 @@ class CompiledFunction:
 
     def __init__(self, row, signature, body, options):
         self.row, self.signature, self.body, self.options = row, signature, body, options
+        self.packed, self.batched = row.packed, row.batched
         self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
         self.weights_apart, self.one_pass, self.choose = map(options.get, ("weights_apart", "one_pass", "choose"))
         parameters = self.signature.parameters.values()
@@ -316,7 +317,7 @@ class CompiledFunction:
         if "implementation" in static:
             check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)
-        names = tuple(name for name, _ in self.arrays if values[name] is not None)
+        names = tuple([name for name, _ in self.arrays if values[name] is not None])
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
         without_weights = each == (True,) and not wants and static.get("implementation") == KERNEL
         each = (False,) if without_weights else each
@@ -329,7 +330,7 @@ class CompiledFunction:
         static = static if weights is None else static | {"return_weights": weights}
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
-        shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
+        shapes = tuple([(array.shape, array.dtype if array.ndim else computing) for array in given])
         held = {name: static_key(value) for name, value in static.items()}
         key = (names, shapes, dtype, *held.values())
         found = self.programs.get(key)
@@ -349,10 +350,14 @@ class CompiledFunction:
     def run(self, given, call, dtype, static):
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
-        values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
-        requested, run = static.get("implementation"), functools.partial(over_examples, self.body, self.choose, call)
-        result = self._with_kernel(values) if requested == KERNEL else run(given, dtype, values)
-        batch = call.batch if self.row.batched else ()
+        values = with_tokens(values, self.tokens, self.packed) if self.tokens else values
+        if static.get("implementation") == KERNEL:
+            result = self._with_kernel(values)
+        elif isinstance(self.choose, ForQueries):
+            result = over_examples(self.body, self.choose, call, given, dtype, values)
+        else:
+            result = self.body(**values)
+        batch = call.batch if self.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)

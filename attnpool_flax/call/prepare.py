@@ -1,4 +1,4 @@
-"""Conversion of a call's arguments for the body (arrays, dtypes, batch axes, masks), and of results for the caller."""
+"""The arguments of a call for the body (arrays, dtypes, batch axes, masks, precision), and its results for the caller."""
 
 from typing import Any
 
@@ -6,14 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnpool_flax.numerics.prefix_mask import prefix
-from attnpool_flax.numerics.sizes import as_limit
+from attnpool_flax.numerics.products import one_pass_of
+from attnpool_flax.numerics.sizes import as_limit, prefix
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 from attnpool_ref.contract.dtypes import refuse, refuse_masked
 
 _SETTINGS: Any = jax.config
 """JAX's configuration at this moment, context managers included."""
+
+NARROW = ("float16", "bfloat16")
+"""Dtypes whose products take one pass of a matrix unit, and are exact in it, except those of float16 on TPUs."""
 
 
 def as_array(name, key, value):
@@ -85,24 +88,19 @@ def prepare(given, call, dtype, static, as_they_come):
       Every argument by name: arrays of the computing dtype with all batch axes (size 1 where an array is shared), masks
       that are None or boolean of their full shape, segment ids and indices as int32, and None in place of lengths.
     """
-    return {
-        key: _prepared(_with_lengths(given, argument, call), argument, call, dtype, static, key in as_they_come)
-        for key, argument in call.arguments.items()
-    }
-
-
-def _with_lengths(given, argument, call):
-    """Returns the given value of an argument; for a mask whose lengths are given, the mask of these lengths."""
-    lengths = given.get(argument.lengths) if argument.kind == "mask" else None
-    if lengths is None or argument.lengths not in call.targets:
-        return given.get(argument.name)
-    lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
-    return prefix(lengths, call.targets[argument.name][-1])
+    values: dict[str, Any] = dict.fromkeys(call.arguments)
+    for key, argument in call.arguments.items():
+        value = given.get(key)
+        if argument.kind == "mask" and argument.lengths in given and argument.lengths in call.targets:
+            lengths = given[argument.lengths]
+            lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+            value = prefix(lengths, call.targets[key][-1])
+        if value is not None and argument.kind != "lengths":  # the mask holds them
+            values[key] = _prepared(value, argument, call, dtype, static, key in as_they_come)
+    return values
 
 
 def _prepared(value, argument, call, dtype, static, as_it_comes):
-    if value is None or argument.kind == "lengths":  # the mask holds them
-        return None
     if argument.kind in ("mask", "bool"):
         value = jnp.asarray(value).astype(bool)
     elif argument.kind == "segments":
@@ -140,3 +138,51 @@ def finish(result, batch, dtype):
         return jnp.broadcast_to(part, batch + part.shape[len(batch) :])
 
     return jax.tree.map(finished, result)
+
+
+def resolve_precision(name, precision, dtype, one_pass=False):
+    """Returns the precision of matrix products: the requested one, or by default HIGHEST, which is full float32.
+
+    If JAX's setting ``jax_default_matmul_precision`` is set, it decides instead of the default, and the result is None.
+    For float16 and bfloat16 the default is JAX's DEFAULT, at which their products are exact (not those of float16 on
+    TPUs); for bfloat16 with ``one_pass`` it is :class:`~attnpool_flax.numerics.products.OnePass`.
+
+    Args:
+      name: the function or module whose argument it is.
+      precision: the caller's argument, in any form that :func:`jax.lax.dot` takes, or None.
+      dtype: the result's dtype.
+      one_pass: whether the products are those of :mod:`attnpool_flax.numerics.products`.
+
+    Raises:
+      ValueError: ``precision`` is not a precision.
+    """
+    if precision is not None:
+        return _checked_precision(name, precision)
+    if _SETTINGS.jax_default_matmul_precision is not None:
+        return None
+    default = jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+    return one_pass_of(default, dtype) if one_pass else default
+
+
+def _checked_precision(name, precision):
+    if isinstance(precision, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in jax.lax.DotAlgorithmPreset.__members__:
+        return precision
+    pair = isinstance(precision, tuple) and len(precision) == 2 and type(precision[0]) is type(precision[1])
+    if all(_names_a_precision(part) for part in (precision if pair else (precision,))):
+        return precision
+    raise ValueError(
+        f"{name}: `precision` is {precision!r}, needs None, a name such as 'highest', a jax.lax.Precision or a pair "
+        "of names or of these"
+    )
+
+
+def _names_a_precision(value):
+    if not isinstance(value, str):
+        return isinstance(value, jax.lax.Precision)
+    try:
+        jax.lax.Precision(value)
+    except ValueError:
+        return False
+    return True

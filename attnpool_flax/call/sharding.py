@@ -7,8 +7,8 @@ import jax
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from attnpool_flax.numerics.varying import varying_axes
-from attnpool_flax.reductions.collectives import axis_names
+from attnpool_flax.numerics.platforms import varying_axes
+from attnpool_flax.reductions.accumulators import axis_names
 from attnpool_ref.table.language import present
 
 _SPLIT = ("L", "T")

@@ -1,6 +1,6 @@
 """Tokens objects, dense or packed, which a body gets in place of arrays."""
 
-from attnpool_flax.numerics.one_pass import exact_tokens
+from attnpool_flax.numerics.products import exact_tokens
 from attnpool_flax.tokens import Dense, Packed
 
 HELD = ("axis_name", "implementation", "num_segments", "indices_are_sorted")

@@ -34,8 +34,8 @@ from jax.interpreters import batching, mlir
 
 from attnpool_flax.kernels import tpu as pallas_tpu
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions.dispatch import KernelRefusal
 from attnpool_flax.reductions.loops.tiling import flatten_batch
 from attnpool_flax.reductions.rules import reverse_rule
@@ -162,9 +162,7 @@ def _softmax_bwd(precision, residuals, cotangents: Any):
     return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
 
 
-@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,), symbolic_zeros=True)
-def _ruled(x, mask, has_query, queries, multiplier, bias, precision):
-    return _softmax(x, mask, has_query, queries, multiplier, bias, precision)
+_ruled = reverse_rule(_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,), symbolic_zeros=True)
 
 
 def _codes(mask, has_query, x):

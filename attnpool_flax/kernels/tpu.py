@@ -3,7 +3,7 @@
 The grid is (examples, blocks of tokens). The tokens of a block lie on sublanes, their features on lanes; scores and
 mask are rows of one number for each token. The sums of an example stay in on-chip memory from its first block to its
 last. Queries are padded to a multiple of eight rows, the height of a register. float32 factors are multiplied with
-bfloat16 tokens as two narrow rows (:mod:`attnpool_flax.numerics.narrow_products`). The last block may reach beyond
+bfloat16 tokens as two narrow rows (:mod:`attnpool_flax.numerics.products`). The last block may reach beyond
 the last token: values there and at padding are replaced before they are summed, and their scores are -inf.
 
 B are the examples, L tokens, h queries, d features. References (``refs``) are what Pallas passes to a kernel in place
@@ -20,8 +20,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.varying import varying_axes, varying_struct
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.platforms import varying_axes, varying_struct
 
 LANES, SUBLANES = 128, 8
 """Width and height of a float32 register."""

@@ -20,7 +20,7 @@ from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.kernels import triton_heads as heads
 from attnpool_flax.kernels.tpu import PADDING, WITHOUT_QUERY, result_shapes
-from attnpool_flax.kernels.triton_blocks import (
+from attnpool_flax.kernels.triton_heads import (
     Parts,
     features_of,
     load_block,
@@ -28,8 +28,8 @@ from attnpool_flax.kernels.triton_blocks import (
     program_of,
     store_piece,
 )
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import token_products
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.products import token_products
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 ELEMENTS = 4096

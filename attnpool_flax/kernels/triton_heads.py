@@ -1,6 +1,11 @@
 """Pallas kernels of softmax pooling with 2 to 16 queries on NVIDIA GPUs (Triton): tensor cores, one read of x.
 
-A program loops over blocks of tokens as in :mod:`attnpool_flax.kernels.triton`. Tensor cores multiply narrow
+This file also has what the kernels with one query (:mod:`attnpool_flax.kernels.triton`) share with them: the division
+of tokens into parts, blocks and pieces, and the loads and stores of blocks. A part is some consecutive blocks of tokens,
+over which one program of the kernel loops; a piece is some of the features. ``refs`` are the references that Pallas
+passes to a kernel in place of arrays, by the names of the arrays.
+
+Tensor cores multiply narrow
 numbers exactly and accumulate in float32, so each float32 factor becomes the sum of a high and a low number. The
 queries, and in the backward pass the cotangents of the numerator, are matrices of 32 rows: after each vector's high
 numbers its low ones. These matrices stay in shared memory for all blocks, and the sums stay in registers, so x is read
@@ -17,21 +22,15 @@ h of queries, d of features, t of tokens in a block, n of pieces, p of features 
 """
 
 import functools
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from attnpool_flax.kernels.tpu import WITHOUT_QUERY
-from attnpool_flax.kernels.triton_blocks import (
-    features_of,
-    load_block,
-    load_tokens,
-    program_of,
-    store_piece,
-)
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.kernels.tpu import PADDING, WITHOUT_QUERY
+from attnpool_flax.numerics.elementwise import exponential
 
 ROWS = 16
 """The number of rows of a product, the fewest that Triton takes. Queries beyond h are 0."""
@@ -50,6 +49,92 @@ UNIT = 2.0**13
 
 SMALLEST, LARGEST = 2.0**-112, 2.0**126
 """Powers of two by which numbers can be scaled: they, their inverses and their quotients by UNIT are normal numbers."""
+
+
+class Parts(NamedTuple):
+    """Division of one call's tokens into parts, blocks and pieces of features.
+
+    Attributes:
+      length: L, the number of tokens of an example.
+      size: the number of tokens in a block.
+      steps: the number of blocks in a part.
+      count: P, the number of parts of an example.
+      pieces: for each piece of the features (its first feature, its size, whether it extends past the last feature).
+      warps: the number of warps that run one program.
+      stages: the number of blocks that are loaded at once.
+    """
+
+    length: int
+    size: int
+    steps: int
+    count: int
+    pieces: tuple
+    warps: int
+    stages: int = 1
+
+
+class Program(NamedTuple):
+    """Tokens of one program of the grid: a part of an example.
+
+    Attributes:
+      example: the index of the example.
+      part: the index of the part.
+      first: the place of the part's first token.
+      rest: the number of tokens from ``first`` to the end of the example; not positive if the part is empty.
+    """
+
+    example: Any
+    part: Any
+    first: Any
+    rest: Any
+
+
+def program_of(parts):
+    """Returns the :class:`Program` that runs."""
+    example, part = pl.program_id(0), pl.program_id(1)
+    first = part * parts.steps * parts.size
+    return Program(example, part, first, parts.length - first)
+
+
+def load_block(refs, program, step, parts):
+    """Returns (indices of a block's tokens, whether each is in the example, whether real, their codes or None).
+
+    ``step`` counts the blocks of the program; codes are those of pallas_tpu.
+    """
+    token, before = jnp.arange(parts.size, dtype=jnp.int32), step * parts.size
+    place, inside = program.first + before + token, token < program.rest - before
+    if "codes" not in refs:
+        return place, inside, inside, None
+    codes = plt.load(refs["codes"].at[program.example, 0, place], mask=inside, other=PADDING)
+    return place, inside, codes != PADDING, codes
+
+
+def load_tokens(ref, program, place, real, parts):
+    """Loads the pieces [tokens, features] of a block in their own dtype, 0 at padding."""
+    found = []
+    for first, size, ends in parts.pieces:
+        index, mask = features_of(first, size, ends, ref.shape[2])
+        mask = jnp.broadcast_to(real[:, None] if mask is None else real[:, None] & mask[None], (len(place), size))
+        found.append(plt.load(ref.at[program.example, place[:, None], index[None]], mask=mask, other=0))
+    return found
+
+
+def store_piece(ref, example, place, inside, piece, values):
+    """Stores a piece [tokens, features] of values, in the dtype of the array, where ``inside``."""
+    first, size, ends = piece
+    index, mask = features_of(first, size, ends, ref.shape[2])
+    mask = jnp.broadcast_to(inside[:, None] if mask is None else inside[:, None] & mask[None], (len(place), size))
+    plt.store(ref.at[example, place[:, None], index[None]], values.astype(ref.dtype), mask=mask)
+
+
+def features_of(first, size, ends, width):
+    """Returns (indices of the features of a piece, whether each index is a feature; None if all are)."""
+    index = first + jnp.arange(size, dtype=jnp.int32)
+    return index, index < width if ends else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Kernels
 
 
 def pieces_of(x, backward):

@@ -15,7 +15,7 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
 from attnpool_flax.tokens import Dense
 from attnpool_ref import contract

@@ -13,7 +13,7 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
-from attnpool_flax.numerics.activations import relu
+from attnpool_flax.numerics.elementwise import relu
 from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
 from attnpool_flax.tokens import Dense
 

@@ -10,15 +10,14 @@ from flax import nnx
 from flax.typing import Dtype, PrecisionLike
 
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, result_dtype
+from attnpool_flax.call.prepare import as_array, resolve_precision, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.parameters import KERNEL_INIT, Shaped, cast, check_dtypes
 from attnpool_flax.modules.specs import Parameter
 from attnpool_flax.normalizers import l2_normalize
-from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_flax.numerics.elementwise import OF_SCORES
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
 from attnpool_ref import contract

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.platforms import unify_varying
 
 BITS = 2
 """Bits that one pass over the array finds on TPUs and GPUs. XLA counts up to 3 thresholds in one pass; a TPU reads the

@@ -13,7 +13,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.platforms import unify_varying
 
 
 @jax.custom_jvp

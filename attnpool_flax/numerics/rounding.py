@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import unify_varying, varying_axes
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.varying import unify_varying, varying_axes
 from attnpool_ref.contract import roundings
 
 

@@ -14,7 +14,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 def known(*sizes):
     """Returns whether all sizes are integers, not symbols of ``jax.export``."""
-    return all(isinstance(size, int) for size in sizes)
+    return set(map(type, sizes)) <= {int}
 
 
 def smaller(size, other):
@@ -60,4 +60,15 @@ def resized(array, axis, size):
 
 def common_size(sizes):
     """Returns the size to which the sizes of an axis broadcast. A symbol counts as not 1."""
-    return next((size for size in sizes if not (known(size) and size == 1)), 1)
+    for size in sizes:
+        if not known(size) or size != 1:
+            return size
+    return 1
+
+
+def prefix(lengths, size):
+    """Returns bool [..., size], True at the first ``lengths`` [...] positions; lengths are clipped to 0 and size."""
+    own = lengths.dtype.type  # clip in their own dtype, which may be narrower or wider than int32
+    lengths = lax.clamp(own(0), lengths, as_limit(size, own)).astype(jnp.int32)
+    positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, size), lengths.ndim)
+    return positions < jnp.expand_dims(lengths, -1)

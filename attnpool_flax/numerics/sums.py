@@ -9,7 +9,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.one_pass import einsum
+from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.numerics.narrow_products import factor_precision
+from attnpool_flax.numerics.products import factor_precision
 
 
 def choice_for_query(values, call):
@@ -85,7 +85,7 @@ def attend_with_query(
     if query is None:
         query = tokens.mean()
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    multiplier, bias = (None if array is None else array[..., None, :] for array in (dropout_multiplier, bias))
+    multiplier, bias = [None if array is None else array[..., None, :] for array in (dropout_multiplier, bias)]
     if not isinstance(normalizer, str) or normalizer != "softmax":
 
         def weigh(scores, mask):  # the caller's function sees no axis of queries

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.numerics.narrow_products import factor_precision
+from attnpool_flax.numerics.products import factor_precision
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import weighted
 from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch

@@ -1,4 +1,8 @@
-"""Blocks of queries: loops that hold arrays of queries times keys for one block of queries at a time."""
+"""Loops over blocks of queries, each with all keys, and over blocks of sequences.
+
+Arrays of queries times keys exist for one block at a time. Sequences are compared with shared queries, or with
+themselves, and the results of their blocks are written in place.
+"""
 
 import functools
 import math
@@ -8,11 +12,20 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.platforms import platform
+from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import cast_varying, platform, varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, log_dispatch
-from attnpool_flax.reductions.loops.budget import by_budget, even_rows, exceeds_a_block, in_blocks, rows_of
+from attnpool_flax.reductions.loops.blocks import (
+    Blocks,
+    by_budget,
+    even_rows,
+    exceeds_a_block,
+    in_blocks,
+    over_blocks,
+    rows_of,
+)
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None, on_gpus=None, on_tpus=None):
@@ -150,3 +163,82 @@ def size_of(*arrays_and_axes):
     """
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Blocks of sequences
+
+
+def over_sequences(tiled, function, axis, own, shared):
+    """Computes ``function(own, shared)`` of all sequences, on CPUs in blocks of sequences if ``tiled``.
+
+    Args:
+      tiled: whether to use blocks, if there is more than one and no size is a symbol.
+      function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
+      axis: the axis of the sequences in the results.
+      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask [n, L] or None, scores [n, m, L] if given.
+      shared: arrays that all sequences share: queries [m, d] first; may be empty.
+    """
+    count, length, width = own[0].shape
+    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
+    cost = (length + partners) * width
+    if tiled and known(count, cost) and rows_of(cost) < count:
+        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
+    return placed(function, axis, own, shared)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def written_in_blocks(function, rows, axis, own, shared):
+    """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
+
+    A ``lax.scan`` would stack the results of its steps along a first axis, which only a copy moves elsewhere.
+
+    Args:
+      function: from (arrays with some elements along the first axis, the shared arrays) to arrays with these elements
+        along the first axis.
+      rows: the number of elements of a block, at most that of all.
+      axis: the axis of the elements in the results.
+      own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
+      shared: arrays, or None.
+    """
+    by_blocks = functools.partial(_written, function, rows, axis)
+    return platforms.choose(own, shared, cpu=by_blocks, default=functools.partial(placed, function, axis))
+
+
+def placed(function, axis, own, shared):
+    """Computes ``function(own, shared)``, and swaps the first axis of each result with ``axis``."""
+    return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
+
+
+def _written(function, rows, axis, own, shared):
+    first, *_ = jax.tree.leaves(own)
+    blocks = Blocks(first.shape[0], rows)
+
+    def block_step(step, results):
+        block = jax.tree.map(lambda array: blocks.slice(array, step), own)
+        computed = placed(function, axis, block, shared)
+        return jax.tree.map(lambda result, new: blocks.update(result, new, step, axis), results, computed)
+
+    def place(result):
+        # the axis as fill value, because XLA would merge equal arrays of several calls, and copy them for each loop
+        return cast_varying(jnp.full(result.shape, axis, result.dtype), varying_axes(first))
+
+    results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
+    return lax.fori_loop(0, blocks.steps, block_step, jax.tree.map(place, results))
+
+
+def _in_blocks(function, rows, axis, own, shared):
+    """Computes :func:`written_in_blocks` by a loop that JAX differentiates."""
+    results = over_blocks(lambda own: function(own, shared), own, rows)
+    return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), results)
+
+
+@written_in_blocks.defjvp
+def _written_jvp(function, rows, axis, primals, tangents):
+    def tangent(compute):
+        return lambda primals, tangents: jax.jvp(compute, primals, tangents)[1]
+
+    by_blocks = tangent(functools.partial(_in_blocks, function, rows, axis))
+    at_once = tangent(remat(functools.partial(placed, function, axis)))
+    result = written_in_blocks(function, rows, axis, *primals)
+    return result, platforms.choose(primals, tangents, cpu=by_blocks, tpu=by_blocks, default=at_once)

@@ -7,12 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.one_pass import einsum, wide_gradients
+from attnpool_flax.numerics.products import einsum, wide_gradients
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized
-from attnpool_flax.reductions.loops import budget
-from attnpool_flax.reductions.loops.blocks import Blocks
+from attnpool_flax.reductions.loops.blocks import Blocks, by_budget, rows_of
 from attnpool_flax.reductions.rules import reverse_rule
 
 
@@ -59,12 +58,12 @@ def in_blocks(x, y, x_mask, y_mask, precision):
     """Computes :func:`of_all` for one block of rows of the products [..., n, m] at a time; all at once if they fit."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
-    length, rows = x.shape[-2], budget.rows_of(keys)
+    length, rows = x.shape[-2], rows_of(keys)
     if known(length):
         if rows >= length:
             return of_all(x, y, x_mask, y_mask, precision)
         compute = functools.partial(_in_blocks_of, batch, precision)
-        return budget.by_budget(compute, keys, x, y, x_mask, y_mask)
+        return by_budget(compute, keys, x, y, x_mask, y_mask)
     x, y, x_mask, y_mask = _with_batch(batch, x, y, x_mask, y_mask)
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
@@ -176,7 +175,5 @@ def _best_bwd(rows, precision, residuals, cotangents):
     return _concatenate(blocks, dx, -2), dy, None, None
 
 
-@reverse_rule(_best_fwd, _best_bwd, nondiff_argnums=(4, 5))
-def _of_blocks(x, y, x_mask, y_mask, rows, precision):
-    """Computes :func:`of_all` for ``rows`` rows of the products at a time."""
-    return _best(x, y, x_mask, y_mask, rows, precision)
+_of_blocks = reverse_rule(_best, _best_fwd, _best_bwd, nondiff_argnums=(4, 5))
+"""Computes :func:`of_all` for ``rows`` rows of the products at a time."""

@@ -8,7 +8,7 @@ The names of kernels mean the same in all modules:
   own dtype, without a float32 copy of them (``_whole``); on TPUs those of packed tokens chunk by chunk.
 
 ===========================================  ==========================================================================
-accumulators and their merge                 ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
+accumulators and their merge, over a mesh    ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,
                                              ``exponents``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``
 kernels of packed tokens                     ``packed``
@@ -16,7 +16,6 @@ sums of residuals (VLAD)                     ``residuals``
 loops                                        ``loops``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``
-merge over a mesh                            ``collectives``
 ===========================================  ==========================================================================
 
 ``OnlineSoftmax`` accumulators of tiles, of the devices of a mesh and of chunks of a stream merge by the same methods.

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, token_products, token_sums
+from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype, in_slices
 from attnpool_flax.reductions.loops import tiling
@@ -107,7 +107,7 @@ class _Tokens:
     def __init__(self, x, mask, precision, on_gpus):
         self.narrow = on_gpus is not None and is_narrow(x)
         x = x if self.narrow else x.astype(computing_dtype(x.dtype))
-        self.x = x if mask is None else jnp.where(mask[:, None], x, 0)
+        self.x = keep_real(x, mask)
         self.mask, self.precision, self.multiply = mask, precision, bool(on_gpus)
 
     def products(self, query):
@@ -220,11 +220,10 @@ def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
         terms = terms / _count(terms)[..., None]
     products = (weights, dpooled), (dscores, query), (terms, dsummary)
     dx = functools.reduce(operator.add, (a[..., None] * b[:, None] for a, b in products))
-    return (dx if mask is None else jnp.where(mask[..., None], dx, 0)).astype(x.dtype)
+    return keep_real(dx, mask).astype(x.dtype)
 
 
-@reverse_rule(_cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))
-def tiled(x, y, x_mask, y_mask, scale, mean, precision):
+def _cross(x, y, x_mask, y_mask, scale, mean, precision):
     """Returns ((pooled [B, d], weights [B, L]) of x, (pooled [B, d], weights [B, T]) of y).
 
     Args:
@@ -236,5 +235,7 @@ def tiled(x, y, x_mask, y_mask, scale, mean, precision):
       mean: whether scores are products with the mean of the other side, not its sum.
       precision: of the products.
     """
-    sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
-    return tuple((side.pooled, side.weights) for side in sides)
+    return _cross_fwd(x, y, x_mask, y_mask, scale, mean, precision)[0]
+
+
+tiled = reverse_rule(_cross, _cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))

@@ -1,4 +1,9 @@
-"""Dispatch: the choice between the implementations "einsum" and "tiles", by the caller, the platform and the mesh."""
+"""Dispatch: the choice between the implementations "einsum" and "tiles", by the caller, the platform and the mesh.
+
+A reduction is chosen in two steps: :func:`by_default` chooses the implementation, and inside of "tiles"
+:func:`by_platform` chooses the kernel: a loop over tiles only on CPUs, and only for large arrays. Attention of many
+queries chooses by the number of its scores (:mod:`attnpool_flax.queries.blocks`).
+"""
 
 import contextlib
 import contextvars
@@ -9,21 +14,20 @@ from jax.core import Tracer
 from jax.interpreters import ad
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import on_cpu
+from attnpool_flax.numerics.platforms import on_cpu, varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import varying_axes
 from attnpool_flax.reductions.loops.tiling import WHOLE
 
 IMPLEMENTATIONS = ("einsum", "tiles")
 """The two implementations of each reduction that takes ``implementation``.
 
 "einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
-they loop over tiles, on accelerators they compute whole products of the tokens in their own dtype (on TPUs those of
-packed tokens chunk by chunk). In attention of many queries "tiles" loops over blocks of queries, and in sums over
-hidden units it adds up unit by unit, on GPUs all at once; both have forward mode.
+they loop over tiles if the tokens have more than ``tiling.WHOLE`` bytes, and else compute whole products; on
+accelerators they compute whole products of the tokens in their own dtype (on TPUs those of packed tokens chunk by
+chunk). In attention of many queries "tiles" loops over blocks of queries, and in sums over hidden units it adds up unit
+by unit, on GPUs all at once; both have forward mode.
 """
-
 
 KERNEL = "pallas"
 """The implementation by Pallas kernels, only on request; a reduction without such a kernel runs its default."""
@@ -60,9 +64,10 @@ def default_implementation(*arrays):
     there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.
     On accelerators "tiles" slices no dense tokens.
     """
+    if jax.device_count() == 1 or not on_cpu():
+        return "tiles"
     manual = any(varying_axes(array) for array in arrays if array is not None)
-    unsharded = jax.device_count() == 1 or manual
-    return "tiles" if unsharded or not on_cpu() else "einsum"
+    return "tiles" if manual else "einsum"
 
 
 def by_default(requested, tiled, plain, arrays, *static, recompute=False):
@@ -91,8 +96,8 @@ def by_default(requested, tiled, plain, arrays, *static, recompute=False):
     def on(kernel):
         return lambda *arrays: kernel(*arrays, *static)
 
-    by_platform = functools.partial(platforms.choose, cpu=on(plain), default=on(tiled))
-    return (remat(by_platform) if recompute else by_platform)(*arrays)
+    both = functools.partial(platforms.choose, cpu=on(plain), default=on(tiled))
+    return (remat(both) if recompute else both)(*arrays)
 
 
 def _worth_a_loop(x):
@@ -102,6 +107,22 @@ def _worth_a_loop(x):
 def _on_mesh_of_cpus(array):
     device = jax.typeof(array).sharding.mesh.abstract_device
     return device is not None and device.platform == "cpu"
+
+
+def by_platform(tiled, plain, tiling, *arrays, whole=None):
+    """Calls the kernel of "tiles" for the platform that the program is lowered for.
+
+    Args:
+      tiled: the kernel for CPUs, called with ``tiling=tiling``.
+      plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
+      tiling: the tiling of the tokens, or None.
+      *arrays: the arguments of the kernel.
+      whole: the kernel for accelerators, see :func:`platforms.on_accelerators`; or None.
+    """
+    if tiling is None:
+        return plain(*arrays)
+    kernels = {"default": plain} if whole is None else platforms.on_accelerators(whole)
+    return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)
 
 
 def resolve_for_units(implementation):

@@ -9,7 +9,8 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest, maximum
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 
@@ -145,7 +146,5 @@ def _max_bwd(least, residuals, cotangents):
     return jnp.reshape(dx.astype(x.dtype), shape), None
 
 
-@reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
-def tiled(x, mask, least):
-    """Computes :func:`plain`, on CPUs one tile in the cache at a time; the gradient reads x once more."""
-    return _max(x, mask, least)
+tiled = reverse_rule(_max, _max_fwd, _max_bwd, nondiff_argnums=(2,))
+"""Computes :func:`plain`, on CPUs one tile in the cache at a time; the gradient reads x once more."""

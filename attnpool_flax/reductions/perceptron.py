@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.activations import OF_SCORES
-from attnpool_flax.numerics.one_pass import einsum, one_pass_of
+from attnpool_flax.numerics.elementwise import OF_SCORES
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import einsum, one_pass_of
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
+from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
-from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.rules import reverse_rule
 
 FACTOR = 4
@@ -203,8 +203,7 @@ def _bwd_tiles(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, ti
     return jnp.reshape(dx, shape), dkernel, dbias, dout_kernel
 
 
-@reverse_rule(_perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))
-def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
+def _perceptron(x, real, kernel, bias, out_kernel, activation, precision, save):
     """Returns (scores as :func:`plain`, x), on CPUs one tile in the cache at a time; 0 in tiles of only padding.
 
     Reductions that follow read the returned x. Its cotangent is the start value of ``dx``, to which the gradient
@@ -213,3 +212,6 @@ def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
     """
     del save
     return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x
+
+
+tiled = reverse_rule(_perceptron, _perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))

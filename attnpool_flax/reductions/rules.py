@@ -10,7 +10,6 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -21,43 +20,33 @@ REFUSAL = (
 )
 
 
-def reverse_rule(
-    forward, backward, nondiff_argnums=(), symbolic_zeros=False
-) -> Any:  # the decorated function takes starred arrays
-    """Returns a decorator: ``jax.custom_vjp`` with a rule, and a TypeError in forward mode.
+def reverse_rule(function, forward, backward, nondiff_argnums=(), symbolic_zeros=False) -> Any:
+    """Returns the function with a gradient rule (``jax.custom_vjp``), and a TypeError in forward mode.
 
-    Second derivatives differentiate ``forward`` and ``backward`` themselves. Neither of them calls the decorated
+    Second derivatives differentiate ``forward`` and ``backward`` themselves. Neither of them calls the returned
     function, and the derivatives of both replace padding by 0 before they multiply, because 0 times NaN is NaN.
 
     Args:
+      function: from arrays, or trees of them, to a tree of arrays.
       forward: from the arguments to (result, residuals), as in ``jax.custom_vjp.defvjp``.
       backward: from residuals and cotangent to the cotangents of the arguments, as in ``jax.custom_vjp.defvjp``.
-      nondiff_argnums: as in ``jax.custom_vjp``.
+      nondiff_argnums: as in ``jax.custom_vjp``; the last arguments.
       symbolic_zeros: as in ``jax.custom_vjp.defvjp``.
     """
+    with_rule = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
+    with_rule.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
 
-    def decorated(function):
-        with_rule = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
-        with_rule.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
+    @functools.wraps(function)
+    def reversible(*args):
+        count = nondiff_argnums[0] if nondiff_argnums else len(args)
+        return with_rule(*_reverse_only(*args[:count]), *args[count:])
 
-        @functools.wraps(function)
-        def reversible(*args):
-            arrays = [i for i in range(len(args)) if i not in nondiff_argnums]
-            leaves, shape = jax.tree.flatten([args[i] for i in arrays])
-            floats = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
-            for i, leaf in zip(floats, _reverse_only(*(leaves[i] for i in floats)), strict=True):
-                leaves[i] = leaf
-            given = dict(zip(arrays, jax.tree.unflatten(shape, leaves), strict=True))
-            return with_rule(*(given.get(i, arg) for i, arg in enumerate(args)))
-
-        return reversible
-
-    return decorated
+    return reversible
 
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """Returns the same arrays, whose tangents raise a TypeError if they are evaluated, as forward mode does.
+    """Returns the same trees of arrays, whose tangents raise a TypeError if they are evaluated, as forward mode does.
 
     All arrays pass in one call: a reverse derivative by one of them removes the check from all, so forward over reverse
     works.
@@ -66,9 +55,10 @@ def _reverse_only(*arrays):
 
 
 def _reverse_only_jvp(primals, tangents):
-    return primals, tuple(
-        tangent if isinstance(tangent, SymbolicZero) else _TANGENT.bind(tangent) for tangent in tangents
-    )
+    def checked(tangent):
+        return tangent if isinstance(tangent, SymbolicZero) else _TANGENT.bind(tangent)
+
+    return primals, jax.tree.map(checked, tangents, is_leaf=lambda tangent: isinstance(tangent, SymbolicZero))
 
 
 _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)

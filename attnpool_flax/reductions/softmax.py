@@ -32,11 +32,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import factor_precision, products, raw_products, token_sums
+from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products_of_tile, sums_of_tile
 
@@ -94,10 +95,10 @@ def weight_sums(state):
     return denominator / jnp.where(denominator == 0, 1, denominator)
 
 
-def softmax_of_scores(scores, mask, weighted_sums):
-    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h].
+def state_of_scores(scores, mask, weighted_sums):
+    """Returns (scores with -inf at padding, :class:`OnlineSoftmax`) of given scores [B, L, h], which include a bias.
 
-    ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
+    There is no multiplier, unlike in :func:`_state_of_products`, and the maximum is saved. ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums [B, h, d] of the tokens under them.
     """
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
@@ -114,7 +115,7 @@ def with_weight_sums(state, scores, mask, multiplier):
     weight_sum = state.denominator
     if multiplier is not None:
         exp_scores = exponential(scores, state.max_score[:, None])
-        weight_sum = jnp.sum(exp_scores * _zero_padding(multiplier, mask), 1)
+        weight_sum = jnp.sum(exp_scores * keep_real(multiplier, mask), 1)
     return state._replace(numerator=jnp.concatenate([state.numerator, weight_sum[..., None]], -1))
 
 
@@ -139,35 +140,32 @@ def plain(x, mask, has_query, queries, multiplier, bias, precision):
     """
     x = flatten_batch(x).astype(queries.dtype)
     scores = saveable(_zero_without_query(raw_products(x, mask, queries, precision, False), has_query))
-    weighted_sums = functools.partial(_weighted_by_heads, _zero_padding(x, mask), precision)
-    return _from_products(scores, mask, multiplier, bias, weighted_sums)
+    weighted_sums = functools.partial(_weighted_by_heads, keep_real(x, mask), precision)
+    return _state_of_products(scores, mask, multiplier, bias, weighted_sums)
 
 
 def _weighted_by_heads(x, precision, weights):
     return weighted(jnp.swapaxes(weights, 1, 2), x, precision)
 
 
-def _from_products(scores, mask, multiplier, bias, weighted_sums):
-    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries.
+def _state_of_products(scores, mask, multiplier, bias, weighted_sums):
+    """Returns (scores, :class:`OnlineSoftmax`) from the products [B, L, h] of tokens and queries, without their bias.
 
-    ``weighted_sums`` is as in :func:`softmax_of_scores`.
+    The backward pass saves the products and recomputes their maximum. ``weighted_sums`` is as in
+    :func:`state_of_scores`.
     """
     if bias is not None:
-        scores = scores + _zero_padding(bias, mask)
+        scores = scores + keep_real(bias, mask)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
     exp_scores = exponential(scores, max_score[:, None])
-    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    applied = exp_scores if multiplier is None else exp_scores * keep_real(multiplier, mask)
     return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), weighted_sums(applied))
 
 
 def _zero_without_query(scores, has_query):
     return scores if has_query is None else jnp.where(has_query[:, None, None], scores, 0)
-
-
-def _zero_padding(values, mask):
-    return values if mask is None else jnp.where(mask[..., None], values, 0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -185,7 +183,7 @@ def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, prec
     def weighted_sums(weights):
         return token_sums(weights, x, mask, precision, on_gpus)
 
-    return _from_products(scores, mask, multiplier, bias, weighted_sums)
+    return _state_of_products(scores, mask, multiplier, bias, weighted_sums)
 
 
 def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
@@ -197,7 +195,7 @@ def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
         return token_sums(weights, x, mask, precision, on_gpus)
 
     dscores, dqueries, dmultiplier = _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
-    return dscores, dqueries, None if dmultiplier is None else _zero_padding(dmultiplier, mask)
+    return dscores, dqueries, None if dmultiplier is None else keep_real(dmultiplier, mask)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -206,8 +204,8 @@ def _bwd_whole(x, mask, queries, *arrays, precision, on_gpus):
 
 def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
-    kernels = _online_softmax_tiles, _online_softmax_whole
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    tiled_ = functools.partial(_online_softmax_tiles, precision=precision)
+    whole = functools.partial(_online_softmax_whole, precision=precision)
     plain_ = functools.partial(plain, precision=factor_precision(precision))  # of small arrays, on every platform
     arrays = x, mask, has_query, queries, multiplier, bias
     return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
@@ -262,7 +260,8 @@ def _softmax_bwd(precision, residuals, cotangents):
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
     exp_scores = exponential(scores, max_score[:, None])
     arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_bwd_tiles, _bwd_whole))
+    tiled_ = functools.partial(_bwd_tiles, precision=precision)
+    whole = functools.partial(_bwd_whole, precision=precision)
     plain_ = functools.partial(_bwd_plain, precision=factor_precision(precision))
     kernels = with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries)
     dscores, dqueries, dmultiplier = by_platform(*kernels, *arrays, whole=whole)
@@ -270,7 +269,7 @@ def _softmax_bwd(precision, residuals, cotangents):
         dqueries = summed(dqueries, 0)[None]
     dbias = None if bias is None else dscores
     dscores = _zero_without_query(dscores, has_query)
-    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    applied = exp_scores if multiplier is None else exp_scores * keep_real(multiplier, mask)
     dx = _dx(applied, dscores, dnumerator, queries, x, precision).astype(x.dtype)
     return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
 
@@ -303,7 +302,7 @@ def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
 def _bwd_plain(x, mask, queries, *arrays, precision):
     """Computes :func:`_bwd_tiles` with whole matrix products."""
     *_, dnumerator = arrays
-    x = _zero_padding(x.astype(queries.dtype), mask)
+    x = keep_real(x.astype(queries.dtype), mask)
     dapplied = products(x, dnumerator, precision)
     weighted_sums = functools.partial(_weighted_by_heads, x, precision)
     return _bwd_from_products(weighted_sums, dapplied, mask, queries, *arrays)
@@ -315,10 +314,10 @@ def _bwd_from_products(
     """Returns (dscores, dqueries, dmultiplier).
 
     ``dapplied`` [B, L, h] are the products of the tokens with ``dnumerator``; ``weighted_sums`` is as in
-    :func:`softmax_of_scores`.
+    :func:`state_of_scores`.
     """
-    dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
-    dscores = _zero_padding(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
+    dexp = dapplied if multiplier is None else dapplied * keep_real(multiplier, mask)
+    dscores = keep_real(exp_scores * (dexp + ddenominator[:, None]) + dscores_out, mask)
     return dscores, weighted_sums(dscores), None if multiplier is None else exp_scores * dapplied
 
 
@@ -339,10 +338,8 @@ def _dx(applied, dscores, dnumerator, queries, x, precision):
     return jnp.einsum("blh,bhd->bld", *both, precision=precision)
 
 
-@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
-def tiled(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
+tiled = reverse_rule(_online_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+"""Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
 
-    The backward pass reads x once more on CPUs, and writes dx once.
-    """
-    return _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)
+The backward pass reads x once more on CPUs, and writes dx once.
+"""

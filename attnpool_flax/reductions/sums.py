@@ -4,9 +4,11 @@ import functools
 
 import jax.numpy as jnp
 
-from attnpool_flax.numerics.narrow_products import factor_precision, is_narrow, products, raw_products, token_sums
+from attnpool_flax.numerics.elementwise import keep_real
+from attnpool_flax.numerics.products import factor_precision, is_narrow, products, raw_products, token_sums
 from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
-from attnpool_flax.reductions.loops.tiling import by_platform, flatten_batch, tiling_of, with_rules
+from attnpool_flax.reductions.dispatch import by_platform
+from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
 
 
@@ -39,18 +41,16 @@ def plain_sum(x, mask, weights, divisor, precision):
     Returns:
       [B, h, d] in the computing dtype; h is 1 without weights.
     """
-    x = flatten_batch(x).astype(computing_dtype(x.dtype))
-    if mask is not None:
-        x = jnp.where(mask[..., None], x, 0)
-        weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
+    x = keep_real(flatten_batch(x).astype(computing_dtype(x.dtype)), mask)
     if weights is None:
         return summed(x / divisor)[:, None]
-    return weighted(jnp.swapaxes(weights / divisor, 1, 2), x, precision)
+    return weighted(jnp.swapaxes(keep_real(weights, mask) / divisor, 1, 2), x, precision)
 
 
 def _sum(x, mask, weights, divisor, precision):
-    x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
-    tiled_, whole = (functools.partial(kernel, **options) for kernel in (_sum_tiles, _sum_whole))
+    x = flatten_batch(x)
+    tiled_ = functools.partial(_sum_tiles, divisor=divisor, precision=precision)
+    whole = functools.partial(_sum_whole, divisor=divisor, precision=precision)
     # of small arrays, on every platform
     plain_ = functools.partial(plain_sum, divisor=divisor, precision=factor_precision(precision))
     tiling = tiling_of(x, mask, weights)
@@ -61,9 +61,7 @@ def _sum_whole(x, mask, weights, *, divisor, precision, on_gpus):
     """Computes :func:`plain_sum` on accelerators, from tokens in their own dtype; weights are not rounded to it."""
     if weights is None or not is_narrow(x):
         return plain_sum(x, mask, weights, divisor, precision)
-    weights = weights / divisor
-    if mask is not None:
-        weights = jnp.where(mask[..., None], weights, 0)
+    weights = keep_real(weights / divisor, mask)
     if weights.shape[0] == 1:  # shared by the examples
         weights = jnp.broadcast_to(weights, (x.shape[0], *weights.shape[1:]))
     return token_sums(weights, x, mask, precision, on_gpus)
@@ -89,9 +87,7 @@ def _sum_fwd(x, mask, weights, divisor, precision):
 def _sum_bwd(divisor, precision, residuals, dsum):
     x, mask, weights = residuals
     shape, x = x.shape, flatten_batch(x)
-    applied = jnp.ones((1, x.shape[1], 1), dsum.dtype) if weights is None else weights
-    if mask is not None:
-        applied = jnp.where(mask[..., None], applied, 0)
+    applied = keep_real(jnp.ones((1, x.shape[1], 1), dsum.dtype) if weights is None else weights, mask)
     if x.shape[0] == 1 and dsum.shape[0] != 1:  # shared by the examples
         applied = jnp.broadcast_to(applied / divisor, (dsum.shape[0], *applied.shape[1:]))
         dx = jnp.einsum("blh,bhd->ld", applied, dsum, precision=factor_precision(precision))[None]
@@ -102,7 +98,8 @@ def _sum_bwd(divisor, precision, residuals, dsum):
     dx = jnp.reshape(dx.astype(x.dtype), shape)
     if weights is None:
         return dx, None, None
-    tiled_, whole = (functools.partial(kernel, precision=precision) for kernel in (_dweights_tiles, _dweights_whole))
+    tiled_ = functools.partial(_dweights_tiles, precision=precision)
+    whole = functools.partial(_dweights_whole, precision=precision)
     plain_ = functools.partial(_dweights_plain, precision=factor_precision(precision))
     tiling, arrays = tiling_of(x, mask, weights), (x, mask, dsum / divisor)
     dweights = by_platform(with_rules(tiled_, plain_), plain_, tiling, *arrays, whole=whole)
@@ -110,14 +107,12 @@ def _sum_bwd(divisor, precision, residuals, dsum):
 
 
 def _dweights_plain(x, mask, dsum, *, precision):
-    x = x.astype(dsum.dtype)
-    return products(x if mask is None else jnp.where(mask[..., None], x, 0), dsum, precision)
+    return products(keep_real(x.astype(dsum.dtype), mask), dsum, precision)
 
 
 def _dweights_whole(x, mask, dsum, *, precision, on_gpus):
     """Computes :func:`_dweights_plain` on accelerators from the tokens in their own dtype."""
-    dweights = raw_products(x, mask, dsum, precision, on_gpus)
-    return dweights if mask is None else jnp.where(mask[..., None], dweights, 0)
+    return keep_real(raw_products(x, mask, dsum, precision, on_gpus), mask)
 
 
 def _dweights_tiles(x, mask, dsum, *, tiling, precision):
@@ -129,7 +124,5 @@ def _dweights_tiles(x, mask, dsum, *, tiling, precision):
     return tiling.over_tiles(body, x, mask, (), dweights)[1]
 
 
-@reverse_rule(_sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
-def tiled_sum(x, mask, weights, divisor, precision):
-    """Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""
-    return _sum(x, mask, weights, divisor, precision)
+tiled_sum = reverse_rule(_sum, _sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
+"""Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""

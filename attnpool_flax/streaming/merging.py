@@ -9,8 +9,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.call.documentation import composed
-from attnpool_flax.call.precision import resolve_precision
-from attnpool_flax.call.prepare import as_array, result_dtype
+from attnpool_flax.call.prepare import as_array, resolve_precision, result_dtype
 from attnpool_flax.call.states import common_host_options, kinds, option, promote, without_host_options
 from attnpool_flax.streaming.states import MultiHeadAttentionState
 from attnpool_ref import contract

@@ -26,7 +26,6 @@ from attnpool_flax.streaming.states import (
     WeightedState,
 )
 from attnpool_flax.tokens import Dense, DenseChannels
-from attnpool_flax.tokens.end_tokens import token_at
 
 
 @compiled(as_they_come=("x",))
@@ -116,7 +115,7 @@ def _token_state(x, mask, start, index, end, nowhere):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), token_at(Dense(x, mask, None), index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
 
 
 @compiled(as_they_come=("x",), choose=choice_for_weights)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.call.states import State, kind
-from attnpool_flax.masks import keep_real
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.readouts import asked_of_latents, gated_sum, residuals_of, vlad_of
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax

@@ -10,17 +10,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.kernels import softmax_kernel
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import cross, max, perceptron, residuals, softmax, sums
-from attnpool_flax.reductions.accumulators import WeightedSum
-from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
+from attnpool_flax.reductions.accumulators import EndToken, WeightedSum, all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve
-from attnpool_flax.reductions.loops import mapped_sums
-from attnpool_flax.tokens import end_tokens
+from attnpool_flax.reductions.loops.blocks import sum_of_map
 from attnpool_flax.tokens.channels import DenseChannels
 from attnpool_flax.tokens.protocol import Tokens
 
@@ -75,10 +73,10 @@ class Dense(Tokens):
         Over a mesh the numerator has one more feature: the sum of the unnormalized weights after the multiplier.
         """
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
-        multiplier, bias = (
+        multiplier, bias = [
             None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
             for array in (multiplier, bias)
-        )
+        ]
         mask, has_query = self._flatten(self.mask, 1, batch), self._flatten(has_query, 0)
         queries = self._flatten(queries, 2)
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
@@ -119,7 +117,7 @@ class Dense(Tokens):
         scores, mask = unify_varying(
             self._flatten(jnp.swapaxes(scores, -1, -2), 2, batch), self._flatten(self.mask, 1, batch)
         )
-        scores, state = softmax.softmax_of_scores(
+        scores, state = softmax.state_of_scores(
             scores, mask, lambda exp_scores: self._weighted_sums(exp_scores, 1, batch)
         )
         return scores, softmax.with_weight_sums(state, scores, mask, None) if self.axis_name else state, batch
@@ -201,8 +199,8 @@ class Dense(Tokens):
         return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
 
     def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [..., o] of all devices' real tokens; arguments as in :func:`mapped_sums.dense`."""
-        local = mapped_sums.dense(function, self.x, self._real_in_any(), self.mask, width)
+        """Sums ``function(tokens)`` [..., o] of all devices' real tokens; arguments as in :func:`sum_of_map`."""
+        local = sum_of_map(function, self.x, self._real_in_any(), self.mask, width)
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):
@@ -314,16 +312,43 @@ class Dense(Tokens):
         return state._replace(extreme=extreme), batch
 
     def end_token(self, last):
-        """Returns the last real token of the sequence, or without ``last`` the first: [..., d]; 0 if fully masked."""
-        return end_tokens.end_token(self, last)
+        """Returns the last real token of the sequence, or without ``last`` the first: [..., d]; 0 if fully masked.
+
+        It has the dtype of x, of which only one token of each sequence is read. Over a mesh the sequence is that of all
+        devices. An x that the examples share is not copied.
+        """
+        x, mask = self.x, self.mask
+        if self.length == 0:
+            return jnp.zeros_like(x, shape=(*x.shape[:-2], x.shape[-1]))
+        if mask is None and self.axis_name is None:
+            return x[..., -1 if last else 0, :]
+        if mask is None:
+            position = jnp.full(x.shape[:-2], self.length - 1 if last else 0)
+        elif last:
+            position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
+        else:
+            position = jnp.argmax(mask, -1)
+        token = self.token_at(position)
+        if self.axis_name is None:
+            return token
+        some, shard = self.has_real_token(), lax.axis_index(axis_names(self.axis_name))
+        rank = jnp.broadcast_to(shard if last else self.shards - 1 - shard, position.shape)
+        rank = rank if some is None else jnp.where(some, rank, -1)
+        return all_reduce_states([EndToken(rank, token)], self.axis_name)[0].token
+
+    def token_at(self, position):
+        """Returns this device's token [..., d] at an index [...] along L; 0 if fully masked. A shared x is not copied."""
+        x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
+        token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
+        some = self.has_real_token()
+        return token if some is None else jnp.where(some[..., None], token, 0)
 
     # ----------------------------------------------------------------------------------------------------------
     # Tokens and padding
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
-        x = self.x.astype(self.dtype)
-        return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
+        return keep_real(self.x.astype(self.dtype), self.mask)
 
     def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
@@ -386,7 +411,7 @@ class Dense(Tokens):
         """Broadcasts the batch axes of tokens, mask and ``others``: pairs (array or None, its number of other axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
-        return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))
+        return tuple(map(common_size, zip(*shapes, strict=True)))
 
     @staticmethod
     def _flatten(array, own, batch=None):

@@ -6,14 +6,14 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.numerics.varying import unify_varying
 from attnpool_flax.reductions import perceptron, residuals
 from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_default, log_dispatch
-from attnpool_flax.reductions.loops import mapped_sums
+from attnpool_flax.reductions.loops.blocks import packed_sum_of_map
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_flax.reductions.packed.segments import at, segments_of
@@ -51,8 +51,8 @@ class Packed(Tokens):
         return self.sum()
 
     def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments: :func:`mapped_sums.packed`."""
-        return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
+        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments: :func:`packed_sum_of_map`."""
+        return packed_sum_of_map(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):
         """Returns the tokens as :class:`PackedChannels`, for reductions of each channel separately."""

@@ -2,15 +2,16 @@
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import jax.numpy as jnp
 
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.reductions.loops.budget import over_first
+from attnpool_flax.reductions.loops.blocks import over_first
 
 
-class Tokens:
+class Tokens(ABC):
     """Base class of :class:`~attnpool_flax.tokens.Dense` and :class:`~attnpool_flax.tokens.Packed` tokens.
 
     Its methods are all that the body of a pooling function calls, except for what a function of dense tokens alone
@@ -28,35 +29,45 @@ class Tokens:
 
     # Sums and means
 
+    @abstractmethod
     def sum(self, weights=None) -> Any:
         """Sums the real tokens, [..., d]; with weights [..., L], each multiplied by its own. Of this device alone."""
 
+    @abstractmethod
     def total(self) -> Any:
         """Sums the real tokens: [..., d]."""
 
+    @abstractmethod
     def mean(self) -> Any:
         """Averages the real tokens: [..., d]."""
 
+    @abstractmethod
     def sum_of_map(self, function, width) -> Any:
         """Sums ``function(tokens)`` [..., o] of the real tokens, block by block; ``width`` is what it holds of each."""
 
+    @abstractmethod
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None) -> Any:
         """Averages under weights ``normalize(products with queries, mask)``: (pooled, weights, sums of weights)."""
 
+    @abstractmethod
     def weighted_sums_of_scores(self, scores, normalize) -> Any:
         """Averages under weights ``normalize(scores [..., h, L], mask)``: (pooled [..., h, d], weights)."""
 
+    @abstractmethod
     def channels(self) -> Any:
         """Returns the tokens for reductions of each channel separately."""
 
     # Softmax
 
+    @abstractmethod
     def softmax(self, queries, multiplier=None, has_query=None, bias=None) -> Any:
         """Averages under the softmax of products with queries [..., h, d]: (pooled [..., h, d], weights [..., h, L])."""
 
+    @abstractmethod
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None) -> Any:
         """Computes :meth:`softmax`, and the sums [..., h] of the weights after the multiplier."""
 
+    @abstractmethod
     def softmax_of_scores(self, scores) -> Any:
         """Averages under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
 
@@ -73,26 +84,33 @@ class Tokens:
         found, _ = self.weighted_sums_of_scores(applied, lambda applied, mask: applied)
         return found[..., 0, :] if single else found
 
+    @abstractmethod
     def exp_scores(self, scores) -> Any:
         """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h]) of this device."""
 
+    @abstractmethod
     def all_reduce_softmax(self, max_score, numerator) -> Any:
         """Merges pairs (max_score [..., h], numerator [..., h, d]) of all devices."""
 
+    @abstractmethod
     def cross_softmax(self, other, scale, mean) -> Any:
         """Averages both of two sequences under the softmax of products with the other's sum or mean, or returns None."""
 
+    @abstractmethod
     def perceptron(self, kernel, bias, out_kernel, activation) -> Any:
         """Scores each token by a perceptron with one hidden layer: (scores [..., n, L], tokens to use from then on)."""
 
     # Single tokens and extremes
 
+    @abstractmethod
     def max(self) -> Any:
         """Computes the maximum of each feature over the real tokens: [..., d]."""
 
+    @abstractmethod
     def min(self) -> Any:
         """Computes the minimum of each feature over the real tokens: [..., d]."""
 
+    @abstractmethod
     def end_token(self, last) -> Any:
         """Returns the last real token of each example, [..., d], or the first if not ``last``; 0 if fully masked."""
 
@@ -138,24 +156,31 @@ class Tokens:
 
     # Values of tokens
 
+    @abstractmethod
     def zero_padded(self) -> Any:
         """Returns the tokens in the computing dtype ``dtype``, 0 at padding."""
 
+    @abstractmethod
     def minus(self, origin) -> Any:
         """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
 
+    @abstractmethod
     def has_real_token(self) -> Any:
         """Returns bool [...]: whether an example has a real token; None for dense tokens without a mask."""
 
+    @abstractmethod
     def fill_padding(self, weights) -> Any:
         """Sets weights [..., L] or [..., h, L] to 0 at padding."""
 
+    @abstractmethod
     def sum_over_tokens(self, weights) -> Any:
         """Sums weights [..., L] or [..., h, L], 0 at padding, over the tokens: [...] or [..., h]."""
 
+    @abstractmethod
     def max_over_tokens(self, weights) -> Any:
         """Computes the maximum of weights [..., L] over the tokens, at least 0: [...]."""
 
+    @abstractmethod
     def expand_to_tokens(self, values) -> Any:
         """Expands values of examples [...] to their tokens; arbitrary at padding."""
 

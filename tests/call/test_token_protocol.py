@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,7 @@ def test_dense_and_packed_tokens_have_every_listed_method_with_its_arguments(kin
         listed, own = vars(Tokens)[name], getattr(kind, name)
         names = list(inspect.signature(own).parameters)
         assert names[: len(inspect.signature(listed).parameters)] == list(inspect.signature(listed).parameters), name
-        has_a_body = len(ast.parse(textwrap.dedent(inspect.getsource(listed))).body[0].body) > 1
-        assert own is not listed or has_a_body, f"{kind.__name__}.{name} has no body"
+    assert not kind.__abstractmethods__
 
 
 def tokens_of(function):

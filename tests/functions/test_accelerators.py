@@ -12,7 +12,7 @@ from rounded_products import GPU, TPU, on_device
 from walks import small_tiles
 
 import attnpool_flax
-from attnpool_flax.numerics.narrow_products import token_products
+from attnpool_flax.numerics.products import token_products
 from attnpool_flax.reductions import perceptron, softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import checks

@@ -15,7 +15,7 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import pairs
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 
 pytestmark = pytest.mark.thorough
 
@@ -29,7 +29,7 @@ BLOCK = FLOAT * LARGEST
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with replaced(budget, LARGEST=LARGEST):
+    with replaced(blocks, LARGEST=LARGEST):
         yield
 
 
@@ -169,7 +169,7 @@ def test_all_pairs_in_blocks_are_the_definition(reduction):
     )
     for a, b in zip(jax.tree.leaves(found[0]), jax.tree.leaves(wanted), strict=True):
         chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
-    with replaced(budget, LARGEST=2**24):
+    with replaced(blocks, LARGEST=2**24):
         whole = compiled()(x, y)
     for a, b in zip(jax.tree.leaves(found[1:]), jax.tree.leaves(whole[1:]), strict=True):
         chex.assert_trees_all_close(a, b, atol=rounded(np.asarray(b), 4096), rtol=0)

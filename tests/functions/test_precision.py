@@ -15,7 +15,7 @@ from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -123,7 +123,7 @@ def wrong(name, dtype, platform, one_pass=False):
 @pytest.fixture(scope="module")
 def as_large_ones():
     """Small arrays are computed as large ones are; more queries than one are many."""
-    with small_tiles(WHOLE=0), replaced(budget, LARGEST=1):
+    with small_tiles(WHOLE=0), replaced(blocks, LARGEST=1):
         yield
 
 

@@ -13,7 +13,7 @@ from rounding import assert_close, rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_flax.numerics.elementwise import OF_SCORES
 from attnpool_ref.conformance.checks.tolerances import allowed_error
 
 pytestmark = pytest.mark.compiles

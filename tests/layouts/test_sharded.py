@@ -24,7 +24,7 @@ from walks import small_tiles
 import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions import collectives
+from attnpool_flax.reductions import accumulators
 from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
@@ -247,13 +247,13 @@ def explicit(array, axes, mesh):
 
 
 MISTAKES = {
-    "a psum without the pmax": ("attention_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
+    "a psum without the pmax": ("attention_pooling", (accumulators, "_collective"), lambda right: lambda operation, arrays, *rest: (
         list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
     )),
     "ties counted once per device": ("max_pooling", (ExtremeState, "rescaled"), lambda right: lambda state, top: (
         (jnp.minimum(right(state, top)[0], 1),)
     )),
-    "a gradient counted once per device": ("mean_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
+    "a gradient counted once per device": ("mean_pooling", (accumulators, "_collective"), lambda right: lambda operation, arrays, *rest: (
         [_eight_times(own) for own in right(operation, arrays, *rest)]
     )),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from programs import temporaries
 from rounding import rounded
 
 import attnpool_flax
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 
 pytestmark = pytest.mark.thorough
 
@@ -88,7 +88,7 @@ def by_queries(name):
 
 def small_blocks():
     """Blocks of two queries in the cases below; their number, 7, is no multiple of it."""
-    return replaced(budget, LARGEST=2 * 5 * 11 + 1)
+    return replaced(blocks, LARGEST=2 * 5 * 11 + 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

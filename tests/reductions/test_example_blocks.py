@@ -13,7 +13,7 @@ from rounding import rounded
 import attnpool_flax
 from attnpool_flax.call import example_blocks
 from attnpool_flax.call.compiled import chosen_implementation
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 
 B, N, M, D, E = 5, 4, 3, 2, 6
 RNG = np.random.default_rng(0)
@@ -98,7 +98,7 @@ every_call = pytest.mark.parametrize("name", all_with_few_quick(CALLS, QUICK))
 
 def small_blocks(scores=4 * N * M, **constants):
     """Blocks of two examples, of a call without heads."""
-    return replaced(budget, BUDGET=dict.fromkeys(budget.BUDGET, 4 * scores), **constants)
+    return replaced(blocks, BUDGET=dict.fromkeys(blocks.BUDGET, 4 * scores), **constants)
 
 
 @pytest.mark.compiles
@@ -126,7 +126,7 @@ def test_blocks_of_a_cpu_change_neither_results_nor_derivatives(name, derived, d
     assert jax.device_count() == 8
     if devices == 1:
         request.getfixturevalue("one_device")
-    with replaced(budget, LARGEST=2 * N * M):
+    with replaced(blocks, LARGEST=2 * N * M):
         parts = jax.jit(derived(called(name)))(*arrays)
     for own, other in zip(jax.tree.leaves(parts), jax.tree.leaves(whole), strict=True):
         assert jnp.isfinite(own).all()
@@ -156,7 +156,7 @@ def test_weights_that_all_examples_share_are_those_of_each(name, platform, large
     floats = [array for array in positional if array.dtype != bool]
     program = jax.jit(step_of_weights(weighted))
     whole = program(*floats)
-    with replaced(budget, LARGEST=largest) if platform == "cpu" else small_blocks(largest):
+    with replaced(blocks, LARGEST=largest) if platform == "cpu" else small_blocks(largest):
         traced = jax.jit(step_of_weights(weighted))
         parts = traced(*floats) if platform == "cpu" else on_device(platform, traced)(*floats)
     for own, other in zip(jax.tree.leaves(parts), jax.tree.leaves(whole), strict=True):
@@ -191,7 +191,7 @@ def test_every_platform_loops_over_examples(name):
         assert chosen_implementation(name, *CALLS[name], **KEYWORDS.get(name, {}), platform="tpu") == "tiles"
         assert [loops(lowered(name, platform)) for platform in ("tpu", "cuda")] == [1 + 2 * of_units, 1]
         assert loops(lowered(name, "cpu")) == of_units
-    with replaced(budget, LARGEST=2 * N * M):
+    with replaced(blocks, LARGEST=2 * N * M):
         assert chosen_implementation(name, *CALLS[name], **KEYWORDS.get(name, {}), platform="cpu") == "tiles"
         assert loops(lowered(name, "cpu")) == 1 + 2 * of_units
 
@@ -201,7 +201,7 @@ def test_a_cpu_computes_two_blocks_at_once_and_an_example_that_exceeds_a_block_b
     half = -(-B * N * M // 2)
     single, parts = (N * M - 1, 1, (1, N)), (N * M // 2 - 1, 2, (1, 1))
     for largest, looped, block in ((half, 0, (B, N)), (half - 1, 1, (2, N)), single, parts):
-        with replaced(budget, LARGEST=largest):
+        with replaced(blocks, LARGEST=largest):
             text = lowered(name, "cpu")
             assert loops(text) == looped, largest
             assert f"tensor<{block[0]}x{block[1]}x{D}xf32>" in text, largest
@@ -215,8 +215,8 @@ def test_the_loop_reads_and_writes_narrow_arrays(name):
     assert not [part for part in loop.split(", tensor") if "f32>" in part and part.count("x") > 3]
 
 
-@pytest.mark.parametrize(("devices", "splits", "blocks"), [(2, False, False), (1, False, True), (2, True, True)])
-def test_a_mesh_of_several_devices_keeps_the_examples_together(devices, splits, blocks, monkeypatch):
+@pytest.mark.parametrize(("devices", "splits", "blocked"), [(2, False, False), (1, False, True), (2, True, True)])
+def test_a_mesh_of_several_devices_keeps_the_examples_together(devices, splits, blocked, monkeypatch):
     """Over which axes of a mesh arrays are split is not known, except inside of ``shard_map``."""
     mesh = Mesh(np.array(jax.devices()[:devices]), ("examples",), axis_types=(AxisType.Auto,))
     split = PartitionSpec("examples")
@@ -229,7 +229,7 @@ def test_a_mesh_of_several_devices_keeps_the_examples_together(devices, splits, 
     monkeypatch.setattr(example_blocks, "_in_blocks", lambda *args: calls.append(args) or in_blocks(*args))
     with small_blocks():
         jax.jit(step(lambda query, context: function(query, context, *arrays[2:]))).trace(*arrays[:2])
-    assert bool(calls) == blocks
+    assert bool(calls) == blocked
 
 
 def test_few_examples_are_whole_and_large_ones_are_split_by_queries():
@@ -243,10 +243,10 @@ def test_few_examples_are_whole_and_large_ones_are_split_by_queries():
 
 def test_a_tpu_takes_small_blocks_of_a_loop_that_needs_several():
     with small_blocks(scores=100, LARGEST=7, ON_CHIP=30):
-        assert [budget.items_on(name, 2, 50) for name in ("cpu", "tpu", "default")] == [3, 50, 50]
-        assert [budget.items_on(name, 2, 60) for name in ("cpu", "tpu", "default")] == [3, 15, 30]
-        assert [budget.items_on(name, 40, 60) for name in ("cpu", "tpu", "default")] == [1, 2, 2]
-        assert budget.items_on("tpu", 2) == 50
+        assert [blocks.items_on(name, 2, 50) for name in ("cpu", "tpu", "default")] == [3, 50, 50]
+        assert [blocks.items_on(name, 2, 60) for name in ("cpu", "tpu", "default")] == [3, 15, 30]
+        assert [blocks.items_on(name, 40, 60) for name in ("cpu", "tpu", "default")] == [1, 2, 2]
+        assert blocks.items_on("tpu", 2) == 50
 
 
 @pytest.mark.parametrize(("devices", "largest"), [(1, 3), (2, 5)])

@@ -1,6 +1,6 @@
 """Programs of all rows, lowered for a TPU and a GPU on this machine and not compiled: their loops, and wide copies of narrow tokens.
 
-Sizes are those of :mod:`bench.aot.sizes` with a smaller batch, so that all arrays fit a block (``budget.BUDGET``). Tokens are
+Sizes are those of :mod:`bench.aot.sizes` with a smaller batch, so that all arrays fit a block (``blocks.BUDGET``). Tokens are
 bfloat16. This process has several CPUs, which must not decide for another platform.
 
 A *wide copy* is a float32 array with as many elements as the tokens, whose padding was replaced, and which is an operand of a
@@ -15,7 +15,7 @@ import pytest
 from constants import replaced
 from marks import one_of_each, thorough
 
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 from bench.aot import calls
 
 PLATFORMS = ("tpu", "cuda")
@@ -269,7 +269,7 @@ def test_a_program_for_several_platforms_has_a_branch_for_each():
 
 def test_a_small_budget_is_seen_as_a_loop():
     call = named("mask_attention, dense")
-    with replaced(budget, BUDGET=dict.fromkeys(budget.BUDGET, 2**20)):
+    with replaced(blocks, BUDGET=dict.fromkeys(blocks.BUDGET, 2**20)):
         assert found_in(lowered(call), call)[0] == list(PLATFORMS)
 
 

@@ -11,7 +11,7 @@ from programs import temporaries
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.reductions.loops import blocks
 
 LENGTH, D, WIDTH = 13, 3, 2
 SMALL = 40
@@ -49,7 +49,7 @@ def test_blocks_give_the_definition(case, dtype):
     parameters = jax.tree.map(lambda array: jnp.asarray(array, dtype), PARAMETERS)
     x_, parameters_ = jax.tree.map(lambda array: np.asarray(array, np.float64), (x, parameters))
     expected = attnpool_ref.gated_sum_pooling(x_, mask, **parameters_)
-    with replaced(budget, LARGEST=SMALL):
+    with replaced(blocks, LARGEST=SMALL):
         result = attnpool_flax.gated_sum_pooling(x, mask, **parameters)
     chex.assert_type(result, dtype)
     tolerance = 1e-2 if dtype == "bfloat16" else 1e-5
@@ -67,7 +67,7 @@ def test_the_gradient_of_blocks_is_that_of_all_at_once():
         return jax.grad(loss, (0, 1))(x, PARAMETERS)
 
     whole = gradients()
-    with replaced(budget, LARGEST=SMALL):
+    with replaced(blocks, LARGEST=SMALL):
         chex.assert_trees_all_close(gradients(), whole, rtol=1e-5, atol=1e-6)
     chex.assert_trees_all_equal(whole[0][~MASK], np.zeros((np.sum(~MASK), D), np.float32))
 
@@ -79,7 +79,7 @@ def test_blocks_of_packed_tokens(order):
         ids = np.random.default_rng(0).permutation(ids)
     x = np.where(mask[:, None], x, np.nan)
     expected = attnpool_ref.segment_gated_sum_pooling(x, ids, 4, mask, **PARAMETERS)
-    with replaced(budget, LARGEST=SMALL):
+    with replaced(blocks, LARGEST=SMALL):
         result = attnpool_flax.segment_gated_sum_pooling(
             x, ids, 4, mask, **PARAMETERS, indices_are_sorted=order == "sorted"
         )
@@ -89,7 +89,7 @@ def test_blocks_of_packed_tokens(order):
 def test_blocks_of_a_chunk_and_inside_of_shard_map():
     x = with_nan_in_padding(drawn(3, LENGTH, D), MASK)
     expected = attnpool_ref.gated_sum_pooling(x, MASK, **PARAMETERS).astype(np.float32)
-    with replaced(budget, LARGEST=SMALL):
+    with replaced(blocks, LARGEST=SMALL):
         halves = [attnpool_flax.gated_sum_state(x[:, s], MASK[:, s], **PARAMETERS) for s in (slice(7), slice(7, None))]
         merged = attnpool_flax.finalize_state(attnpool_flax.merge_states(*halves))
         mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
@@ -113,5 +113,5 @@ def test_blocks_bound_the_memory():
         return temporaries(pooled, *shapes)
 
     blocked = of_shapes()
-    with replaced(budget, LARGEST=2**30):
+    with replaced(blocks, LARGEST=2**30):
         assert blocked < of_shapes() / 6

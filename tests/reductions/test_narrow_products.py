@@ -10,7 +10,7 @@ import pytest
 from constants import replaced
 from marks import all_with_few_quick
 
-from attnpool_flax.numerics import narrow_products
+from attnpool_flax.numerics import products
 from attnpool_flax.reductions import softmax, sums
 
 B, L, D = 3, 7, 5
@@ -138,7 +138,7 @@ def test_nan_in_padding_reaches_no_second_derivative(on_gpus, on_accelerators):
 def test_factors_beyond_the_range_of_float16_are_scaled(size, heads):
     factors = np.linspace(0.5, 1, heads * D, dtype=np.float32).reshape(1, heads, D) * np.float32(size)
     x = jnp.asarray(np.eye(D)[None] / 8, jnp.float16)
-    found = narrow_products.token_products(x, factors, None)
+    found = products.token_products(x, factors, None)
     np.testing.assert_allclose(found[0].T, factors[0] / 8, rtol=2.0**-21)
 
 
@@ -146,5 +146,5 @@ def test_many_small_weights_are_not_lost_in_float16():
     """2^16 tokens of weight 1e-7: together 0.0066, each half of float16's smallest number."""
     count = 2**16
     weights, x = jnp.full((1, count, 1), 1e-7), jnp.ones((1, count, 1), jnp.float16)
-    total = narrow_products.token_sums(weights.at[0, -1].set(1.0), x, None, None)
+    total = products.token_sums(weights.at[0, -1].set(1.0), x, None, None)
     np.testing.assert_allclose(total[0, 0, 0], 1 + (count - 1) * 1e-7, rtol=1e-5)

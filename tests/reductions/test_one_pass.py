@@ -9,10 +9,10 @@ from marks import all_with_few_quick
 from rounded_products import GPU, on_device
 
 import attnpool_flax
-from attnpool_flax.numerics import one_pass
+from attnpool_flax.numerics import products
 
-PLAIN, NARROW = jax.lax.Precision.DEFAULT, one_pass.OnePass.BFLOAT16
-WIDE = one_pass.wide_gradients(NARROW)
+PLAIN, NARROW = jax.lax.Precision.DEFAULT, products.OnePass.BFLOAT16
+WIDE = products.wide_gradients(NARROW)
 SPECS = {
     "...nd,...md->...nm": ((2, 3, 4), (2, 5, 4)),
     "...nl,...ld->...nd": ((2, 3, 4), (1, 4, 5)),
@@ -35,7 +35,7 @@ def uses(spec, precision):
     """Programs around a product: itself, gradients, a second derivative, forward mode, and ``vmap`` over each operand and both."""
 
     def product(x, y):
-        return one_pass.einsum(spec, x, y, precision)
+        return products.einsum(spec, x, y, precision)
 
     def total(x, y):
         return jnp.sum(jnp.sin(product(x, y)))
@@ -105,7 +105,7 @@ def test_a_program_for_cpus_has_no_narrow_number(spec):
 @pytest.mark.parametrize("precision", [NARROW, WIDE])
 def test_results_of_gradients_are_rounded_where_they_may_be(precision):
     def product(x, y):
-        return one_pass.einsum("...nd,...md->...nm", x, y, precision)
+        return products.einsum("...nd,...md->...nm", x, y, precision)
 
     def gradients(x, y):
         result, pull = jax.vjp(product, x, y)

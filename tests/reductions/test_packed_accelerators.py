@@ -10,9 +10,8 @@ import pytest
 from constants import replaced
 from jax.sharding import Mesh, PartitionSpec
 
-from attnpool_flax.numerics.varying import unify_varying
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.reductions.packed import chunks as packed_chunks
-from attnpool_flax.reductions.packed import slots as packed_slots
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed.segments import segments_of
 
@@ -34,9 +33,8 @@ def on_accelerators(on_gpus):
         return whole(*arrays, on_gpus=on_gpus)
 
     with (
-        replaced(packed_softmax, by_platform=by_platform),
+        replaced(packed_softmax, by_platform=by_platform, LEAST=4, LONGEST=6),
         replaced(packed_chunks, FEWEST=8, ROWS=8),
-        replaced(packed_slots, LEAST=4, LONGEST=6),
     ):
         yield
 

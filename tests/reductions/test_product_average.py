@@ -14,8 +14,8 @@ from rounding import rounded
 import attnpool_flax
 from attnpool_flax.attention import sums_first
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.queries.product_average import Products
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.queries.averages import Products
+from attnpool_flax.reductions.loops import blocks
 
 HIGHEST = jax.lax.Precision.HIGHEST
 B, N, M, D, V = 2, 5, 7, 3, 4
@@ -100,7 +100,7 @@ def lowered(name, platform, derived=lambda function: function):
     """The StableHLO of a call with more queries than make a block on a CPU."""
     arrays, keywords = CALLS[name]
     function = derived(functools.partial(getattr(attnpool_flax, name), **keywords))
-    with replaced(budget, LARGEST=1), compiling_anew(FUNCTIONS[name]):
+    with replaced(blocks, LARGEST=1), compiling_anew(FUNCTIONS[name]):
         traced = jax.jit(lambda query: function(query, *arrays[1:])).trace(arrays[0])
     return traced.lower(lowering_platforms=(platform,)).as_text()
 
@@ -128,7 +128,7 @@ def test_only_tpus_compute_products_twice_and_only_without_gradients(name):
 def test_tpus_compute_the_numbers_of_cpus(name):
     arrays, keywords = CALLS[name]
     expected = getattr(attnpool_flax, name)(*arrays, **keywords, precision="highest")
-    with replaced(budget, LARGEST=1), compiling_anew(FUNCTIONS[name]):
+    with replaced(blocks, LARGEST=1), compiling_anew(FUNCTIONS[name]):
         own = functools.partial(getattr(attnpool_flax, name), **keywords, precision="highest")
         found = on_device(TPU, own)(*arrays)
     np.testing.assert_allclose(found, expected, rtol=0, atol=rounded(expected, 4 * MASK.size))

@@ -14,8 +14,8 @@ import attnpool_flax
 from attnpool_flax.attention import average
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.normalizers import exp_scores
-from attnpool_flax.queries.softmax_average import softmax_average
-from attnpool_flax.reductions.loops import budget
+from attnpool_flax.queries.averages import softmax_average
+from attnpool_flax.reductions.loops import blocks
 
 HIGHEST = jax.lax.Precision.HIGHEST
 SCORES, VALUES, G = (
@@ -81,7 +81,7 @@ CALLS = {
 def test_gpus_divide_the_weights_and_others_the_averages(name):
     """Of more queries than make a block on a CPU."""
     arrays = [np.asarray(array, np.float32) for array in CALLS[name]]
-    with replaced(budget, LARGEST=1), compiling_anew(FUNCTIONS[name]):
+    with replaced(blocks, LARGEST=1), compiling_anew(FUNCTIONS[name]):
         traced = jax.jit(getattr(attnpool_flax, name)).trace(*arrays)
 
     def divides_weights(platform):

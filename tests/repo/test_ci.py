@@ -65,7 +65,7 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
 
 
 VERSIONED = {
-    "attnpool_flax/numerics/varying.py: _BEFORE_0_10 = jax.__version_info__ < (0, 10)",
+    "attnpool_flax/numerics/platforms.py: _BEFORE_0_10 = jax.__version_info__ < (0, 10)",
     "attnpool_ref/conformance/candidates/adapters/jax_arrays.py: if jax.__version_info__ < (0, 11):",
 }
 """Every line of the packages that depends on the version of another package: names of JAX, and speed of the judge."""

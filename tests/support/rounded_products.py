@@ -30,7 +30,7 @@ BITS = {TPU: 7, GPU: 10}
 """Bits of the fraction that a device keeps of a float32 operand in one pass: those of bfloat16 and of TF32."""
 
 IN_ONE_PASS = {"precision": None, "preferred_element_type": jnp.float32, "out_sharding": None}
-"""Parameters of the product of bfloat16 numbers that every device computes for :mod:`attnpool_flax.numerics.one_pass`."""
+"""Parameters of the product of bfloat16 numbers that every device computes for :mod:`attnpool_flax.numerics.products`."""
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")

@@ -1,1 +1,1 @@
-"""Loops over tokens: ``tiling`` of dense tokens, ``blocks`` along one axis, their size (``budget``), ``mapped_sums``."""
+"""Loops over tokens: ``tiling`` of dense tokens, and ``blocks`` along one axis with their size."""

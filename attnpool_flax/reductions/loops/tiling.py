@@ -2,11 +2,11 @@
 
 XLA's CPU backend calls a library for products and sums, and cannot fuse the ``where`` of a mask into the call: the mask
 would cost a copy of x. Inside of a loop's step the ``where`` costs nothing, because the tile is copied into the cache
-anyway. Tiles behind the last real token of an example are not visited. On accelerators :func:`by_platform` calls a
-kernel of whole products: by the estimates of a TPU's compiler, loops are slower there.
+anyway. Tiles behind the last real token of an example are not visited. On accelerators
+:func:`~attnpool_flax.reductions.dispatch.by_platform` calls a kernel of whole products: by the estimates of a TPU's
+compiler, loops are slower there.
 """
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -15,9 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
 from attnpool_flax.reductions.loops.blocks import inside_loop
 
 WHOLE = 2**20
@@ -148,7 +147,11 @@ class Tile(NamedTuple):
         return values if self.real is None else _where(self.real, values, fill)
 
     def counted(self, values, fill):
-        """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has."""
+        """Replaces [rows, size, ...] by ``fill`` for tokens that an earlier tile of the example has.
+
+        It is for what is summed, or compared with a maximum. :meth:`update` writes these tokens once more, and gets the
+        values from before.
+        """
         if not self.tiling.length % self.tiling.size:
             return values
         return _where((self._start()[1] + lax.iota(jnp.int32, self.tiling.size) >= self.first)[None], values, fill)
@@ -199,17 +202,13 @@ def tiling_of(x, *others):
     It is None if the tokens have at most WHOLE bytes, or if L or d is a symbol of ``jax.export``. If the tokens are
     shared, B comes from the other arrays [B or 1, ...], which may be None.
     """
-    batch = _batch((x, *others))
+    batch = next((array.shape[0] for array in (x, *others) if array is not None and array.shape[0] != 1), 1)
     _, length, width = x.shape
     if not known(length, width) or not length * width:
         return None
     if known(batch) and batch * length * width * x.dtype.itemsize <= WHOLE:
         return None
     return make_tiling(batch, length, width)
-
-
-def _batch(arrays):
-    return next((array.shape[0] for array in arrays if array is not None and array.shape[0] != 1), 1)
 
 
 def flatten_batch(x):
@@ -282,19 +281,3 @@ def _folded(tiled, tiling, count, are_mapped, arrays):
 
     result = _mappable(tiled, folded)(*jax.tree.map(fold, arrays, tuple(are_mapped)))
     return jax.tree.map(lambda array: jnp.reshape(array, (count, tiling.batch, *array.shape[1:])), result)
-
-
-def by_platform(tiled, plain, tiling, *arrays, whole=None):
-    """Calls the kernel for the platform that the program is lowered for.
-
-    Args:
-      tiled: the kernel for CPUs, called with ``tiling=tiling``.
-      plain: the kernel for every platform if ``tiling`` is None, and for accelerators if ``whole`` is None.
-      tiling: the tiling of the tokens, or None.
-      *arrays: the arguments of the kernel.
-      whole: the kernel for accelerators, see :func:`platforms.on_accelerators`; or None.
-    """
-    if tiling is None:
-        return plain(*arrays)
-    kernels = {"default": plain} if whole is None else platforms.on_accelerators(whole)
-    return platforms.choose(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.exponential import exponential
-from attnpool_flax.numerics.narrow_products import is_narrow, token_products
+from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import is_narrow, token_products
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.numerics.varying import cast_varying, varying_axes
-from attnpool_flax.reductions.loops.budget import even_rows
+from attnpool_flax.reductions.loops.blocks import even_rows
 from attnpool_flax.reductions.packed.segments import at, enumerated
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 
@@ -284,10 +284,12 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
     dnumerator, queries = chunks.rows(dnumerator), queries[0] if shared else chunks.rows(queries)
     exact = lax.Precision.HIGH if is_narrow(x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
 
-    def step(carry, pair):
-        dx, small, dqueries = carry
-        tokens, own = pair.tokens(), pair.is_own(heads)
-        drows = pair.of_group(dnumerator)
+    def of_scores(pair, tokens, own, drows):
+        """Returns the gradients through the scores and the weights of a pair.
+
+        They are dscores [h, size]; the same, 0 for tokens that an earlier chunk has; dmultiplier [h, size], or None;
+        whether the scores of a token are finite [1, size]; the applied weights [rows, size] of the group.
+        """
         dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
         own_scores, own_dscores, own_multiplier = jnp.split(pair.of_chunk(of_tokens), (heads, 2 * heads))
         exp_scores = jnp.where(own, exponential(pair.repeated(own_scores), pair.of_group(max_score)), 0)
@@ -299,12 +301,15 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
         keep = own & pair.of_chunk(chunks.real)
         dscores = jnp.where(keep if has_query is None else keep & pair.of_group(has_query), dscores, 0)
         dscores = pair.summed(dscores)
-        parts = [dscores]
-        if multiplier is not None:
-            parts.append(pair.summed(jnp.where(own, exp_scores * dapplied, 0)))
+        dmultiplier = None if multiplier is None else pair.summed(jnp.where(own, exp_scores * dapplied, 0))
         once = jnp.where(pair.not_before(), dscores, 0) if x.shape[0] % chunks.size else dscores
         finite = ~jnp.isnan(own_scores).any(0, keepdims=True)
-        applied = jnp.where(keep, applied, 0)
+        return dscores, once, dmultiplier, finite, jnp.where(keep, applied, 0)
+
+    def step(carry, pair):
+        dx, small, dqueries = carry
+        tokens, own, drows = pair.tokens(), pair.is_own(heads), pair.of_group(dnumerator)
+        dscores, once, dmultiplier, finite, applied = of_scores(pair, tokens, own, drows)
         factors = jnp.where(jnp.isfinite(drows), drows, 0)  # NaN would reach the tokens of other segments
         if shared:
             sums = _products_of_rows(_exact_rows(once, tokens.dtype), tokens, finite, once.dtype)
@@ -317,7 +322,9 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
             applied = jnp.concatenate([applied, jnp.where(own, pair.repeated(dscores), 0)])
             factors = jnp.concatenate([factors, own_queries])
         part = jnp.einsum("rc,rd->cd", applied, factors, precision=exact).astype(x.dtype)
-        return pair.write_tokens(dx, part), pair.write(small, jnp.concatenate(parts)), dqueries
+        dx = pair.write_tokens(dx, part)
+        parts = [dscores] if dmultiplier is None else [dscores, dmultiplier]
+        return dx, pair.write(small, jnp.concatenate(parts)), dqueries
 
     rows = heads if multiplier is None else 2 * heads
     start = (

@@ -15,9 +15,9 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops import tiling as tiles
 from attnpool_flax.reductions.loops.blocks import Blocks
-from attnpool_flax.reductions.loops.tiling import by_platform
 from attnpool_flax.reductions.max import signed
 from attnpool_flax.reductions.packed.segments import at
 from attnpool_flax.reductions.rules import reverse_rule
@@ -101,10 +101,8 @@ def _total_bwd(residuals, dtotal):
     return dx, None, None
 
 
-@reverse_rule(_total_fwd, _total_bwd)
-def tiled_total(x, segments, factor):
-    """Computes :func:`plain_total`, on CPUs by tiles; the gradient of the tokens does not read them."""
-    return _total(x, segments, factor)
+tiled_total = reverse_rule(_total, _total_fwd, _total_bwd)
+"""Computes :func:`plain_total`, on CPUs by tiles; the gradient of the tokens does not read them."""
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -166,10 +164,8 @@ def _sums_bwd(residuals, dsums):
     return dx, None, by_platform(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
 
 
-@reverse_rule(_sums_fwd, _sums_bwd)
-def tiled_sums(x, segments, weights):
-    """Computes :func:`plain_sums`, on CPUs by tiles."""
-    return _sums(x, segments, weights)
+tiled_sums = reverse_rule(_sums, _sums_fwd, _sums_bwd)
+"""Computes :func:`plain_sums`, on CPUs by tiles."""
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -296,7 +292,5 @@ def _count_by_tiles(x, segments, extreme, *, tiling):
     return lax.scan(tile_step, start, jnp.arange(tiling.steps))[0]
 
 
-@reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
-def tiled_max(x, segments, least):
-    """Computes :func:`plain_max`, on CPUs one tile in the cache at a time, with its own gradient rule."""
-    return _max(x, segments, least)
+tiled_max = reverse_rule(_max, _max_fwd, _max_bwd, nondiff_argnums=(2,))
+"""Computes :func:`plain_max`, on CPUs one tile in the cache at a time, with its own gradient rule."""
