@@ -1,10 +1,11 @@
 """What the judge says of attnpool_flax in float32, function by function; ``attnpool check`` judges everything.
 
 ``test_equivalence.py`` compares values in every dtype. Here are gradients and padding: in ``make test`` of a function of each
-family with the fewest and with all arguments, in ``make thorough`` in the ways to call that :data:`SHOWN_BY` selects, then in all
-of them, with the laws.
+family with the fewest and with all arguments, and of every dense function in one program, in ``make thorough`` in the ways to
+call that :data:`SHOWN_BY` selects, then in all of them, with the laws.
 """
 
+import chex
 import numpy as np
 import pytest
 
@@ -15,7 +16,8 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks import CHECKS, situation_of
 from attnpool_ref.conformance.checks.agreement import agreement
-from attnpool_ref.conformance.checks.gradients import gradient
+from attnpool_ref.conformance.checks.gradients import cotangents_of, gradient
+from attnpool_ref.conformance.checks.hazards import poisoned
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.compiles
@@ -32,6 +34,22 @@ every_row = pytest.mark.parametrize(
 )
 
 every_state = pytest.mark.parametrize("row", table.STATES, ids=lambda row: row.name)
+
+PACKED = (
+    "segment_max_pooling",
+    "segment_sum_pooling",
+    "segment_weighted_pooling",
+    "segment_noisy_or_pooling",
+    "segment_attention_pooling",
+)
+"""Packed functions of which ``make test`` judges the gradient: one for each reduction with a rule of its own."""
+
+IN_ONE_PROGRAM = [
+    row
+    for row in table.VARIANTS
+    if row.name not in ONE_OF_EACH and (row.name in PACKED if row.packed else row.family != "masks")
+]
+"""The functions of which ``make test`` judges only the gradient, of the call with the most arguments."""
 
 SHARED = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
 """Options that one code computes for all functions; normalizers have one for dense and one for packed scores."""
@@ -88,6 +106,19 @@ def test_results_gradients_and_padding_in_float32(row, ways):
                     f"{case.title}: {finding.message}" for finding in findings(subject, case, kind) if finding.message
                 ]
     assert not wrong, f"`attnpool check --only {row.name}` shows the smallest case"
+
+
+@pytest.mark.parametrize("row", IN_ONE_PROGRAM, ids=lambda row: row.name)
+def test_the_gradient_is_right_whatever_stands_in_padding(row):
+    subject = Subject(row, getattr(attnpool_flax, row.name), JaxArrays(), "float32")
+    title, weights = cases.fullest_way(row), bool(row.weights)
+    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
+    case = cases.draw(row, title, names, options, cases.BATCH)
+    assert gradient(subject, case, weights).message == ""
+    if poison := poisoned(case, np.nan):
+        cotangents = cotangents_of(subject, case, weights)
+        clean, dirty = (subject.gradients(own, cotangents, weights) for own in (case, poison))
+        chex.assert_trees_all_equal(dirty, clean)
 
 
 def findings(subject, case, kind):
