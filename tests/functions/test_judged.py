@@ -1,8 +1,8 @@
 """What the judge says of attnpool_flax in float32, function by function; ``attnpool check`` judges everything.
 
 ``test_equivalence.py`` compares values in every dtype. Here are gradients and padding: in ``make test`` of a function of each
-family with the fewest and with all arguments, and of every dense function in one program, in ``make thorough`` in the ways to
-call that :data:`SHOWN_BY` selects, then in all of them, with the laws.
+family with the fewest and with all arguments, and of almost every dense function in one program, in ``make thorough`` in the
+ways to call that :data:`SHOWN_BY` selects, then in all of them, with the laws.
 """
 
 import functools
@@ -41,22 +41,6 @@ every_row = pytest.mark.parametrize(
 
 every_state = pytest.mark.parametrize("row", table.STATES, ids=lambda row: row.name)
 
-PACKED = (
-    "segment_max_pooling",
-    "segment_sum_pooling",
-    "segment_weighted_pooling",
-    "segment_noisy_or_pooling",
-    "segment_attention_pooling",
-)
-"""Packed functions of which ``make test`` judges the gradient: one for each reduction with a rule of its own."""
-
-IN_ONE_PROGRAM = [
-    row
-    for row in table.VARIANTS
-    if row.name not in ONE_OF_EACH and (row.name in PACKED if row.packed else row.family != "masks")
-]
-"""The functions of which ``make test`` judges only the gradient, of the call with the most arguments."""
-
 IN_TILES = (
     "mean_pooling",
     "max_pooling",
@@ -69,6 +53,18 @@ IN_TILES = (
     "segment_attention_pooling",
 )
 """A function for each loop over tiles: dense and packed sums without and with weights, maxima, softmax, hidden layers."""
+
+LIKE_OTHERS = ("concat_score", "tanh_sum_score", "tanh_sum_attention", "statistics_pooling", "latent_attention_pooling")
+"""Functions whose gradient is that of the code of others."""
+
+IN_ONE_PROGRAM = [
+    row
+    for row in table.VARIANTS
+    if row.name not in {*ONE_OF_EACH, *IN_TILES, *LIKE_OTHERS}
+    and row.family != "masks"
+    and (not row.packed or row.name == "segment_noisy_or_pooling")  # whose slots no dense function has
+]
+"""The functions of which ``make test`` judges only the gradient, of the call with the most arguments."""
 
 SHARED = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
 """Options that one code computes for all functions; normalizers have one for dense and one for packed scores."""
