@@ -223,6 +223,7 @@ def test_layer_normalisation_of_the_mean_of_large_tokens(package):
         ([[-INF], [-INF], [5.0]], [True, True, False], [[0.5], [0.5], [0.0]]),
         ([[2.0], [2.0], [1.0]], None, [[0.5], [0.5], [0.0]]),
         ([[2.0]], [False], [[0.0]]),
+        ([[2.0], [2.0]], [True, False], [[1.0], [0.0]]),
     ],
 )
 def test_largest_values_alone_share_the_gradient_of_their_maximum(x, mask, slope):
@@ -243,6 +244,13 @@ def test_identical_points_have_distance_zero_under_any_bandwidth(package, bandwi
     for kernel in kernels if bandwidth <= 1 else []:
         near = package.kernel_regression(points, points, points, kernel=kernel, bandwidth=min(bandwidth, 0.125))
         assert_near(near, points)
+
+
+@every_package
+@pytest.mark.parametrize(("query", "key"), [(60.0, -60.5), (1e-6, 2e-6)])
+def test_the_tanh_of_a_sum_keeps_its_digits(package, query, key):
+    score = package.tanh_sum_score(f32([query]), f32([key]), np.ones((2, 1), np.float32))
+    assert_near(score, [[np.tanh(query + key)]])
 
 
 @every_package
@@ -310,6 +318,24 @@ def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package)
     assert_near(to_query, [[0], [0]])
     assert_near(to_context, [0, 0])
     assert_near(joined[0], [1, 0, 0, NAN if np.isnan(np.asarray(joined)[0, 3]) else 0])
+
+
+@every_package
+def test_a_query_without_weights_has_no_penalty(package):
+    assert_near(package.attention_penalty(f32([0, 0], [1, 0])), 0)
+
+
+@every_package
+def test_the_bias_of_a_score_counts_under_a_sigmoid(package):
+    zero, bias = np.zeros((1, 1), np.float32), np.float32(np.log(3))
+    pool = package.additive_attention_pooling
+    assert_near(pool(f32([4]), kernel=zero, out_kernel=zero[0], out_bias=bias, normalizer="sigmoid"), [3])
+
+
+@every_package
+def test_a_label_that_nobody_sees_reaches_no_other(package):
+    labels, adjacency = f32([1, 2], [NAN, NAN]), np.zeros((2, 2), bool)
+    assert_near(package.graph_decomposition(labels, adjacency), labels)
 
 
 @every_package

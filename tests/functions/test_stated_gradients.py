@@ -53,6 +53,14 @@ STATED = {
             {"x": [[1 / 3, 1 / 3], [1 / 3, 0], [1 / 3, 1 / 3], [0, 1 / 3]]},
         ),
     ],
+    "segment_max_pooling": [
+        (
+            "two tokens that are the largest, and padding that equals them",
+            {"x": [[1], [1], [1], [0]], "segment_ids": np.zeros(4, int), "mask": np.array([True, True, False, True])},
+            {"num_segments": 1},
+            {"x": [[0.5], [0.5], [0], [0]]},
+        ),
+    ],
     "weighted_pooling": [
         ("weights that sum to 0", {"x": [[1, 2], [3, 4]], "weights": [1, -1]}, {}, {"x": [[0, 0], [0, 0]]}),
     ],
