@@ -331,6 +331,12 @@ def test_the_bias_of_a_score_counts_under_a_sigmoid(package):
 
 
 @every_package
+def test_normalized_sigmoids_sum_to_one_along_their_axis(package):
+    weights = package.masked_sigmoid(f32([0, 1], [2, 3], [4, 5]), normalize=True, axis=0)
+    assert_near(np.sum(np.asarray(weights, np.float64), 0), [1, 1])
+
+
+@every_package
 def test_a_label_that_nobody_sees_reaches_no_other(package):
     labels, adjacency = f32([1, 2], [NAN, NAN]), np.zeros((2, 2), bool)
     assert_near(package.graph_decomposition(labels, adjacency), labels)

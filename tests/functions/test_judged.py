@@ -54,7 +54,7 @@ IN_TILES = (
 )
 """A function for each loop over tiles: dense and packed sums without and with weights, maxima, softmax, hidden layers."""
 
-LIKE_OTHERS = ("concat_score", "tanh_sum_score", "tanh_sum_attention", "statistics_pooling", "latent_attention_pooling")
+LIKE_OTHERS = ("concat_score", "tanh_sum_score", "tanh_sum_attention", "statistics_pooling")
 """Functions whose gradient is that of the code of others."""
 
 IN_ONE_PROGRAM = [
