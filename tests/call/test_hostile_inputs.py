@@ -246,6 +246,12 @@ def test_identical_points_have_distance_zero_under_any_bandwidth(package, bandwi
 
 
 @every_package
+def test_the_tanh_of_a_small_sum_keeps_its_digits(package):
+    score = package.tanh_sum_score(f32([1e-6]), f32([2e-6]), np.ones((2, 1), np.float32))
+    assert_near(score, [[3e-6]])
+
+
+@every_package
 def test_a_small_bandwidth_measures_small_distances(package):
     query, key = f32([1e-25], [3e-25]), f32([0])
     assert_near(package.gaussian_score(query, key, bandwidth=1e-25), [[-0.5], [-4.5]])
@@ -310,6 +316,30 @@ def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package)
     assert_near(to_query, [[0], [0]])
     assert_near(to_context, [0, 0])
     assert_near(joined[0], [1, 0, 0, NAN if np.isnan(np.asarray(joined)[0, 3]) else 0])
+
+
+@every_package
+def test_a_query_without_weights_has_no_penalty(package):
+    assert_near(package.attention_penalty(f32([0, 0], [1, 0])), 0)
+
+
+@every_package
+def test_the_bias_of_a_score_counts_under_a_sigmoid(package):
+    zero, bias = np.zeros((1, 1), np.float32), np.float32(np.log(3))
+    pool = package.additive_attention_pooling
+    assert_near(pool(f32([4]), kernel=zero, out_kernel=zero[0], out_bias=bias, normalizer="sigmoid"), [3])
+
+
+@every_package
+def test_normalized_sigmoids_sum_to_one_along_their_axis(package):
+    weights = package.masked_sigmoid(f32([0, 1], [2, 3], [4, 5]), normalize=True, axis=0)
+    assert_near(np.sum(np.asarray(weights, np.float64), 0), [1, 1])
+
+
+@every_package
+def test_a_label_that_nobody_sees_reaches_no_other(package):
+    labels, adjacency = f32([1, 2], [NAN, NAN]), np.zeros((2, 2), bool)
+    assert_near(package.graph_decomposition(labels, adjacency), labels)
 
 
 @every_package

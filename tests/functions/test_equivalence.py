@@ -1,7 +1,8 @@
 """attnpool_flax beside attnpool_ref: every function in every dtype, on drawn arguments. Open this file first.
 
 The arguments follow from a function's row in the table: shapes, masks with and without padding, options. Both packages get
-the same numbers, which every dtype holds. ``test_judged.py`` has the judge compare the rest: gradients, padding, laws.
+the same numbers, which every dtype holds; NaN in the padding changes nothing. ``test_judged.py`` has the judge compare the
+rest: gradients, laws.
 """
 
 import functools
@@ -17,6 +18,7 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.hazards import poisoned
 
 IN_BFLOAT16 = list({row.family: row.name for row in table.BY_NAME.values()}.values())[::2]
 """A function of every second family, which ``make test`` also calls in bfloat16; each dtype is one more program to compile."""
@@ -34,9 +36,31 @@ def calls():
 
 @pytest.mark.parametrize(("name", "dtype"), list(calls()))
 def test_the_jax_function_equals_the_oracle(name, dtype):
-    case, exact, sensitivity = drawn(name)
-    with jax.enable_x64(dtype == "float64"):
-        found = call(attnpool_flax, case.row, in_dtype(case.values, dtype) | case.options)
+    compare(dtype, *drawn(name))
+
+
+def options():
+    """Yields (function, title of the call) for each further value of an option and each other shape of an argument."""
+    for row in table.VARIANTS:
+        for title, *_ in () if row.packed else cases.configurations(row):
+            if ("=" in title or " as [" in title) and not title.startswith(("activation=", "normalizer=")):
+                yield pytest.param(row.name, title, id=f"{row.name}, {title}")
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("name", "title"), list(options()))
+def test_the_jax_function_equals_the_oracle_with_every_option(name, title):
+    compare("float32", *drawn(name, title))
+
+
+def compare(dtype, case, exact, sensitivity):
+    """Compares a call with its oracle, then with the same call with NaN at padding, and with NaN at all tokens."""
+
+    def found_of(case):
+        with jax.enable_x64(dtype == "float64"):
+            return call(attnpool_flax, case.row, in_dtype(case.values, dtype) | case.options)
+
+    found = found_of(case)
     assert len(found) == len(exact)
     for got, want, sensitive in zip(found, exact, sensitivity, strict=True):
         chex.assert_shape(got, want.shape)
@@ -48,13 +72,20 @@ def test_the_jax_function_equals_the_oracle(name, dtype):
         else:
             chex.assert_type(got, want.dtype if want.dtype == bool else int)
             chex.assert_trees_all_equal(np.asarray(got), want)
+    if dirty := poisoned(case, np.nan):
+        chex.assert_trees_all_equal(found_of(dirty), found)
+        lost = case.with_values("", **{key: np.full_like(case.values[key], np.nan) for key in case.given("data")})
+        with np.errstate(invalid="ignore"):
+            of_nan = call(attnpool_ref, case.row, lost.values | case.options)
+        for got, want in zip(found_of(lost), of_nan, strict=True):
+            chex.assert_trees_all_equal(np.asarray(got)[want == 0], 0 * want[want == 0])
 
 
 @functools.cache
-def drawn(name):
-    """Returns (case, the oracle's results in float64, their sensitivity) of a call with as many arguments as the row allows."""
+def drawn(name, title=None):
+    """Returns (case, the oracle's results in float64, their sensitivity) of a call, by default with as many arguments as fit."""
     row = table.get(name)
-    title = cases.fullest_way(row)  # of the ways to call the function, the one with the most arguments
+    title = title or cases.fullest_way(row)  # of the ways to call the function, the one with the most arguments
     names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
     if row.weights:
         options = options | {"return_weights": True}

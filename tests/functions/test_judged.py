@@ -1,21 +1,29 @@
 """What the judge says of attnpool_flax in float32, function by function; ``attnpool check`` judges everything.
 
 ``test_equivalence.py`` compares values in every dtype. Here are gradients and padding: in ``make test`` of a function of each
-family with the fewest and with all arguments, in ``make thorough`` in the ways to call that :data:`SHOWN_BY` selects, then in all
-of them, with the laws.
+family with the fewest and with all arguments, and of almost every dense function in one program, in ``make thorough`` in the
+ways to call that :data:`SHOWN_BY` selects, then in all of them, with the laws.
 """
 
+import functools
+
+import chex
 import numpy as np
 import pytest
+from constants import replaced
+from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import perceptron
+from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks import CHECKS, Situation
 from attnpool_ref.conformance.checks.agreement import agreement
-from attnpool_ref.conformance.checks.gradients import gradient
+from attnpool_ref.conformance.checks.gradients import cotangents_of, gradient
+from attnpool_ref.conformance.checks.hazards import poisoned
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.compiles
@@ -32,6 +40,31 @@ every_row = pytest.mark.parametrize(
 )
 
 every_state = pytest.mark.parametrize("row", table.STATES, ids=lambda row: row.name)
+
+IN_TILES = (
+    "mean_pooling",
+    "max_pooling",
+    "weighted_pooling",
+    "attention_pooling",
+    "additive_attention_pooling",
+    "segment_mean_pooling",
+    "segment_max_pooling",
+    "segment_weighted_pooling",
+    "segment_attention_pooling",
+)
+"""A function for each loop over tiles: dense and packed sums without and with weights, maxima, softmax, hidden layers."""
+
+LIKE_OTHERS = ("concat_score", "tanh_sum_score", "tanh_sum_attention", "statistics_pooling")
+"""Functions whose gradient is that of the code of others."""
+
+IN_ONE_PROGRAM = [
+    row
+    for row in table.VARIANTS
+    if row.name not in {*ONE_OF_EACH, *IN_TILES, *LIKE_OTHERS}
+    and row.family != "masks"
+    and (not row.packed or row.name == "segment_noisy_or_pooling")  # whose slots no dense function has
+]
+"""The functions of which ``make test`` judges only the gradient, of the call with the most arguments."""
 
 SHARED = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
 """Options that one code computes for all functions; normalizers have one for dense and one for packed scores."""
@@ -88,6 +121,43 @@ def test_results_gradients_and_padding_in_float32(row, ways):
                     f"{case.title}: {finding.message}" for finding in findings(subject, case, kind) if finding.message
                 ]
     assert not wrong, f"`attnpool check --only {row.name}` shows the smallest case"
+
+
+@pytest.mark.parametrize("row", IN_ONE_PROGRAM, ids=lambda row: row.name)
+def test_the_gradient_is_right_whatever_stands_in_padding(row):
+    assert_gradient(*with_all_arguments(row, getattr(attnpool_flax, row.name)), bool(row.weights))
+
+
+@pytest.mark.parametrize("name", IN_TILES)
+def test_tiles_are_right_whatever_stands_in_padding(name):
+    """A tile is 3 tokens, which do not divide the case's 7 or 14: the last one overlaps."""
+    tiles = functools.partial(getattr(attnpool_flax, name), implementation="tiles")
+    with (
+        small_tiles(WHOLE=0, ROW=0, TOKENS=3),
+        replaced(packed_sums, TOKENS=3, FEWEST=3),
+        replaced(perceptron, TOKENS=3),
+    ):
+        subject, case = with_all_arguments(table.get(name), tiles)
+        assert not agreement(subject, case, False).message
+        assert_gradient(subject, case, False)
+
+
+def with_all_arguments(row, candidate):
+    """Returns (subject, case) of the call with the most arguments in float32."""
+    title = cases.fullest_way(row)
+    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
+    subject = Subject(row, candidate, JaxArrays(), "float32")
+    return subject, cases.draw(row, title, names, options, cases.BATCH)
+
+
+def assert_gradient(subject, case, weights):
+    """Checks the gradient, which is the same to the bit with NaN in the padding; ``weights``: of the call with weights."""
+    found = gradient(subject, case, weights)
+    assert not found.message
+    if poison := poisoned(case, np.nan):
+        cotangents = cotangents_of(subject, case, weights)
+        clean, dirty = (subject.gradients(own, cotangents, weights) for own in (case, poison))
+        chex.assert_trees_all_equal(dirty, clean)
 
 
 def findings(subject, case, kind):

@@ -52,6 +52,20 @@ STATED = {
             {},
             {"x": [[1 / 3, 1 / 3], [1 / 3, 0], [1 / 3, 1 / 3], [0, 1 / 3]]},
         ),
+        (
+            "a token and padding that are the largest",
+            {"x": [[1], [1], [0]], "mask": np.array([True, False, True])},
+            {"implementation": "tiles"},
+            {"x": [[1], [0], [0]]},
+        ),
+    ],
+    "segment_max_pooling": [
+        (
+            "two tokens that are the largest, and padding that equals them",
+            {"x": [[1], [1], [1], [0]], "segment_ids": np.zeros(4, int), "mask": np.array([True, True, False, True])},
+            {"num_segments": 1, "implementation": "tiles"},
+            {"x": [[0.5], [0.5], [0], [0]]},
+        ),
     ],
     "weighted_pooling": [
         ("weights that sum to 0", {"x": [[1, 2], [3, 4]], "weights": [1, -1]}, {}, {"x": [[0, 0], [0, 0]]}),
