@@ -17,8 +17,8 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.cases.case import poisoned
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.hazards import poisoned
 
 IN_BFLOAT16 = list({row.family: row.name for row in table.BY_NAME.values()}.values())[::2]
 """A function of every second family, which ``make test`` also calls in bfloat16; each dtype is one more program to compile."""

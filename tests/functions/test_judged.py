@@ -20,10 +20,10 @@ from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.cases.case import poisoned
 from attnpool_ref.conformance.checks import CHECKS, Situation
 from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import cotangents_of, gradient
-from attnpool_ref.conformance.checks.hazards import poisoned
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.compiles
