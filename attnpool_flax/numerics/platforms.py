@@ -1,4 +1,4 @@
-"""Where a program runs: its platform, the devices of its arrays, and the mesh axes over which arrays vary.
+"""The place where a program runs: its platform, the devices of its arrays, and the mesh axes over which arrays vary.
 
 Varying manual axes are the mesh axes over which an array varies inside of ``jax.shard_map``. They have other names in
 JAX before 0.10. The code of this package depends on the version of JAX here and nowhere else.

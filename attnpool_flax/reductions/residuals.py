@@ -1,6 +1,7 @@
 """Sums of residuals (tokens minus centers) under weights, on accelerators.
 
-For tokens x_l, centers c_k and weights w_lk, the sum of the tokens minus the sum of the centers would cancel digits
+Dense tokens on a GPU have each sum of residuals in one kernel (:func:`_at_once`). Dense tokens on a TPU, and packed
+tokens on both, are sums by products. For tokens x_l, centers c_k and weights w_lk, the sum of the tokens minus the sum of the centers would cancel digits
 where the residuals are small. With the center c_a(l) nearest to each token,
 
     sum_l w_lk (x_l - c_k) = sum_l w_lk (x_l - c_a(l)) + sum_j (sum_{l: a(l) = j} w_lk) (c_j - c_k)

@@ -47,11 +47,11 @@ class Tokens(ABC):
 
     @abstractmethod
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None) -> Any:
-        """Averages under weights ``normalize(products with queries, mask)``: (pooled, weights, sums of weights)."""
+        """Sums the tokens under weights ``normalize(products with queries, mask)``: (pooled, weights, sums of weights)."""
 
     @abstractmethod
     def weighted_sums_of_scores(self, scores, normalize) -> Any:
-        """Averages under weights ``normalize(scores [..., h, L], mask)``: (pooled [..., h, d], weights)."""
+        """Sums the tokens under weights ``normalize(scores [..., h, L], mask)``: (pooled [..., h, d], weights)."""
 
     @abstractmethod
     def channels(self) -> Any:
