@@ -7,6 +7,19 @@ import numpy as np
 import pytest
 from flax import nnx
 
+DERIVED = ("attnpool_flax.linen", "attnpool_flax.segments")
+"""Modules whose examples follow from those of other modules: Linen's from NNX's, those of packed functions from dense ones."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
+def pytest_collection_modifyitems(items):
+    """Leaves most derived examples to the thorough run, where each compiles a program of its own."""
+    for module in DERIVED:
+        examples = [item for item in items if isinstance(item, pytest.DoctestItem) and item.name.startswith(module)]
+        for place, item in enumerate(examples):
+            if place % 4:
+                item.add_marker("thorough")
+
 
 @pytest.fixture(autouse=True)
 def public_names(request, doctest_namespace):

@@ -88,13 +88,13 @@ def test_lengths_may_stand_in_for_a_mask():
     conformance.check(mean, "mean_pooling", dtypes=("float32",), long=False)
 
 
-@pytest.mark.parametrize("route", one_in(6, RIGHT))
+@pytest.mark.parametrize("route", one_in(9, RIGHT))
 def test_a_right_function_by_another_route_is_accepted(route):
     row, function = RIGHT[route]
     conformance.check(function, row, dtypes=conformance.DTYPES, long="mean" in row, contract=True)
 
 
-@pytest.mark.parametrize("route", one_in(8, PLAIN))
+@pytest.mark.parametrize("route", one_in(12, PLAIN))
 def test_a_function_as_its_author_would_write_it_is_accepted(route):
     """Judged by default, as it is called: many take boolean masks with all axes, one batch axis or one dtype alone."""
     chosen = PLAIN[route]

@@ -17,6 +17,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.chunks import InChunks
 from attnpool_ref.conformance.cases.case import poisoned
 from attnpool_ref.conformance.checks import tolerances
 
@@ -61,6 +62,29 @@ def compare(dtype, case, exact, sensitivity):
             return call(attnpool_flax, case.row, in_dtype(case.values, dtype) | case.options)
 
     found = found_of(case)
+    assert_agreement(found, dtype, case, exact, sensitivity)
+    if dirty := poisoned(case, np.nan):
+        chex.assert_trees_all_equal(found_of(dirty), found)
+        lost = case.with_values("", **{key: np.full_like(case.values[key], np.nan) for key in case.given("data")})
+        with np.errstate(invalid="ignore"):
+            of_nan = call(attnpool_ref, case.row, lost.values | case.options)
+        for got, want in zip(found_of(lost), of_nan, strict=True):
+            chex.assert_trees_all_equal(np.asarray(got)[want == 0], 0 * want[want == 0])
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", [row.name for row in table.STATES])
+def test_states_of_chunks_merge_to_the_oracle_of_all_tokens(name):
+    """Four chunks, one without tokens and two of one length, are merged in random order."""
+    case, exact, sensitivity = drawn(name)
+    values = in_dtype(case.values, "float32")
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    found = jax.jit(lambda arrays: InChunks(name, attnpool_flax)(**values | arrays | case.options))(arrays)
+    assert_agreement(jax.tree.leaves(found), "float32", case, exact, sensitivity)
+
+
+def assert_agreement(found, dtype, case, exact, sensitivity):
+    """Compares results with those of the oracle."""
     assert len(found) == len(exact)
     for got, want, sensitive in zip(found, exact, sensitivity, strict=True):
         chex.assert_shape(got, want.shape)
@@ -72,13 +96,6 @@ def compare(dtype, case, exact, sensitivity):
         else:
             chex.assert_type(got, want.dtype if want.dtype == bool else int)
             chex.assert_trees_all_equal(np.asarray(got), want)
-    if dirty := poisoned(case, np.nan):
-        chex.assert_trees_all_equal(found_of(dirty), found)
-        lost = case.with_values("", **{key: np.full_like(case.values[key], np.nan) for key in case.given("data")})
-        with np.errstate(invalid="ignore"):
-            of_nan = call(attnpool_ref, case.row, lost.values | case.options)
-        for got, want in zip(found_of(lost), of_nan, strict=True):
-            chex.assert_trees_all_equal(np.asarray(got)[want == 0], 0 * want[want == 0])
 
 
 @functools.cache

@@ -747,14 +747,14 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 thorough_case = pytest.mark.parametrize("case", [case for case in CASES if str(case) in THOROUGH], ids=str)
 some_thorough = pytest.mark.parametrize("case", one_in(3, [case for case in CASES if str(case) in THOROUGH]), ids=str)
 some_cases = pytest.mark.parametrize("case", one_of_each(lambda case: case.row.family, CASES), ids=str)
-masked = pytest.mark.parametrize("case", one_in(5, [case for case in CASES if case.masks]), ids=str)
-weighted = pytest.mark.parametrize("case", one_in(4, [case for case in CASES if case.row.weights]), ids=str)
+masked = pytest.mark.parametrize("case", one_in(10, [case for case in CASES if case.masks]), ids=str)
+weighted = pytest.mark.parametrize("case", one_in(8, [case for case in CASES if case.row.weights]), ids=str)
 some_with_parameters = pytest.mark.parametrize(
     "case", one_of_each(lambda case: case.row.family, [case for case in CASES if case.shapes]), ids=str
 )
 walking = pytest.mark.parametrize("case", one_in(3, [case for case in CASES if case.walks]), ids=str)
 dropping = pytest.mark.parametrize("case", [case for case in CASES if case.drops], ids=str)
-some_dropping = pytest.mark.parametrize("case", one_in(4, [case for case in CASES if case.drops]), ids=str)
+some_dropping = pytest.mark.parametrize("case", one_in(8, [case for case in CASES if case.drops]), ids=str)
 
 
 def constructor(module):
