@@ -172,6 +172,13 @@ def test_weights_that_cancel_within_a_chunk_do_not_make_it_the_unit(package):
 
 
 @every_package
+def test_weights_for_each_feature_may_be_nan_at_padding(package):
+    weights = np.float32([[1, 3], [np.nan, np.nan]])
+    state = package.weighted_state(np.float32([[2, 4], [9, 9]]), weights, np.array([True, False]))
+    np.testing.assert_array_equal(package.finalize_state(state), [2, 4])
+
+
+@every_package
 def test_no_size_of_weights_tokens_or_scores_overflows_or_is_lost(package):
     """Sums of tokens near the largest number, weights of 1e38 and 1e-30, scores of 1e30 and -1e30."""
     large = np.full((1, 1), 3e38, np.float32)
