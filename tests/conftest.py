@@ -54,11 +54,15 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--compiles", action="store_true", help="also run what is marked `compiles`, as CI does once")
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
-def pytest_collection_modifyitems(items):
-    """Leaves what is marked ``compiles`` to the thorough run where compiling is slow."""
+def pytest_collection_modifyitems(config, items):
+    """Leaves what is marked ``compiles`` to the thorough run, unless it is asked for."""
     for item in items:
-        if not IS_QUICK and item.get_closest_marker("compiles"):
+        if item.get_closest_marker("compiles") and not config.getoption("--compiles"):
             item.add_marker("thorough")
 
 

@@ -53,7 +53,7 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert (lint, newest) == ("lint", "test")  # lints before other libraries are there
     assert "VENV=.venv-ci-3.13" in asked[4]
     folders = re.fullmatch(rf"test ARGS=(.*) {re.escape(constraint)}", oldest)[1]
-    assert all((RUN.parents[1] / part).exists() for part in folders.split())
+    assert all((RUN.parents[1] / part).exists() for part in folders.removesuffix(" --compiles").split())
     assert "VENV=.venv-ci-oldest" in asked[5]
     assert rest == [
         "peers",
