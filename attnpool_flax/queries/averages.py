@@ -61,7 +61,7 @@ def _softmax_average_jvp(precision, primals, tangents):
 def _weights(scores):
     """Returns the softmax of scores that are -inf at padding; 0 for a fully masked row."""
     max_score = lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
-    unnormalized = jnp.exp(scores - jnp.maximum(max_score, jnp.finfo(scores.dtype).min))  # -inf - -inf would be NaN
+    unnormalized = exponential(scores, max_score)
     denominator = jnp.sum(unnormalized, -1, keepdims=True)
     return unnormalized / jnp.maximum(denominator, 0.5)  # it is at least 1, or 0
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import way
 from flax import nnx
 from jax import export
 
@@ -33,14 +34,13 @@ EXAMPLES = ("...", "B", "C")
 
 def draw(row, title, *lengths):
     """A call of a row in one of its ways, whose axes of tokens have these lengths in turn; without any, their usual ones."""
-    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
     known = {"B": 3, "C": 2} | ({"c'": 4} if row.family == "heads" else {})  # heads add what they attend to to queries
-    usual = cases.draw(row, title, names, options, (3,), known)
+    usual = cases.draw(row, *way(row, title), (3,), known)
     if not lengths:
         return usual
     tokens = [axis for axis in symbols(usual) if axis not in EXAMPLES]
     sizes = {axis: lengths[place % len(lengths)] for place, axis in enumerate(tokens)}
-    return cases.draw(row, title, names, options, (3,), known | sizes)
+    return cases.draw(row, *way(row, title), (3,), known | sizes)
 
 
 def symbols(case):

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn import way
 
 import attnpool_flax
 import attnpool_ref
@@ -102,8 +103,7 @@ def assert_agreement(found, dtype, case, exact, sensitivity):
 def drawn(name, title=None):
     """Returns (case, the oracle's results in float64, their sensitivity) of a call, by default with as many arguments as fit."""
     row = table.get(name)
-    title = title or cases.fullest_way(row)  # of the ways to call the function, the one with the most arguments
-    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
+    title, names, options = way(row, title)
     if row.weights:
         options = options | {"return_weights": True}
     case = cases.draw(row, title, names, options, cases.BATCH)

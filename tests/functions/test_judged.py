@@ -11,6 +11,7 @@ import chex
 import numpy as np
 import pytest
 from constants import replaced
+from drawn import way
 from walks import small_tiles
 
 import attnpool_flax
@@ -144,10 +145,7 @@ def test_tiles_are_right_whatever_stands_in_padding(name):
 
 def with_all_arguments(row, candidate):
     """Returns (subject, case) of the call with the most arguments in float32."""
-    title = cases.fullest_way(row)
-    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
-    subject = Subject(row, candidate, JaxArrays(), "float32")
-    return subject, cases.draw(row, title, names, options, cases.BATCH)
+    return Subject(row, candidate, JaxArrays(), "float32"), cases.draw(row, *way(row), cases.BATCH)
 
 
 def assert_gradient(subject, case, weights):

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from drawn import draw
+from drawn import draw, way
 
 import attnpool_ref
 from attnpool_ref import contract, table
@@ -24,8 +24,7 @@ EXAMPLES = 23
 def drawn(name):
     """Returns the keyword arguments of a call with as many arguments as the row allows."""
     row = table.get(name)
-    title = cases.fullest_way(row)
-    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
+    title, names, options = way(row)
     options = options | ({"return_weights": True} if row.weights else {})
     case = cases.draw(row, title, names, options, (EXAMPLES,))
     parameters = inspect.signature(getattr(attnpool_ref, name)).parameters

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from constants import compiling_anew, replaced
+from drawn import way
 from marks import thorough
 from rounded_products import GPU, TPU, on_device
 from walks import small_tiles
@@ -108,9 +109,7 @@ class Device(JaxArrays):
 def wrong(name, dtype, platform, one_pass=False):
     """What is wrong with a row's results and gradients on a device, in a call with as many arguments as the row allows."""
     row = table.get(name)
-    title = cases.fullest_way(row)
-    names, options = next((names, options) for own, names, options in cases.configurations(row) if own == title)
-    case = cases.draw(row, title, names, options, cases.BATCH)
+    case = cases.draw(row, *way(row), cases.BATCH)
     device = Device(platform, one_pass)
     subject = Subject(row, getattr(attnpool_flax, name), device, dtype)
     weights = subject.takes_weights()

@@ -716,6 +716,9 @@ def test_an_exemption_of_a_function_is_for_all_of_its_calls_and_for_the_cost_tha
     for name in ("mean_pooling", "mean_pooling, weights"):
         assert shortfalls(name, *costs) == ["cycles: 1.50 times plain JAX, rule 1.3"]
     assert shortfalls("mean_pooling", *costs, device=devices.V6E) == ["bytes: 1.90 times plain JAX, rule 1.3"]
+    monkeypatch.setattr(goals, "EXEMPTIONS", (replace(exempt, directions=(calls.STEP,)),))
+    assert "bytes: 1.90 times plain JAX, rule 1.3" in shortfalls("mean_pooling", *costs)
+    assert "bytes: 1.90 times plain JAX, rule 1.3" not in shortfalls("mean_pooling", *costs, direction=calls.STEP)
 
 
 def test_the_page_shows_what_exceeds_its_formula_the_most():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from drawn import way
 
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
@@ -106,7 +107,7 @@ def _drawn(subject, title, sizes=None):
     ``title`` is that of a configuration; ``sizes`` has sizes of axes other than :data:`SIZE`.
     """
     row = subject.row
-    names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
+    _, names, options = way(row, title)
     names, options = subject.calling.restrict(names, options)
     sizes = dict.fromkeys(drawing.SIZES, SIZE) | (sizes or {})
     try:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from constants import replaced
+from drawn import way
 from jax.extend import core
 
 import attnpool_flax
@@ -37,8 +38,7 @@ class Call:
     """
 
     def __init__(self, row, title, implementation, dtype="float32", batch=BATCH, sizes=None):
-        ways = {own: (names, options) for own, names, options in cases.configurations(row)}
-        names, options = ways[title]
+        title, names, options = way(row, title)
         self.case = cases.draw(row, title, names, options, (batch,), SIZES if sizes is None else sizes)
         self.function = getattr(attnpool_flax, row.name)
         self.options = options | ({} if implementation is None else {"implementation": implementation})
