@@ -1,5 +1,7 @@
 """Normalizers from scores to weights (softmax and others), and unit vectors. Twin of :mod:`attnpool_ref.normalizers`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -41,7 +43,29 @@ def _real(scores, mask, lengths, axis):
 
 def softmax(scores, mask, axis=-1):
     """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked."""
-    return divide(*exp_scores(scores, mask, axis), mask)
+    if mask is None:
+        return _softmax(scores, axis)
+    weights = _softmax(jnp.where(mask, scores, -jnp.inf), axis)
+    return jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _softmax(scores, axis):
+    """Returns the softmax of scores; 0 in rows without a score above -inf.
+
+    The maximum starts at the smallest number and the sum at the smallest normal number, in place of cases for such rows:
+    XLA's TPU compiler reads the scores once only if nothing stands between the reductions.
+    """
+    axes, limits = (axis % scores.ndim,), jnp.finfo(scores.dtype)
+    max_score = lax.reduce(scores, limits.min, lax.max, axes)
+    unnormalized = jnp.exp(scores - jnp.expand_dims(max_score, axes))
+    return unnormalized / jnp.expand_dims(lax.reduce(unnormalized, limits.tiny, lax.add, axes), axes)
+
+
+@_softmax.defjvp
+def _softmax_jvp(axis, primals, tangents):
+    weights, (dscores,) = _softmax(*primals, axis), tangents
+    return weights, weights * (dscores - jnp.sum(weights * dscores, axis, keepdims=True))
 
 
 def exp_scores(scores, mask, axis=-1):
@@ -228,9 +252,9 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     Array([0.5, 0.5, 0. ], dtype=float32)
     """
     if noise is not None:
-        scores = scores + (noise if mask is None else jnp.where(mask, noise, 0))
+        scores = scores + noise
     if mask is not None:
-        scores = jnp.where(mask, scores, 0)
+        scores = jnp.where(mask, scores, -jnp.inf)
     nothing = scores == -jnp.inf  # the gradient of -inf / temperature is NaN
     scaled = jnp.where(nothing, -jnp.inf, jnp.where(nothing, 0, scores) / temperature)
     weights = softmax(scaled, mask, axis)

@@ -27,7 +27,8 @@ RULE = {"bytes": 1.3, "elements": 1.5, "products": 1.5, "cycles": 1.3}
 """The most of each cost of a dense or packed program, as a multiple of that of its formula (:mod:`bench.aot.formulas`).
 
 Elements and products count on a GPU, where the compiler estimates no cycles, and only if they take longer than the bytes.
-A formula whose temporaries exceed BUDGET is no yardstick.
+A program that takes no more time than its formula (:func:`no_slower`) may have more of single costs. A formula whose
+temporaries exceed BUDGET is no yardstick.
 """
 
 PER_BYTE = {"elements": 8, "products": 100}
@@ -272,13 +273,34 @@ def ratios(program, result, found):
     if program.way != calls.OURS or "bytes" not in result or formula is None:
         return {}
     own = {"bytes": result["bytes"] / formula["bytes"]}
-    if program.device == devices.V5E and formula["cycles"]:
+    if _all_estimated(program, result, formula):
         own["cycles"] = result["cycles"] / formula["cycles"]
     if program.device not in devices.TPUS and "elements" in result and "elements" in formula:
         beside = {"elements": formula["elements"], "products": formula["products"] + formula["elements"]}
         busy = [key for key, most in PER_BYTE.items() if result[key] > most * result["bytes"]]
         own |= {key: result[key] / max(beside[key], 1) for key in busy}
     return own
+
+
+def no_slower(program, result, formula):
+    """Returns whether a program takes no more time than its formula, as far as its device tells.
+
+    On a TPU v5e it is the compiler's estimate, on a GPU the larger of the times for bytes and for operations.
+    """
+    if program.device == devices.H200:
+        return _time_on_gpu(result) <= _time_on_gpu(formula)
+    return _all_estimated(program, result, formula) and result["cycles"] <= formula["cycles"]
+
+
+def _all_estimated(program, *results):
+    """Returns whether the compiler estimates the cycles of all instructions: it does not for scatters, sorts and kernels."""
+    unknown = any(one["counts"].get(key) for one in results for key in ("scatters", "sorts", "kernels"))
+    return program.device == devices.V5E and not unknown and all(one["cycles"] for one in results)
+
+
+def _time_on_gpu(result):
+    """Returns the time of a program in bytes that are moved meanwhile."""
+    return max(result["bytes"], *(result.get(key, 0) / rate for key, rate in PER_BYTE.items()))
 
 
 def exemption_of(program):
@@ -294,17 +316,21 @@ def beyond_formula(program, result, found):
     """
     if program.way != calls.OURS:
         return []
+    formula = formula_of(program, found)
+    if "bytes" not in formula:
+        return []
+    if yardstick(program, found) is None:
+        most, own = formula["temporaries"], result["temporaries"]
+        return [f"temporaries of {own / 1e9:.1f} GB, rule {most / 1e9:.1f}"] if own > most else []
+    if no_slower(program, result, formula):
+        return []
     exempt = exemption_of(program)
     most = RULE | (exempt.most if exempt else {})
-    lines = [
+    return [
         f"{cost}: {ratio:.2f} times plain JAX, rule {most[cost]:g}"
         for cost, ratio in ratios(program, result, found).items()
         if ratio > most[cost]
     ]
-    formula = formula_of(program, found)
-    if "bytes" in formula and yardstick(program, found) is None and result["temporaries"] > formula["temporaries"]:
-        lines.append(f"temporaries of {result['temporaries'] / 1e9:.1f} GB, rule {formula['temporaries'] / 1e9:.1f}")
-    return lines
 
 
 def goal_of(program):

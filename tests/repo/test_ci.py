@@ -10,6 +10,7 @@ import pytest
 
 RUN = Path(__file__).resolve().parent.parent.parent / ".ci" / "run"
 FULL = "PASSED IN FULL: Python 3.11 with the oldest JAX, and 3.13 with the newest"
+STEPS = ("peers", "bench", "examples", "site")
 OPENED = "the site was not opened: no browser was found"
 
 
@@ -49,19 +50,22 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
         ".venv-ci-3.13",
         ".venv-ci-oldest",
     }
+    libraries = next(line for line in asked if "stamp" in line)
+    assert asked.index(libraries) > 3  # lints before other libraries are there
+    assert steps([libraries]) == [" ".join(f".venv-ci-3.11/{step}.stamp" for step in STEPS)]
+    asked.remove(libraries)  # installed beside the tests
     lint, newest, oldest, *rest = steps(asked[3:])
-    assert (lint, newest) == ("lint", "test")  # lints before other libraries are there
+    assert (lint, newest) == ("lint", "test")
     assert "VENV=.venv-ci-3.13" in asked[4]
     folders = re.fullmatch(rf"test ARGS=(.*) {re.escape(constraint)}", oldest)[1]
     assert all((RUN.parents[1] / part).exists() for part in folders.removesuffix(" --compiles").split())
     assert "VENV=.venv-ci-oldest" in asked[5]
     assert rest == [
         "peers",
-        ".venv-ci-3.11/bench.stamp .venv-ci-3.11/examples.stamp",
         "-j 2 --output-sync=target bench examples ARGS=--quick",
         "site-test",
     ]
-    assert all("VENV=.venv-ci-3.11" in line for line in [asked[3], *asked[6:]])
+    assert all("VENV=.venv-ci-3.11" in line for line in [asked[3], libraries, *asked[6:]])
 
 
 VERSIONED = {
@@ -117,6 +121,12 @@ def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
     assert done.returncode == 2
     assert {step.removesuffix(f" {RUN.parent / 'oldest.txt'}") for step in steps(asked)} == {"env"}
     assert FULL not in done.stdout
+
+
+def test_libraries_that_cannot_be_installed_fail(tmp_path):
+    done, asked = ci(tmp_path, ["3.11", "3.13"], make='case "$*" in *stamp*) exit 2;; esac')
+    assert done.returncode == 2
+    assert not any(step.startswith("peers") for step in steps(asked))
 
 
 def test_a_mistake_of_the_site_fails(tmp_path):
