@@ -340,8 +340,9 @@ class Dense(Tokens):
         """Returns this device's token [..., d] at an index [...] along L; 0 if fully masked. A shared x is not copied."""
         x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
         token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-        some = self.has_real_token()
-        return token if some is None else jnp.where(some[..., None], token, 0)
+        if self.mask is None:
+            return token if self.length else jnp.zeros_like(token)
+        return jnp.where(jnp.take_along_axis(self.mask, position[..., None], -1, mode="clip"), token, 0)
 
     # ----------------------------------------------------------------------------------------------------------
     # Tokens and padding

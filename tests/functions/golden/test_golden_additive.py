@@ -5,7 +5,7 @@ Three real tokens and a pad; a layer of two units. The gate, two hops and other 
 
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_printed
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)])
@@ -38,7 +38,7 @@ PENALTIES = [
 ]
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("title", GOLDEN)
 def test_additive_pooling_by_hand(package, title):
     given, weights, pooled = GOLDEN[title]
@@ -48,7 +48,7 @@ def test_additive_pooling_by_hand(package, title):
     assert not np.any(found[1][..., 3])
 
 
-@every_package
+@with_golden_numbers
 def test_sigmoids_over_their_sum_by_hand(package):
     """A function in the normaliser's place."""
 
@@ -62,7 +62,7 @@ def test_sigmoids_over_their_sum_by_hand(package):
     assert_printed(pooled, (2.029162, 0.691005))
 
 
-@every_package
+@with_golden_numbers
 def test_penalties_by_hand(package):
     """Lin et al.: ports that subtract 1 from every entry give 2.25 and 0 for the second and fourth."""
     weights, penalties = zip(*PENALTIES, strict=True)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed
 
 QUERY, KEY = np.array([[1.0, 2]]), np.array([[1.0], [0], [-1]])
@@ -13,7 +13,7 @@ QUERY_KERNEL, KEY_KERNEL = np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[1.0, -
 VALUE = np.array([[1.0, 0], [0, 10], [0, 0]])
 
 
-@every_package
+@with_golden_numbers
 def test_attention_of_equal_scores_averages_exactly(package):
     value = np.array([[1.0], [2], [6], [99]])
     for normalizer in ("softmax", "sparsemax", "entmax15"):
@@ -21,7 +21,7 @@ def test_attention_of_equal_scores_averages_exactly(package):
         assert_exact(package, pooled, [[3]])
 
 
-@every_package
+@with_golden_numbers
 def test_sparsemax_attends_to_two_of_three(package):
     pooled, weights = package.attend(
         np.array([[0.5, 0.25, -1.0]]), np.array([[8.0], [16], [99]]), normalizer="sparsemax", return_weights=True
@@ -30,7 +30,7 @@ def test_sparsemax_attends_to_two_of_three(package):
     assert_exact(package, pooled, [[11]])
 
 
-@every_package
+@with_golden_numbers
 def test_additive_attention_of_three_keys(package):
     pooled, weights = package.additive_attention(
         QUERY, KEY, VALUE, QUERY_KERNEL, KEY_KERNEL, np.array([1.0, 2]), return_weights=True
@@ -39,7 +39,7 @@ def test_additive_attention_of_three_keys(package):
     assert_printed(pooled, [[0.197546, 5.15226]], decimals=5)
 
 
-@every_package
+@with_golden_numbers
 def test_tanh_sum_attention_of_three_keys(package):
     pooled, weights = package.tanh_sum_attention(
         QUERY, KEY, VALUE, np.concatenate([QUERY_KERNEL, KEY_KERNEL]), return_weights=True
@@ -48,7 +48,7 @@ def test_tanh_sum_attention_of_three_keys(package):
     assert_printed(pooled, [[0.344501, 4.45812]], decimals=5)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(
     ("mask", "weights", "result"),
     [(None, [0.122271, 0.272118, 0.605611], 1.666508), ([1, 1, 0], [0.310026, 0.689974, 0], 1 + 1.689974)],
@@ -122,7 +122,7 @@ def heads_by_loops():
     return result, weights
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("name", ["multi_head_attention", "multi_head_attention_pooling"])
 def test_two_heads_by_loops_to_forty_decimals(package, name):
     with localcontext(prec=40):
@@ -146,7 +146,7 @@ SHAPES = {
 """Heights at bandwidth 2 by the squared distance, whose root is rational in the case."""
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("kernel", SHAPES)
 def test_kernel_regression_in_fractions(package, kernel):
     """Distances 0, 1, 5/4, 2 (the boxcar's edge) and 5, all of them exact; the last key is padding."""
@@ -167,7 +167,7 @@ def test_kernel_regression_in_fractions(package, kernel):
     assert_exact(package, actual, [[sum(w * v for w, v in zip(weights, value, strict=True))]])
 
 
-@every_package
+@with_golden_numbers
 def test_gaussian_regression_to_forty_decimals(package):
     query, key, value, bandwidth = 0.5, [0.0, 1.5, -2.0], [1.0, 4.0, 16.0], 0.75
     with localcontext(prec=40):
@@ -179,7 +179,7 @@ def test_gaussian_regression_to_forty_decimals(package):
     assert_exact(package, actual, [[expected]])
 
 
-@every_package
+@with_golden_numbers
 def test_narrow_gaussian_does_not_underflow(package):
     """exp(-800) and exp(-1250) are 0 in float32 and 0 / 0 is NaN; in log space the nearer key has it all."""
     pooled, weights = package.kernel_regression(

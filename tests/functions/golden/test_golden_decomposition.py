@@ -6,14 +6,14 @@ import chex
 import numpy as np
 import pytest
 from exact import dot
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed, printed, rounded
 
 X = np.array([[1.0, 0], [1, 1]])
 Y = np.array([[1.0, 0], [0, 1], [1, 2]])
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -32,7 +32,7 @@ def test_semantic_match_of_two_tokens_among_three(package, options, expected):
     assert_printed(package.semantic_match(X, Y, **options), expected)
 
 
-@every_package
+@with_golden_numbers
 def test_the_three_decompositions_of_the_best_match(package):
     match = package.semantic_match(X, Y)
     similar, dissimilar = package.orthogonal_decomposition(X, match)
@@ -46,7 +46,7 @@ def test_the_three_decompositions_of_the_best_match(package):
     assert_printed(dissimilar, [[0, 0], [1, 1]])
 
 
-@every_package
+@with_golden_numbers
 def test_the_normalised_match_has_the_sign_of_its_weights(package):
     """Without the denominator the cosine of x with its match is .9986; with it, -.9986."""
     x, y = np.array([[1.0, 0]]), np.array([[-1.0, 0], [-0.9, 0.1]])
@@ -56,7 +56,7 @@ def test_the_normalised_match_has_the_sign_of_its_weights(package):
         chex.assert_trees_all_close(np.asarray(similar[0, 0]), sign * 0.9986, atol=printed(4), rtol=0)
 
 
-@every_package
+@with_golden_numbers
 def test_semantic_match_equals_fractions_where_norms_are_whole(package):
     """Sides of Pythagorean triangles have whole lengths, so that cosines are fractions."""
     x, y = [[3, 4], [5, -12]], [[4, 3], [-8, 15], [12, 5], [0, 2]]
@@ -76,7 +76,7 @@ def test_semantic_match_equals_fractions_where_norms_are_whole(package):
     assert_exact(package, package.semantic_match(np.array(x, float), np.array(y, float), method="local"), local, 64)
 
 
-@every_package
+@with_golden_numbers
 def test_the_window_counts_real_tokens(package):
     """Token 1 is padding: the real neighbours of token 2 are tokens 0 and 3."""
     x, y = np.array([[0.0, 3]]), np.array([[3.0, 4], [9, 9], [0, 5], [4, 3], [5, 0]])
@@ -87,20 +87,20 @@ def test_the_window_counts_real_tokens(package):
     assert_exact(package, package.semantic_match(x, y, y_mask=mask, method="local"), expected)
 
 
-@every_package
+@with_golden_numbers
 def test_ties_go_to_the_first_real_token(package):
     y, mask = np.array([[7.0, 0], [2, 0], [3, 0], [1, 0]]), np.array([False, True, True, True])
     assert_exact(package, package.semantic_match(np.array([[5.0, 0]]), y, y_mask=mask), [[2, 0]])
 
 
-@every_package
+@with_golden_numbers
 def test_weights_that_cancel_give_nothing(package):
     x, y = np.array([[2.0, 0]]), np.array([[3.0, 0], [-5, 0]])
     assert_exact(package, package.semantic_match(x, y, method="global"), [[0, 0]])
     assert_exact(package, package.semantic_match(x, y, method="global", normalize=False), [[8, 0]])
 
 
-@every_package
+@with_golden_numbers
 def test_projections_of_short_vectors_keep_their_length(package):
     """An epsilon of 1e-10 under the fraction would halve the projection."""
     similar, dissimilar = package.orthogonal_decomposition(np.array([3e-6, 4e-6]), np.array([1e-5, 0]))
@@ -108,7 +108,7 @@ def test_projections_of_short_vectors_keep_their_length(package):
     assert_exact(package, dissimilar, [0, 4e-6])
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
 @pytest.mark.parametrize("reference_size", [1e-30, 1.0, 1e30])
 def test_no_size_is_too_small_or_too_large(package, size, reference_size):
@@ -124,7 +124,7 @@ def test_no_size_is_too_small_or_too_large(package, size, reference_size):
     chex.assert_trees_all_close(np.float64(similar), expected, atol=rounded(expected, 16), rtol=0)
 
 
-@every_package
+@with_golden_numbers
 def test_orthogonal_decomposition_equals_fractions(package):
     x, reference = [[1, -2, 3], [0, 5, 1]], [[2, 1, -1], [-3, 4, 7]]
     share = [Fraction(dot(a, b), dot(b, b)) for a, b in zip(x, reference, strict=True)]
@@ -135,7 +135,7 @@ def test_orthogonal_decomposition_equals_fractions(package):
     assert_exact(package, actual[1], dissimilar)
 
 
-@every_package
+@with_golden_numbers
 def test_rigid_decomposition_allows_a_difference_of_atol_itself(package):
     x, reference = np.array([[1.0, 2], [1, 2.25], [1, 2.5]]), np.array([1.0, 2])
     similar, dissimilar = package.rigid_decomposition(x, reference, atol=0.25)
@@ -147,7 +147,7 @@ LABELS = [[1, 0], [1, 1], [0, 2]]
 NEIGHBOURS = {0: [1], 1: [0, 2], 2: []}
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(
     ("num_layers", "expected"),
     [
@@ -162,7 +162,7 @@ def test_graph_decomposition_of_three_labels(package, num_layers, expected):
     assert_exact(package, actual, expected)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(
     ("num_layers", "neighbours"),
     [

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_printed
 
 import attnpool_flax
@@ -76,7 +76,7 @@ every_head = pytest.mark.parametrize(
 )
 
 
-@every_package
+@with_golden_numbers
 def test_the_pool_with_all_maps(package):
     assert_printed(
         package.multi_head_attention_pooling(X, **QUERY, **heads()),
@@ -84,14 +84,14 @@ def test_the_pool_with_all_maps(package):
     )
 
 
-@every_package
+@with_golden_numbers
 @every_head
 def test_a_head_as_a_recipe_gives_what_its_source_gives(package, name, options, parameters, expected):
     result, _ = getattr(head_formulas, name)(package, X, **parameters, **options)
     assert_printed(np.ravel(result), expected)
 
 
-@every_package
+@with_golden_numbers
 def test_more_recipes_give_what_their_sources_give(package):
     """Timm's head without a norm layer, AIM's, and PMA's with the usual scale, which is not the authors'."""
     latent = head_formulas.attention_pool_latent(package, X, **QUERY, **heads(), **MLP)

@@ -4,13 +4,13 @@ from decimal import Decimal, localcontext
 
 import chex
 import numpy as np
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import rounded
 
 import attnpool_ref
 
 
-@every_package
+@with_golden_numbers
 def test_layer_norm_of_four_numbers(package):
     """The mean of (1, 2, 3, 6) is 3 and its variance 3.5, with n in the denominator; an epsilon of 0.5 makes the root 2."""
     x, scale, bias = np.array([1.0, 2, 3, 6]), np.array([1.0, 2, 3, 4]), np.array([0.0, 1, 0, -1])

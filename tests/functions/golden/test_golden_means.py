@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_printed
 
 import attnpool_flax
@@ -59,7 +59,7 @@ SLOPES = [
 ]
 
 
-@every_package
+@with_golden_numbers
 def test_three_tokens_and_a_pad(package):
     for name, options, expected in OF_X:
         assert_printed(getattr(package, name)(X, MASK, **options), expected)
@@ -74,7 +74,7 @@ def test_three_tokens_and_a_pad(package):
     assert_printed(package.softmax_pooling(stripes), [(1.731059,), (3.731059,)])
 
 
-@every_package
+@with_golden_numbers
 def test_what_other_libraries_cut_off(package):
     """PyG's PowerMeanAggregation clamps the mean of the powers to [1e-4, 100]; half precision overflows at x^p."""
     assert_printed(package.power_mean_pooling(np.array([[10.0], [10]])), (10,))

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact
 
 ROWS = [
@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("t", [-3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.0])
 def test_sparsemax_of_two_scores_is_the_hard_sigmoid(package, t):
     """Martins and Astudillo 2016, section 2.3: (t + 1) / 2, clipped to 0 and 1."""
@@ -27,7 +27,7 @@ def test_sparsemax_of_two_scores_is_the_hard_sigmoid(package, t):
     assert_exact(package, package.sparsemax(np.array([t, 0.0])), [first, 1 - first], 4)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("row", ROWS)
 def test_sparsemax_is_the_one_support_that_fits(package, row):
     """Every support is tried: its threshold lies below all of its scores and below none of the others."""
@@ -42,7 +42,7 @@ def test_sparsemax_is_the_one_support_that_fits(package, row):
     assert_exact(package, package.sparsemax(np.array(row)), expected, 4 * len(row))
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("t", [-4.0, -1.0, 0.0, 0.5, 2.0, 3.0])
 def test_entmax15_of_two_scores_has_a_closed_form(package, t):
     """By hand: (t / 2 - tau)^2 + tau^2 = 1, where neither weight is 0: |t| < 2."""
@@ -56,7 +56,7 @@ def test_entmax15_of_two_scores_has_a_closed_form(package, t):
         assert_exact(package, package.entmax15(np.array([t, 0.0])), [first, 1 - first], 8)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("row", ROWS)
 def test_entmax15_is_what_bisection_finds(package, row):
     """The threshold at which max(0, s / 2 - tau)^2 sums to 1, to 40 decimals."""

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact import dot
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed
 
 LOG2 = math.log(2)
@@ -29,7 +29,7 @@ def average(weights, vectors):
     return [dot(weights, column) for column in zip(*vectors, strict=True)]
 
 
-@every_package
+@with_golden_numbers
 def test_code_wise_attention_prefers_the_least_negative(package):
     # without a mask the zero pad would take .665 of the weight
     context, labels = np.array([[1.0, 0], [2, 0], [0, 0]]), np.array([[-1.0, 0], [-2, 0]])
@@ -40,14 +40,14 @@ def test_code_wise_attention_prefers_the_least_negative(package):
     assert_printed(pooled, [1.268941, 0])
 
 
-@every_package
+@with_golden_numbers
 def test_a_padded_label_does_not_lift_code_wise_scores(package):
     labels, mask = np.array([[-1.0, 0], [0, 0]]), np.array([True, False])
     _, weights = package.code_wise_attention(labels, np.array([[1.0, 0], [2, 0]]), mask, return_weights=True)
     assert_printed(weights, [0.731059, 0.268941])
 
 
-@every_package
+@with_golden_numbers
 def test_mask_attention_and_the_separation_after_it(package):
     query, context = np.array([[1.0, 0], [0, 2]]), np.array([[3.0, 0], [1, 1]])
     chosen, weights = package.mask_attention(query, context, return_weights=True)
@@ -58,13 +58,13 @@ def test_mask_attention_and_the_separation_after_it(package):
     assert_printed(dissimilar, [[0.029453, -0.295790], [0.789353, -0.145193]], terms=32)
 
 
-@every_package
+@with_golden_numbers
 def test_a_score_of_zero_is_ordinary_to_mask_attention(package):
     chosen = package.mask_attention(np.array([[1.0, 0]]), np.array([[0.0, 1]]))
     assert_exact(package, chosen, [[1, 0]])
 
 
-@every_package
+@with_golden_numbers
 def test_bidaf_attention_of_three_tokens_and_two(package):
     context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
     joined, (to_query, to_context) = package.bidaf_attention(
@@ -92,7 +92,7 @@ def pooled_by_fractions(x, y, reduction):
     return average(base2_softmax(reduced), x)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("reduction", ["sum", "max"])
 def test_all_pairs_equal_fractions(package, reduction):
     real_x = [[t for t, m in zip(*pair, strict=True) if m] for pair in zip(X, X_MASK, strict=True)]
@@ -104,7 +104,7 @@ def test_all_pairs_equal_fractions(package, reduction):
     assert_exact(package, y_pooled, [[pooled_by_fractions(y, x, reduction) for y in real_y] for x in real_x])
 
 
-@every_package
+@with_golden_numbers
 def test_code_wise_attention_equals_fractions(package):
     labels, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
     weights = base2_softmax([max(dot(token, label) for label in labels) for token in context])
@@ -115,7 +115,7 @@ def test_code_wise_attention_equals_fractions(package):
     assert_exact(package, pooled, average(weights, context))
 
 
-@every_package
+@with_golden_numbers
 def test_the_scale_comes_before_the_maximum(package):
     """With a negative scale the best label is the one with the smallest product."""
     labels, context = [[1], [3]], [[1], [-2]]
@@ -126,7 +126,7 @@ def test_the_scale_comes_before_the_maximum(package):
     assert_exact(package, actual, weights)
 
 
-@every_package
+@with_golden_numbers
 def test_mask_attention_equals_fractions(package):
     query, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
     weights = [base2_softmax([dot(token, choice) for choice in query]) for token in context]
@@ -137,7 +137,7 @@ def test_mask_attention_equals_fractions(package):
     assert_exact(package, chosen, [average(row, query) for row in weights])
 
 
-@every_package
+@with_golden_numbers
 def test_bidaf_attention_equals_fractions(package):
     context, query, kernel = [[1, 0], [0, 2], [-1, 1]], [[1, 1], [0, 2], [3, 0], [1, -1]], [1, -1, 2, 0, 1, -2]
     scores = [[dot([*h, *u, *times(h, u)], kernel) for u in query] for h in context]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import chex
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed, printed, rounded
 
 
@@ -22,7 +22,7 @@ def column(*values):
     return np.array(values, float)[:, None]
 
 
-@every_package
+@with_golden_numbers
 def test_masked_softmax_of_d2l(package):
     """Zhang et al., the notebook's own printed output: lengths 3 of (1, 2, 3, 4)."""
     weights = package.masked_softmax(np.array([1.0, 2, 3, 4]), lengths=3)
@@ -30,7 +30,7 @@ def test_masked_softmax_of_d2l(package):
     assert_exact(package, weights[:3], [float(w) for w in exact_softmax([1, 2, 3])])
 
 
-@every_package
+@with_golden_numbers
 def test_masked_softmax_where_finite_stand_ins_lose(package):
     """Real scores below -1e4, -1e6 and -1e9, and what the padding would have won with 0."""
     for low in (-20000.0, -3e6, -5e9):
@@ -38,7 +38,7 @@ def test_masked_softmax_where_finite_stand_ins_lose(package):
         assert_exact(package, weights, [0.5, 0.5, 0])
 
 
-@every_package
+@with_golden_numbers
 def test_log_softmax_of_exact_numbers(package):
     """Logarithms of the weights by decimal arithmetic; weights of e^-1000, which float32 and float64 take for 0."""
     scores, mask = np.array([1.0, 2, 3, 4]), np.array([True, True, True, False])
@@ -51,7 +51,7 @@ def test_log_softmax_of_exact_numbers(package):
     assert np.array_equal(package.masked_log_softmax(scores, lengths=0), [-np.inf] * 4)
 
 
-@every_package
+@with_golden_numbers
 def test_log_softmax_at_the_ends_of_the_numbers(package):
     """A real -inf is -inf; NaN and inf stay in their row; padding is -inf in every row."""
     inf, nan = np.inf, np.nan
@@ -62,12 +62,12 @@ def test_log_softmax_at_the_ends_of_the_numbers(package):
     assert np.array_equal(found[1:], [[-inf] * 4, [nan, nan, nan, -inf], [nan, nan, nan, -inf]], equal_nan=True)
 
 
-@every_package
+@with_golden_numbers
 def test_a_score_of_zero_is_ordinary(package):
     assert_printed(package.masked_softmax(np.array([3.0, 0.0])), [0.952574, 0.047426])
 
 
-@every_package
+@with_golden_numbers
 def test_unit_vectors_of_pythagorean_triples(package):
     x = np.array([[3.0, 4], [-5, 12], [8, 15], [0, 0]])
     expected = [
@@ -80,7 +80,7 @@ def test_unit_vectors_of_pythagorean_triples(package):
         assert_exact(package, package.l2_normalize(size * x), [*expected, [0, 0]])
 
 
-@every_package
+@with_golden_numbers
 def test_means_as_fractions(package):
     rows = [[Fraction(1, 2), Fraction(-7, 4)], [Fraction(3), Fraction(5, 8)], [Fraction(-2), Fraction(9)]]
     x, mask = np.array(rows).astype(float), [True, False, True]
@@ -89,7 +89,7 @@ def test_means_as_fractions(package):
     assert_exact(package, package.mean_pooling(x, np.array(mask)), expected)
 
 
-@every_package
+@with_golden_numbers
 def test_largest_first_and_last_of_what_is_real(package):
     x, mask = column(9, -3, -1, -2, 9), np.array([False, True, True, True, False])
     assert_exact(package, package.max_pooling(x, mask), [-1])
@@ -97,7 +97,7 @@ def test_largest_first_and_last_of_what_is_real(package):
     assert_exact(package, package.last_pooling(x, mask), [-2])
 
 
-@every_package
+@with_golden_numbers
 def test_means_of_shuffled_segments_as_fractions(package):
     """By hand: (1/2 + 7) / 2 and (3 - 2 + 5/4) / 3; segment 1 has no token, the last token is padding."""
     x = column(0.5, 3, -2, 7, 1.25, 99)
@@ -106,7 +106,7 @@ def test_means_of_shuffled_segments_as_fractions(package):
     assert_exact(package, pooled, [[Fraction(3, 4)], [0], [Fraction(15, 4)]])
 
 
-@every_package
+@with_golden_numbers
 def test_packed_attention_by_softmaxes_of_integers(package):
     """Scores 0, ln 2 and ln 3 of a query of 1: weights 1/6, 1/3, 1/2 beside 1/4, 3/4."""
     x = column(0, np.log(3), np.log(2), 0, np.log(3))
@@ -117,7 +117,7 @@ def test_packed_attention_by_softmaxes_of_integers(package):
     assert_exact(package, pooled, [[0.75 * np.log(3)], [np.log(2) / 3 + np.log(3) / 2]])
 
 
-@every_package
+@with_golden_numbers
 def test_weighted_mean_as_fractions(package):
     weights, values, mask = [2, -1, 4, 100], [Fraction(1, 3), 6, Fraction(5, 2), 9], [True, True, True, False]
     expected = sum(w * v for w, v in zip(weights[:3], values[:3], strict=True)) / Fraction(sum(weights[:3]))
@@ -125,12 +125,12 @@ def test_weighted_mean_as_fractions(package):
     assert_exact(package, package.weighted_pooling(x, np.array(weights, float), np.array(mask)), [expected])
 
 
-@every_package
+@with_golden_numbers
 def test_weights_that_sum_to_exactly_zero_give_an_empty_row(package):
     assert_exact(package, package.weighted_pooling(column(1, 2), np.array([1.0, -1])), [0])
 
 
-@every_package
+@with_golden_numbers
 def test_learned_query_with_layer_norm_and_kernels(package):
     pooled, weights = package.attention_pooling(
         np.array([[1.0, 2], [3, 4], [5, 6]]), np.array([True, True, False]), np.array([1.0, -1]),
@@ -141,14 +141,14 @@ def test_learned_query_with_layer_norm_and_kernels(package):
     assert_printed(pooled, [2.608859, 3.608859])
 
 
-@every_package
+@with_golden_numbers
 def test_pooling_without_a_query_by_its_definition(package):
     """Tokens 0, 3 and a padded 7: the mean 3/2 is the query, scores are 0 and 9/2."""
     _, weights = package.attention_pooling(column(0, 3, 7), np.array([True, True, False]), return_weights=True)
     assert_exact(package, weights, [*(float(w) for w in exact_softmax([0, "4.5"])), 0])
 
 
-@every_package
+@with_golden_numbers
 def test_scaled_dot_product_of_two_keys(package):
     """Q = (1, 1), keys (1, 0) and (0, 3): scores 1/sqrt 2 and 3/sqrt 2, to 40 digits."""
     with localcontext() as context:
@@ -161,7 +161,7 @@ def test_scaled_dot_product_of_two_keys(package):
     assert_exact(package, pooled, [[float(10 * low + 20 * high)]])
 
 
-@every_package
+@with_golden_numbers
 def test_cross_pooling_of_two_tokens_and_one(package):
     (x, y), (x_weights, y_weights) = package.cross_attention_pooling(column(1, 2), column(1), return_weights=True)
     assert_printed(x, [1.731059])
@@ -170,7 +170,7 @@ def test_cross_pooling_of_two_tokens_and_one(package):
     assert_exact(package, y_weights, [1])
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(("count", "weight"), [(1, 0.525), (10, 0.731), (50, 0.993)])
 def test_cross_pooling_sharpens_with_the_other_sides_length(package, count, weight):
     """Three decimals printed for tokens 1 and 1.1 against ones; the mean over the other side does not sharpen."""
@@ -181,7 +181,7 @@ def test_cross_pooling_sharpens_with_the_other_sides_length(package, count, weig
     chex.assert_trees_all_close(float(weights[1]), 0.525, atol=printed(3) + rounded(1.0, count), rtol=0)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max"])
 def test_cross_pooling_against_nothing_is_the_mean(package, reduction):
     x, y = package.cross_attention_pooling(
@@ -191,7 +191,7 @@ def test_cross_pooling_against_nothing_is_the_mean(package, reduction):
     assert_exact(package, y, [0])
 
 
-@every_package
+@with_golden_numbers
 def test_cross_pooling_by_the_largest_score_scales_first(package):
     """X = 1, 2 against y = -1, 3 with scale -1: products 1, -3 and 2, -6, so the largest are 1 and 2."""
     _, (weights, _) = package.cross_attention_pooling(
@@ -200,7 +200,7 @@ def test_cross_pooling_by_the_largest_score_scales_first(package):
     assert_exact(package, weights, [float(w) for w in exact_softmax([1, 2])])
 
 
-@every_package
+@with_golden_numbers
 def test_lengths_as_masks(package):
     assert np.asarray(package.lengths_to_mask(np.array([[0, 1], [3, 2]]), 3)).tolist() == [
         [[False, False, False], [True, False, False]],
@@ -208,7 +208,7 @@ def test_lengths_as_masks(package):
     ]
 
 
-@every_package
+@with_golden_numbers
 def test_lengths_as_masks_with_the_padding_on_the_left(package):
     """As attention masks of tokenizers with ``padding_side="left"``: of lengths 0, 1, 3 among 3 the last are real."""
     mask = package.lengths_to_mask(np.array([0, 1, 3], np.uint8), 3, side="left")
@@ -216,7 +216,7 @@ def test_lengths_as_masks_with_the_padding_on_the_left(package):
     assert np.asarray(package.lengths_to_mask(2, 300, side="left")).sum() == 2
 
 
-@every_package
+@with_golden_numbers
 def test_the_mean_stands_before_the_maximum(package):
     """(1 + 3 + 4)/3 and 4, (-2 - 5 - 2)/3 and -2; fastai's concat pooling has the maximum first."""
     x = np.array([[1.0, -2.0], [3.0, -5.0], [4.0, -2.0], [99.0, 99.0]])

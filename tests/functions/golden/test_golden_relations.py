@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact import dot
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed
 
 S, PLUS, MINUS = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2]), np.array([0.1, 0.1, 0.8])
 
 
-@every_package
+@with_golden_numbers
 def test_attention_triplet_of_three_regions(package):
     assert_exact(package, package.attention_triplet_loss(S, PLUS, MINUS), 0)
     assert_printed(package.attention_triplet_loss(S, MINUS, PLUS), 0.74)
@@ -20,7 +20,7 @@ def test_attention_triplet_of_three_regions(package):
     assert_printed(package.attention_triplet_loss(S, PLUS, MINUS, margin=1), 0.46)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [("add", [1.484211, 1.010526, -0.126316]), ("mul", [0.492105, 0.213158, -0.065263])],
@@ -29,7 +29,7 @@ def test_differential_context_of_three_regions(package, mode, expected):
     assert_printed(package.differential_context(S, PLUS, MINUS, mode=mode), expected)
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("mode", ["add", "mul"])
 def test_differential_context_equals_fractions(package, mode):
     s, plus, minus, weight = [3, 1, 2], [1, 4, 0], [2, -1, 5], Fraction(3, 4)
@@ -43,7 +43,7 @@ def test_differential_context_equals_fractions(package, mode):
     assert_exact(package, actual, [*expected, 0])
 
 
-@every_package
+@with_golden_numbers
 def test_differential_context_without_attention_takes_the_exemplars_away(package):
     actual = package.differential_context(np.zeros(3), PLUS, MINUS, weight=0.5)
     assert_printed(actual, [-0.35, -0.15, -0.5])
@@ -52,7 +52,7 @@ def test_differential_context_without_attention_takes_the_exemplars_away(package
 CTM = (np.eye(2), 2 * np.eye(2), np.array([[1.0, 0], [1, 1]]), np.array([0.1, -0.1]))
 
 
-@every_package
+@with_golden_numbers
 def test_relation_vector_of_a_case_with_itself_and_another(package):
     case, other = np.array([1.0, 0]), np.array([0.0, 1])
     assert_printed(package.relation_vector(case, case, *CTM), [1.431914, 0.475021])
@@ -61,7 +61,7 @@ def test_relation_vector_of_a_case_with_itself_and_another(package):
     assert_printed(package.relation_triplet_loss(case, case, other, *CTM, margin=0.5), 0.308644)
 
 
-@every_package
+@with_golden_numbers
 def test_relation_vector_equals_fractions(package):
     """The logistic function of log 3 is 3/4, of -log 7 is 1/8."""
     x, y = np.array([1.0, 0]), np.array([0.0, 1])
@@ -76,7 +76,7 @@ FIELDS = np.array([[0.5, 0], [0, 0.5]])
 FIELD_KERNEL = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
 
 
-@every_package
+@with_golden_numbers
 def test_field_attention_of_two_fields(package):
     pooled, weights = package.field_attention_pooling(
         np.array([1.0, -1]), FIELDS, FIELD_KERNEL, np.array([0, 0.1]), return_weights=True
@@ -85,7 +85,7 @@ def test_field_attention_of_two_fields(package):
     assert_printed(pooled, [1, -1, 0.225707, 0.274293])
 
 
-@every_package
+@with_golden_numbers
 def test_field_attention_equals_fractions(package):
     """A score of tanh(artanh(log 2)) = log 2 has twice the weight of a score of 0."""
     fields, target = np.array([[3.0, 0], [6, 9], [1, 1]]), np.array([5.0])
@@ -94,7 +94,7 @@ def test_field_attention_equals_fractions(package):
     assert_exact(package, actual, [5, 5, 6])
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("mask", [None, np.array([True, True, False])])
 def test_label_attention_equals_fractions(package, mask):
     """Width 4, so that the scale is 1/2; kernels make the scores log 2 times whole numbers."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_exact, assert_printed
 
 QUERY, KEY = np.array([[1.0, 2]]), np.array([[1.0], [0], [-1]])
@@ -19,7 +19,7 @@ def tanh(x):
     return (twice - 1) / (twice + 1)
 
 
-@every_package
+@with_golden_numbers
 def test_bilinear_score_by_loops(package):
     query, key = [[1, 2, 3], [0, -1, 4]], [[5, -2], [7, 1], [0, 3]]
     kernel = [[1, -1], [2, 3], [0, 5]]
@@ -30,7 +30,7 @@ def test_bilinear_score_by_loops(package):
     assert_exact(package, actual, expected)
 
 
-@every_package
+@with_golden_numbers
 def test_products_of_small_integers(package):
     query, key = np.array([[1.0, -2, 3, 0]]), np.array([[4.0, 5, 6, 9], [0, 1, -1, 2]])
     assert_exact(package, package.dot_score(query, key), [[12, -5]])
@@ -38,24 +38,24 @@ def test_products_of_small_integers(package):
     assert_exact(package, package.scaled_dot_score(query, key, scale=0.25), [[3, Fraction(-5, 4)]])
 
 
-@every_package
+@with_golden_numbers
 def test_cosine_matrix_of_the_lexical_decomposition(package):
     assert_printed(package.cosine_score(LINES, OTHERS), [[1, 0, 0.447214], [0.707107, 0.707107, 0.948683]])
 
 
-@every_package
+@with_golden_numbers
 def test_additive_score_of_three_keys(package):
     actual = package.additive_score(QUERY, KEY, QUERY_KERNEL, KEY_KERNEL, np.array([1.0, 2]))
     assert_printed(actual, [[1.104484, 2.063115, 1.478787]])
 
 
-@every_package
+@with_golden_numbers
 def test_tanh_sum_score_of_three_keys(package):
     actual = package.tanh_sum_score(QUERY, KEY, np.concatenate([QUERY_KERNEL, KEY_KERNEL]))
     assert_printed(actual, [[1.004816, 1.262616, 0.508335]])
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("name", ["additive_score", "concat_score"])
 def test_hidden_layer_with_a_bias_to_forty_decimals(package, name):
     query, key = [[0.5, -1.0], [2.0, 0.25]], [[1.0, 0.0, -0.5], [0.75, 0.5, 1.0], [-1.0, 2.0, 0.0]]
@@ -75,7 +75,7 @@ def test_hidden_layer_with_a_bias_to_forty_decimals(package, name):
     assert_exact(package, actual, expected, terms=32)
 
 
-@every_package
+@with_golden_numbers
 def test_location_score_of_the_notebook(package):
     """Printed weights; their ratios are the differences of the scores. The kernel is stored (in, out)."""
     kernel = np.arange(12).reshape(3, 4).T / 10
@@ -90,14 +90,14 @@ def test_location_score_of_the_notebook(package):
     assert_exact(package, shifted, [[Fraction(8, 10), Fraction(11, 10), Fraction(9, 10)]])
 
 
-@every_package
+@with_golden_numbers
 def test_trilinear_scores_of_bidaf(package):
     context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
     actual = package.trilinear_score(context, query, np.arange(1, 7) / 10)
     assert_exact(package, actual, np.array([[9, 9], [5, 22], [11, 23]]) / 10)
 
 
-@every_package
+@with_golden_numbers
 def test_gaussian_score_in_fractions(package):
     query, key, bandwidth = [[3, -1], [0, 2]], [[1, 1], [0, 2], [-2, 5]], Fraction(3, 4)
     expected = [
@@ -107,7 +107,7 @@ def test_gaussian_score_in_fractions(package):
     assert_exact(package, actual, expected)
 
 
-@every_package
+@with_golden_numbers
 def test_gaussian_score_does_not_cancel_far_from_the_origin(package):
     """The expanded square loses a difference of 1 beside 4096: its terms are 2^24 and round to multiples of 2."""
     actual = package.gaussian_score(np.array([[4096.5, 4096.0]]), np.array([[4096.0, 4095.75]]))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_printed, rounded
 
 import attnpool_flax
@@ -22,7 +22,7 @@ BIAS, OUT = np.array([0.1, -0.1], np.float32), np.array([(1, -1), (2, 0.5)], np.
 NORM = {"norm_scale": np.array([0.5, 2], np.float32), "norm_bias": np.array([0.1, -0.2], np.float32)}
 
 
-@every_package
+@with_golden_numbers
 def test_the_mean_and_the_deviation_of_three_tokens(package):
     weights = np.array([1, 2, 1, 5], np.float32)
     assert_printed(package.statistics_pooling(X, MASK), [1.5, 1.666667, 1.080123, 2.054805])
@@ -62,7 +62,7 @@ CASES = {
 }
 
 
-@every_package
+@with_golden_numbers
 @pytest.mark.parametrize("case", CASES)
 def test_attentive_statistics(package, case):
     parameters, weights, pooled = CASES[case]
@@ -84,7 +84,7 @@ def test_the_gradient_of_the_deviation_forwards_and_backwards():
         chex.assert_trees_all_equal(np.asarray(of(tokens, epsilon=1.0)), zero[:3])
 
 
-@every_package
+@with_golden_numbers
 def test_the_edges_of_the_deviation(package):
     """A constant, one token and any ddof are 0; epsilon floors the variance; weights that cancel are an empty row."""
     std = package.std_pooling
@@ -107,7 +107,7 @@ TRAPS = {
 }
 
 
-@every_package
+@with_golden_numbers
 def test_numbers_that_others_lose(package):
     """Over the numbers that float32 holds; at any scale."""
     for values in TRAPS.values():
@@ -121,7 +121,7 @@ def test_numbers_that_others_lose(package):
     assert_printed(package.statistics_pooling(np.array([[1.0], [3.0]])), [2, 1])  # SpeechBrain: the mean is NaN
 
 
-@every_package
+@with_golden_numbers
 def test_states_of_a_chunk_of_one_token_and_one_of_two(package):
     """Sums of squares (3.5, 12.666667) of the whole; at any scale, and of a constant exactly 0."""
     whole = package.merge_states(package.std_state(X[:1]), package.std_state(X[1:3]))
@@ -136,7 +136,7 @@ def test_states_of_a_chunk_of_one_token_and_one_of_two(package):
     assert not np.any(package.finalize_state(functools.reduce(package.merge_states, constant)))
 
 
-@every_package
+@with_golden_numbers
 def test_states_of_attentive_statistics(package):
     """The first two rows of the table above, in chunks of one token."""
     for case in list(CASES)[:2]:

@@ -6,21 +6,21 @@ Printed to six decimals in the specification of these poolings; where a library 
 import functools
 
 import numpy as np
-from packages import every_package
+from packages import with_golden_numbers
 from rounding import assert_printed
 
 X, MASK = np.array([[1.0, 2], [3, -1], [0.5, 4], [9, 9]]), np.array([True, True, True, False])
 """Three real tokens and a pad."""
 
 
-@every_package
+@with_golden_numbers
 def test_positions_and_spans(package):
     assert np.array_equal(package.token_positions(np.array([False, True, True, False, True])), [-1, 0, 1, -1, 2])
     spans = package.spans_to_mask(np.array([[0, 1], [2, 1]]), 3)
     assert np.array_equal(spans, [[True, True, False], [False, False, False]])
 
 
-@every_package
+@with_golden_numbers
 def test_weights_for_each_channel(package):
     for poison in (9.0, np.nan):
         weights, channels = np.array([1, 2, 1, poison]), np.array([[1, 0], [2, 1], [1, 3], [poison, poison]])
@@ -30,7 +30,7 @@ def test_weights_for_each_channel(package):
     assert_printed(cancelling, [0, 1.666667])  # the channel whose weights cancel is empty, and no other
 
 
-@every_package
+@with_golden_numbers
 def test_recipes_of_positions(package):
     """SGPT's weighted mean, as sentence-transformers has it (weightedmean); exponential decay; distance to the end."""
     position, count = np.asarray(package.token_positions(MASK)), MASK.sum()
@@ -45,7 +45,7 @@ def test_recipes_of_positions(package):
     assert_printed(weights, [0.259859, 0.370070, 0.370070, 0])
 
 
-@every_package
+@with_golden_numbers
 def test_recipe_of_a_prompt_that_is_left_out(package):
     """sentence-transformers with include_prompt=False: positions count the prompt, and it is not pooled: not 1.666667."""
     tokens, mask = np.array([[7.0], [1], [2]]), np.ones(3, bool)
@@ -53,7 +53,7 @@ def test_recipe_of_a_prompt_that_is_left_out(package):
     assert_printed(package.weighted_pooling(tokens, position + 1.0, mask & (position >= 1)), [1.6])
 
 
-@every_package
+@with_golden_numbers
 def test_recipe_of_windows(package):
     """A window counts tokens, so that it does not move with the side of the padding; the last one may be short."""
     for width, step, expected in ((2, 1, [[2, 0.5], [1.75, 1.5]]), (2, 2, [[2, 0.5], [0.5, 4]])):
@@ -65,7 +65,7 @@ def test_recipe_of_windows(package):
             assert_printed(package.attend(np.zeros(windows.shape), x, windows), expected)
 
 
-@every_package
+@with_golden_numbers
 def test_recipe_of_spans(package):
     """AllenNLP's self-attentive span extractor: its mask of the sequence is not forgotten here."""
     scores, spans = X @ np.array([0.5, -0.25]), np.array([[0, 1], [1, 3], [2, 2]])
@@ -74,7 +74,7 @@ def test_recipe_of_spans(package):
     assert_printed(pooled, [[2.703906, -0.555858], [2.810355, -0.620709], [0.5, 4]])
 
 
-@every_package
+@with_golden_numbers
 def test_normalizers_on_three_scores(package):
     """The README of the package entmax says the same at 1.5 and 2."""
     scores, other = np.array([1, 2, 0.5, 9]), np.array([-2, 0, 0.5, 9])
@@ -93,7 +93,7 @@ def test_normalizers_on_three_scores(package):
     assert_printed(shares, [0.250670, 0.561531, 0.187799])
 
 
-@every_package
+@with_golden_numbers
 def test_ties_and_the_ends_of_the_numbers(package):
     """The first of the largest; all that reach the k-th; scores so low that every sigmoid is 0."""
     inf, nan = np.inf, np.nan
@@ -113,7 +113,7 @@ def test_ties_and_the_ends_of_the_numbers(package):
     assert np.array_equal(package.masked_sigmoid(rows[1:3], real[1:3])[:, 1], [0, nan], equal_nan=True)
 
 
-@every_package
+@with_golden_numbers
 def test_positions_in_the_middle_count_real_tokens(package):
     """A masked token is as if deleted: 1.666667, where sentence-transformers counts slots and gives 1.75."""
     mask = np.array([True, False, True])
