@@ -12,7 +12,7 @@ accumulators and their merge, over a mesh    ``accumulators``, ``softmax`` (``On
                                              ``exponents``
 kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``
 kernels of packed tokens                     ``packed``
-sums of residuals (VLAD)                     ``residuals``
+sums of residuals (VLAD)                     ``vlad``
 loops                                        ``loops``
 gradient rules of kernels                    ``rules``
 choice of the implementation                 ``dispatch``

@@ -1,6 +1,6 @@
 """Dispatch: the choice between the implementations "einsum" and "tiles", by the caller, the platform and the mesh.
 
-A reduction is chosen in two steps: :func:`by_default` chooses the implementation, and inside of "tiles"
+A reduction is chosen in two steps: :func:`by_implementation` chooses the implementation, and inside of "tiles"
 :func:`by_platform` chooses the kernel: a loop over tiles only on CPUs, and only for large arrays. Attention of many
 queries chooses by the number of its scores (:mod:`attnpool_flax.queries.blocks`).
 """
@@ -70,7 +70,7 @@ def default_implementation(*arrays):
     return "tiles" if manual else "einsum"
 
 
-def by_default(requested, tiled, plain, arrays, *static, recompute=False):
+def by_implementation(requested, tiled, plain, arrays, *static, recompute=False):
     """Calls the kernel of the requested implementation, or that of the default on the program's platform.
 
     In a process with several CPU devices the default on CPUs is "einsum", and on accelerators "tiles"

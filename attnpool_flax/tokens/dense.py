@@ -15,9 +15,9 @@ from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
-from attnpool_flax.reductions import cross, max, perceptron, residuals, softmax, sums
+from attnpool_flax.reductions import cross, max, perceptron, softmax, sums, vlad
 from attnpool_flax.reductions.accumulators import EndToken, WeightedSum, all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, by_default, log_dispatch, resolve
+from attnpool_flax.reductions.dispatch import KERNEL, by_implementation, log_dispatch, resolve
 from attnpool_flax.reductions.loops.blocks import sum_of_map
 from attnpool_flax.tokens.channels import DenseChannels
 from attnpool_flax.tokens.protocol import Tokens
@@ -34,7 +34,7 @@ class Dense(Tokens):
         """Stores the tokens. Chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, computing_dtype(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
-        self._recompute, self._by_default = recompute, functools.partial(by_default, recompute=recompute)
+        self._recompute, self._by_implementation = recompute, functools.partial(by_implementation, recompute=recompute)
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
     # ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Dense(Tokens):
             scores, state = softmax_kernel()(*arrays, self.precision)
         else:
             plain = self._whole(softmax.plain, 6)
-            scores, state = self._by_default(self.requested, softmax.tiled, plain, arrays, self.precision)
+            scores, state = self._by_implementation(self.requested, softmax.tiled, plain, arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
         return scores, state, batch
@@ -180,7 +180,7 @@ class Dense(Tokens):
         arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
         whole = known(self.length)  # the divisor of a symbolic length is an array
         requested, plain = (self.requested if whole else "einsum"), self._whole(sums.plain_sum, *[3] * whole, 4)
-        return self._by_default(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
+        return self._by_implementation(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
         """Averages the real tokens: [..., d]; 0 for a fully masked row. Terms are divided first to avoid overflow."""
@@ -235,7 +235,7 @@ class Dense(Tokens):
         """Computes the sums [..., K, d]; on accelerators no loop over centers reads the tokens."""
         x, mask, centers, weights = unify_varying(self.x, self.mask, centers, weights)
         by_center = functools.partial(super()._sums_of_residuals, dtype=dtype, precision=precision)
-        return residuals.dense(by_center, x, mask, centers, weights, dtype, precision)
+        return vlad.dense(by_center, x, mask, centers, weights, dtype, precision)
 
     def weighted_average(self, weights):
         """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
@@ -304,7 +304,7 @@ class Dense(Tokens):
         batch = self._batch()
         x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
         tokens = x if self.axis_name is None else lax.stop_gradient(x)
-        state = self._by_default(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
+        state = self._by_implementation(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
             return state, batch
         (state,) = all_reduce_states([state], self.axis_name)
@@ -365,7 +365,7 @@ class Dense(Tokens):
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
         static = activation, self.precision, not self._recompute
-        scores, after.x = self._by_default(self.requested, *kernels, arrays, *static)
+        scores, after.x = self._by_implementation(self.requested, *kernels, arrays, *static)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):

@@ -11,8 +11,8 @@ from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.reductions import perceptron, residuals
-from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_default, log_dispatch
+from attnpool_flax.reductions import perceptron, vlad
+from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_implementation, log_dispatch
 from attnpool_flax.reductions.loops.blocks import packed_sum_of_map
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
@@ -68,7 +68,7 @@ class Packed(Tokens):
         """Sums the real tokens of each segment, multiplied by ``factor`` [max(S, 1)], if it is not None: [S, d]."""
         x, factor = unify_varying(self.x, factor)
         kernels = packed_sums.tiled_total, packed_sums.plain_total
-        return by_default(self.requested, *kernels, (x, self.segments, factor))[: self.number]
+        return by_implementation(self.requested, *kernels, (x, self.segments, factor))[: self.number]
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
@@ -86,7 +86,7 @@ class Packed(Tokens):
         if not known(*self.x.shape) or not self.x.shape[0]:
             return by_center(centers, logs)
         arrays = self.x, self.segments, centers, logs
-        max_score, sums = residuals.packed(by_center, *arrays, dtype, precision)
+        max_score, sums = vlad.packed(by_center, *arrays, dtype, precision)
         return max_score[: self.number], sums[: self.number]
 
     def exp_scores(self, scores):
@@ -125,7 +125,7 @@ class Packed(Tokens):
         if self.requested == KERNEL:
             raise KernelRefusal(PALLAS)
         kernels = packed_softmax.tiled, packed_softmax.plain
-        return by_default(self.requested, *kernels, arrays, self.precision)
+        return by_implementation(self.requested, *kernels, arrays, self.precision)
 
     def _softmax_averages(self, scores, state):
         """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the segments' :class:`OnlineSoftmax`."""
@@ -143,7 +143,7 @@ class Packed(Tokens):
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)
-        scores, after.x = by_default(self.requested, *kernels, arrays, activation, self.precision, True)
+        scores, after.x = by_implementation(self.requested, *kernels, arrays, activation, self.precision, True)
         return scores.T, after
 
     def softmax_of_scores(self, scores):
@@ -195,7 +195,7 @@ class Packed(Tokens):
 
     def _extreme(self, least):
         kernels = packed_sums.tiled_max, packed_sums.plain_max
-        extreme = by_default(self.requested, *kernels, (self.x, self.segments), least)
+        extreme = by_implementation(self.requested, *kernels, (self.x, self.segments), least)
         extreme = extreme.astype(self.dtype)[: self.number]
         return jnp.where(self.has_real_token()[:, None], extreme, 0)
 
@@ -242,4 +242,6 @@ class Packed(Tokens):
     def _weighted_sums(self, weights):
         """Sums tokens under weights [N, h]: [max(S, 1), h, d]."""
         x, weights = unify_varying(self.x, weights)
-        return by_default(self.requested, packed_sums.tiled_sums, packed_sums.plain_sums, (x, self.segments, weights))
+        return by_implementation(
+            self.requested, packed_sums.tiled_sums, packed_sums.plain_sums, (x, self.segments, weights)
+        )

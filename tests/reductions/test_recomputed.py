@@ -8,7 +8,7 @@ import pytest
 from rounding import rounded
 
 from attnpool_flax.numerics.remat import by_argument
-from attnpool_flax.reductions import residuals as of_residuals
+from attnpool_flax.reductions import vlad
 
 B, L, D, K = 2, 5, 3, 4
 
@@ -47,16 +47,14 @@ def derivatives(function, arrays):
 
 def test_derivatives_are_those_of_jax(arrays):
     arrays, mask = arrays
-    ours = derivatives(lambda x, *own: of_residuals._at_once(x, mask, *own), arrays)
+    ours = derivatives(lambda x, *own: vlad._at_once(x, mask, *own), arrays)
     assert_agree(ours, derivatives(lambda x, *own: residuals(x, mask, *own), arrays))
 
 
 def test_padding_never_matters(arrays):
     (x, *own), mask = arrays
     bad = jnp.where(mask[..., None], x, jnp.nan)
-    found, expected = (
-        derivatives(lambda x, *own: of_residuals._at_once(x, mask, *own), [one, *own])[:2] for one in (bad, x)
-    )
+    found, expected = (derivatives(lambda x, *own: vlad._at_once(x, mask, *own), [one, *own])[:2] for one in (bad, x))
     chex.assert_trees_all_equal(found, expected)
 
 

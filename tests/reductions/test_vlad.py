@@ -12,7 +12,7 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.reductions.packed.segments import segments_of
-from attnpool_flax.reductions.residuals import pairs_of
+from attnpool_flax.reductions.vlad import pairs_of
 
 pytestmark = pytest.mark.compiles
 

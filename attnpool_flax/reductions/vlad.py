@@ -1,8 +1,8 @@
-"""Sums of residuals (tokens minus centers) under weights, on accelerators.
+"""Sums of residuals (tokens minus centers) under weights, on accelerators: for VLAD.
 
 Dense tokens on a GPU have each sum of residuals in one kernel (:func:`_at_once`). Dense tokens on a TPU, and packed
-tokens on both, are sums by products. For tokens x_l, centers c_k and weights w_lk, the sum of the tokens minus the sum of the centers would cancel digits
-where the residuals are small. With the center c_a(l) nearest to each token,
+tokens on both, are sums by products. For tokens x_l, centers c_k and weights w_lk, the sum of the tokens minus the sum
+of the centers would cancel digits where the residuals are small. With the center c_a(l) nearest to each token,
 
     sum_l w_lk (x_l - c_k) = sum_l w_lk (x_l - c_a(l)) + sum_j (sum_{l: a(l) = j} w_lk) (c_j - c_k)
 
@@ -64,7 +64,7 @@ def dense(by_center, x, mask, centers, weights, dtype, precision):
 def packed(by_center, x, segments, centers, logs, dtype, precision):
     """Sums residuals of at least one packed token under exp(log - max_score): (max_score [S, K], sums [S, K, d]).
 
-    On accelerators these are products of chunks of sorted tokens (:mod:`attnpool_flax.reductions.residuals`).
+    On accelerators these are products of chunks of sorted tokens (:mod:`attnpool_flax.reductions.vlad`).
 
     Args:
       by_center: for CPUs, from (centers, logs) to the results.
