@@ -1,7 +1,7 @@
-"""Keys and values of attention that no query sees: 0 on CPUs and TPUs, on GPUs only where a sum over tokens needs it.
+"""Keys and values of attention that no query sees: 0 only where a sum over tokens or a gradient needs it.
 
-A token that no query sees is one that the mask hides from every query. On GPUs XLA fuses a conversion into a product
-but no selection: it would write a copy of the tokens for each product.
+A token that no query sees is one that the mask hides from every query. XLA fuses no selection into a product on GPUs,
+and not into each on TPUs: it would write a copy of the tokens for each product.
 """
 
 import functools
@@ -28,11 +28,8 @@ def zero_unseen(x, seen):
 
 @zero_unseen.defjvp
 def _zero_unseen_jvp(primals, tangents):
-    return zero_unseen(*primals), _by_platform(_zero_tangents, tangents[0], primals[1])
-
-
-def _by_platform(on_gpus, x, seen):
-    return platforms.choose(*unify_varying(x, seen), cpu=zero_unseen, tpu=zero_unseen, default=on_gpus)
+    dx, seen = unify_varying(tangents[0], primals[1])
+    return zero_unseen(*primals), platforms.choose(dx, seen, cpu=zero_unseen, tpu=zero_unseen, default=_zero_tangents)
 
 
 def _as_it_is(x, seen):
@@ -70,8 +67,8 @@ mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 def of_seen(function, x, seen, *others):
     """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False.
 
-    On GPUs the function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0
-    times NaN would be NaN.
+    The function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0 times NaN
+    would be NaN.
 
     Args:
       function: from tokens [..., m, d] and other arrays to an array. The values of unseen tokens reach only elements of
@@ -85,7 +82,7 @@ def of_seen(function, x, seen, *others):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_seen(function, x, seen, *others):
-    return function(_by_platform(_as_it_is, x, seen), *others)
+    return function(_as_it_is(*unify_varying(x, seen)), *others)
 
 
 @functools.partial(_of_seen.defjvp, symbolic_zeros=True)
