@@ -61,10 +61,10 @@ def zeros(shape, dtype, x):
 def plain_total(x, segments, factor):
     """Sums the real tokens of each segment, multiplied by ``factor``: [count, d], in the computing dtype.
 
-    ``factor`` is None, or [count] powers of two. Tokens are multiplied and selected in their own dtype, because XLA's TPU
-    compiler writes the selected tokens to memory before it scatters them. JAX differentiates it in both modes.
+    ``factor`` is None, or [count] powers of two. Tokens are selected, then multiplied, in their own dtype: XLA's TPU
+    compiler fuses this into the scatter, and writes them to memory otherwise. JAX differentiates it in both modes.
     """
-    tokens = jnp.where(segments.real[:, None], _multiplied_by(x, segments.ids, factor), 0)
+    tokens = _multiplied_by(jnp.where(segments.real[:, None], x, 0), segments.ids, factor)
     return segments.sum(tokens.astype(computing_dtype(x.dtype)))
 
 
