@@ -20,15 +20,14 @@ MEMORY = {devices.V5E: 16e9, devices.V6E: 32e9, devices.H200: 151e9}
 """Bytes of each device's memory."""
 
 BUDGET = 1 / 16
-"""Fraction of a device's memory. If a formula needs more temporaries than that, it is no yardstick for computing in blocks."""
+"""Fraction of a device's memory. A formula with more temporaries than that is no yardstick for a program that has fewer."""
 
 
 RULE = {"bytes": 1.3, "elements": 1.5, "products": 1.5, "cycles": 1.3}
 """The most of each cost of a dense or packed program, as a multiple of that of its formula (:mod:`bench.aot.formulas`).
 
 Elements and products count on a GPU, where the compiler estimates no cycles, and only if they take longer than the bytes.
-A program that takes no more time than its formula (:func:`no_slower`) may have more of single costs. A formula whose
-temporaries exceed BUDGET is no yardstick.
+A program that takes less time than its formula (:func:`is_faster`) may have more of single costs.
 """
 
 PER_BYTE = {"elements": 8, "products": 100}
@@ -279,16 +278,19 @@ def formula_of(program, found):
     return found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
 
 
-def yardstick(program, found):
-    """Returns the result of the program's formula; None if there is none, or if it needs too much memory."""
+def yardstick(program, result, found):
+    """Returns the result of the formula; None if there is none, or if it needs too much memory, which the program spares."""
     formula = formula_of(program, found)
-    return formula if "bytes" in formula and formula["temporaries"] <= MEMORY[program.device] * BUDGET else None
+    if program.way != calls.OURS or "bytes" not in result or "bytes" not in formula:
+        return None
+    too_much = formula["temporaries"] > MEMORY[program.device] * BUDGET
+    return None if too_much and result["temporaries"] <= formula["temporaries"] else formula
 
 
 def ratios(program, result, found):
     """Returns {cost: the multiple of the formula's cost}, for costs that are compared; empty without a yardstick."""
-    formula = yardstick(program, found)
-    if program.way != calls.OURS or "bytes" not in result or formula is None:
+    formula = yardstick(program, result, found)
+    if formula is None:
         return {}
     own = {"bytes": result["bytes"] / formula["bytes"]}
     if _all_estimated(program, result, formula):
@@ -300,14 +302,14 @@ def ratios(program, result, found):
     return own
 
 
-def no_slower(program, result, formula):
-    """Returns whether a program takes no more time than its formula, as far as its device tells.
+def is_faster(program, result, formula):
+    """Returns whether a program takes less time than its formula, as far as its device tells.
 
     On a TPU v5e it is the compiler's estimate, on a GPU the larger of the times for bytes and for operations.
     """
     if program.device == devices.H200:
-        return _time_on_gpu(result) <= _time_on_gpu(formula)
-    return _all_estimated(program, result, formula) and result["cycles"] <= formula["cycles"]
+        return _time_on_gpu(result) < _time_on_gpu(formula)
+    return _all_estimated(program, result, formula) and result["cycles"] < formula["cycles"]
 
 
 def _all_estimated(program, *results):
@@ -327,20 +329,9 @@ def exemption_of(program):
 
 
 def beyond_formula(program, result, found):
-    """Returns a line for each cost that exceeds that of the formula by more than RULE, or the exemption, allows.
-
-    If the formula needs too much memory to be a yardstick, the program may have as many temporaries, however many bytes it
-    moves.
-    """
-    if program.way != calls.OURS:
-        return []
-    formula = formula_of(program, found)
-    if "bytes" not in formula:
-        return []
-    if yardstick(program, found) is None:
-        most, own = formula["temporaries"], result["temporaries"]
-        return [f"temporaries of {own / 1e9:.1f} GB, rule {most / 1e9:.1f}"] if own > most else []
-    if no_slower(program, result, formula):
+    """Returns a line for each cost that exceeds that of the formula by more than RULE, or the exemption, allows."""
+    formula = yardstick(program, result, found)
+    if formula is None or is_faster(program, result, formula):
         return []
     exempt = exemption_of(program)
     most = RULE | (exempt.most if exempt else {})
