@@ -25,7 +25,7 @@ REPAIR = "run `python -m bench --page`, which measures nothing, and commit docs/
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What a tiny run writes: two lines, an eager call, one case and one picture; `make bench ARGS=--quick` runs all."""
+    """What a tiny run writes: two lines, an eager call, one case and one picture; CI runs all of it (ARGS=--tiny)."""
     folder = tmp_path_factory.mktemp("bench")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     two = "test_line and (bilinear_score or lengths_to_mask)"

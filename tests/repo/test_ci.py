@@ -62,7 +62,7 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert "VENV=.venv-ci-oldest" in asked[5]
     assert rest == [
         "peers",
-        "-j 2 --output-sync=target bench examples ARGS=--quick",
+        "-j 2 --output-sync=target bench examples ARGS=--tiny",
         "site-test",
     ]
     assert all("VENV=.venv-ci-3.11" in line for line in [asked[3], libraries, *asked[6:]])
