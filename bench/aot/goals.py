@@ -27,7 +27,7 @@ RULE = {"bytes": 1.3, "elements": 1.5, "products": 1.5, "cycles": 1.3}
 """The most of each cost of a dense or packed program, as a multiple of that of its formula (:mod:`bench.aot.formulas`).
 
 Elements and products count on a GPU, where the compiler estimates no cycles, and only if they take longer than the bytes.
-A program that takes less time than its formula (:func:`is_faster`) may have more of single costs.
+A program that takes no more time than its formula (:func:`no_slower`) may have more of single costs.
 """
 
 PER_BYTE = {"elements": 8, "products": 100}
@@ -72,6 +72,15 @@ NEWTON = (
     "the formula's sort, which takes many passes, is counted as one"
 )
 LENGTH = "squares of large numbers overflow, and those of small ones vanish: the largest number is found first"
+SORT = "the formula's sort, which takes many passes, is counted as one"
+TIES = "tied tokens share the gradient: x is summed, not the sorted tokens, and NaN is searched for"
+SAFE = (
+    "the largest token of each feature is found first, and differences from it are summed: powers, exponentials and squares "
+    "of tokens overflow, or lose digits"
+)
+EXPANDED = SAFE + "; of packed tokens it is gathered for each token, and written"
+ONE = "the formula loses small probabilities, or by logarithms has no gradient at a probability of 1"
+FEW = "the arrays have 1 % of the bytes of x: the ids, and one token of each segment"
 FIRST = "two reductions find the first of the largest scores: XLA's CPU compiler vectorizes no argmax"
 UNSEEN = "values that no query sees are replaced, because 0 times NaN is NaN"
 IN_FLOAT32 = "scores, weights and contexts stay in float32, which the formula rounds"
@@ -88,7 +97,7 @@ EXEMPTIONS = (
     ),
     Exemption(("sparsemax", "entmax15"), {"bytes": 4.0}, NEWTON, directions=(calls.FORWARD,)),
     Exemption(("l2_normalize", "cosine_score"), {"bytes": 1.34, "cycles": 1.5}, LENGTH, directions=(calls.FORWARD,)),
-    Exemption(("hardmax",), {"bytes": 1.5, "cycles": 1.62}, FIRST),
+    Exemption(("hardmax",), {"bytes": 1.51, "cycles": 1.62}, FIRST),
     Exemption(
         ("additive_attention", "tanh_sum_attention"),
         {"bytes": 1.71},
@@ -96,12 +105,26 @@ EXEMPTIONS = (
         devices=ONE_H200,
         directions=(calls.FORWARD,),
     ),
-    Exemption(("location_attention",), {"bytes": 1.72}, IN_FLOAT32, devices=ONE_H200, directions=(calls.STEP,)),
+    Exemption(("location_attention",), {"bytes": 1.73}, IN_FLOAT32, devices=ONE_H200, directions=(calls.STEP,)),
+    Exemption(("quantile_pooling",), {"bytes": 4.22}, SORT, devices=ONE_H200, directions=(calls.FORWARD,)),
+    Exemption(("top_k_pooling",), {"bytes": 1.4}, TIES, devices=ONE_H200),
+    Exemption(("noisy_or_pooling",), {"bytes": 4.81, "cycles": 2.51}, ONE),
+    Exemption(("segment_noisy_or_pooling",), {"bytes": 12.1}, ONE),
+    Exemption(("power_mean_pooling",), {"bytes": 4.01, "cycles": 2.06}, SAFE),
+    Exemption(("segment_power_mean_pooling",), {"bytes": 8.1}, EXPANDED),
+    Exemption(("segment_std_pooling", "segment_statistics_pooling"), {"bytes": 6.0}, EXPANDED),
+    Exemption(("segment_logsumexp_pooling", "segment_softmax_pooling"), {"bytes": 3.4}, EXPANDED),
+    Exemption(("segment_attentive_statistics_pooling",), {"bytes": 2.1}, EXPANDED),
+    Exemption(("std_pooling", "statistics_pooling"), {"bytes": 3.04, "cycles": 1.85}, SAFE),
+    Exemption(("softmax_pooling",), {"bytes": 2.01}, SAFE, devices=devices.TPUS, directions=(calls.FORWARD,)),
+    Exemption(("attentive_statistics_pooling",), {"bytes": 1.56}, SAFE, devices=ONE_H200, directions=(calls.FORWARD,)),
+    Exemption(("segment_first_pooling", "segment_last_pooling"), {"bytes": 1.78}, FEW, devices=ONE_H200),
+    Exemption(("gated_sum_pooling",), {"bytes": 1.43}, UNSEEN, devices=ONE_H200, directions=(calls.FORWARD,)),
     Exemption(VLAD, {"bytes": 6.5}, RESIDUALS + IN_VMEM, DENSE, ONE_V6E, (calls.FORWARD,)),
     Exemption(VLAD, {"bytes": 2.3, "cycles": 2.3}, RESIDUALS + OF_TOKENS, DENSE, devices.TPUS, (calls.FORWARD,)),
     Exemption(VLAD, {"bytes": 2.2, "cycles": 2.3}, RESIDUALS + OF_TOKENS, DENSE, devices.TPUS, (calls.STEP,)),
     Exemption(VLAD, {"bytes": 2.63}, RESIDUALS + OF_TOKENS, DENSE, ONE_H200, (calls.FORWARD,)),
-    Exemption(VLAD, {"bytes": 2.05}, RESIDUALS + OF_TOKENS, DENSE, ONE_H200, (calls.STEP,)),
+    Exemption(VLAD, {"bytes": 2.05, "elements": 36.0}, RESIDUALS + OF_TOKENS, DENSE, ONE_H200, (calls.STEP,)),
 )
 
 
@@ -191,7 +214,7 @@ GOALS = (
     ),
     Goal(
         VLAD,
-        (7.4, 16.4),
+        (7.5, 16.4),
         FLOOR,
         CHUNKS_AND_MESHES,
         devices=devices.TPUS,
@@ -302,14 +325,14 @@ def ratios(program, result, found):
     return own
 
 
-def is_faster(program, result, formula):
-    """Returns whether a program takes less time than its formula, as far as its device tells.
+def no_slower(program, result, formula):
+    """Returns whether a program takes no more time than its formula, as far as its device tells.
 
     On a TPU v5e it is the compiler's estimate, on a GPU the larger of the times for bytes and for operations.
     """
     if program.device == devices.H200:
-        return _time_on_gpu(result) < _time_on_gpu(formula)
-    return _all_estimated(program, result, formula) and result["cycles"] < formula["cycles"]
+        return _time_on_gpu(result) <= _time_on_gpu(formula)
+    return _all_estimated(program, result, formula) and result["cycles"] <= formula["cycles"]
 
 
 def _all_estimated(program, *results):
@@ -331,7 +354,7 @@ def exemption_of(program):
 def beyond_formula(program, result, found):
     """Returns a line for each cost that exceeds that of the formula by more than RULE, or the exemption, allows."""
     formula = yardstick(program, result, found)
-    if formula is None or is_faster(program, result, formula):
+    if formula is None or no_slower(program, result, formula):
         return []
     exempt = exemption_of(program)
     most = RULE | (exempt.most if exempt else {})

@@ -16,7 +16,7 @@ program computes the results (forward) or also the gradients of all floating arr
 arrays do not fit into a TPU's on-chip memory. [compiled.md](compiled.md) has all programs.
 
 The rule for a dense or packed program: at most {bytes:g} times the bytes of its formula, {elements:g} times its operations on a GPU, and
-{cycles:g} times its cycles by the estimate of a TPU's compiler. A program that takes less time than its formula, by this estimate or
+{cycles:g} times its cycles by the estimate of a TPU's compiler. A program that takes no more time than its formula, by this estimate or
 by the larger of the times for bytes and for operations on a GPU, may exceed single costs. A formula that needs more than a sixteenth of
 the device's memory is no yardstick for a program that needs less. These programs exceed their formula the most.
 """
