@@ -1,7 +1,8 @@
-"""Keys and values of attention that no query sees: 0 only where a sum over tokens or a gradient needs it.
+"""Keys and values of attention that no query sees: 0 on CPUs, elsewhere only where a sum or a gradient needs it.
 
 A token that no query sees is one that the mask hides from every query. XLA fuses no selection into a product on GPUs,
-and not into each on TPUs: it would write a copy of the tokens for each product.
+and not into each on TPUs: it would write a copy of the tokens for each product. On CPUs NaN in one element of a vector
+changes how XLA computes tanh of the others, and their last bit.
 """
 
 import functools
@@ -67,8 +68,8 @@ mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 def of_seen(function, x, seen, *others):
     """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False.
 
-    The function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0 times NaN
-    would be NaN.
+    On accelerators the function gets x with its own values there instead of 0, unless it is differentiated: in a
+    gradient, 0 times NaN would be NaN.
 
     Args:
       function: from tokens [..., m, d] and other arrays to an array. The values of unseen tokens reach only elements of
@@ -82,7 +83,8 @@ def of_seen(function, x, seen, *others):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_seen(function, x, seen, *others):
-    return function(_as_it_is(*unify_varying(x, seen)), *others)
+    x = platforms.choose(*unify_varying(x, seen), cpu=zero_unseen, tpu=_as_it_is, default=_as_it_is)
+    return function(x, *others)
 
 
 @functools.partial(_of_seen.defjvp, symbolic_zeros=True)
