@@ -216,7 +216,7 @@ def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, ma
 
     query = keep_real(query, seeing_queries(mask))
     others = query, query_kernel, key_kernel, out_kernel, bias
-    return of_seen(scores, key, seen_keys(mask), *others)
+    return of_seen(scores, key, seen_keys(mask), *others, gpus_alone=True)
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):

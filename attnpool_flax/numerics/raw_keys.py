@@ -1,8 +1,7 @@
-"""Keys and values of attention that no query sees: 0 on CPUs, elsewhere only where a sum or a gradient needs it.
+"""Keys and values of attention that no query sees: 0 only where a sum over tokens or a gradient needs it.
 
 A token that no query sees is one that the mask hides from every query. XLA fuses no selection into a product on GPUs,
-and not into each on TPUs: it would write a copy of the tokens for each product. On CPUs NaN in one element of a vector
-changes how XLA computes tanh of the others, and their last bit.
+and not into each on TPUs: it would write a copy of the tokens for each product.
 """
 
 import functools
@@ -65,11 +64,11 @@ batching.primitive_batchers[_ZEROED] = _mapped
 mlir.register_lowering(_ZEROED, mlir.lower_fun(_select, multiple_results=False))
 
 
-def of_seen(function, x, seen, *others):
+def of_seen(function, x, seen, *others, gpus_alone=False):
     """Computes ``function(x, *others)`` of tokens that are 0 where ``seen`` is False.
 
-    On accelerators the function gets x with its own values there instead of 0, unless it is differentiated: in a
-    gradient, 0 times NaN would be NaN.
+    The function gets x with its own values there instead of 0, unless it is differentiated: in a gradient, 0 times NaN
+    would be NaN.
 
     Args:
       function: from tokens [..., m, d] and other arrays to an array. The values of unseen tokens reach only elements of
@@ -77,18 +76,22 @@ def of_seen(function, x, seen, *others):
       x: [..., m, d], in any floating dtype.
       seen: bool [..., m], or None if all tokens are seen.
       *others: arrays, or None. The function closes over no other traced array.
+      gpus_alone: whether x is 0 there except on GPUs: elsewhere the function chooses by the values of all tokens.
     """
-    return function(x, *others) if seen is None else _of_seen(function, x, seen, *others)
+    return function(x, *others) if seen is None else _of_seen(function, gpus_alone, x, seen, *others)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _of_seen(function, x, seen, *others):
-    x = platforms.choose(*unify_varying(x, seen), cpu=zero_unseen, tpu=_as_it_is, default=_as_it_is)
-    return function(x, *others)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _of_seen(function, gpus_alone, x, seen, *others):
+    x, seen = unify_varying(x, seen)
+    if gpus_alone:
+        return function(platforms.choose(x, seen, cpu=zero_unseen, tpu=zero_unseen, default=_as_it_is), *others)
+    return function(_as_it_is(x, seen), *others)
 
 
 @functools.partial(_of_seen.defjvp, symbolic_zeros=True)
-def _of_seen_jvp(function, primals, tangents):
+def _of_seen_jvp(function, gpus_alone, primals, tangents):
+    del gpus_alone
     (x, seen, *others), (dx, _, *dothers) = primals, tangents
     leaves, shape = jax.tree.flatten((x, *others))
     dleaves = shape.flatten_up_to((dx, *dothers))

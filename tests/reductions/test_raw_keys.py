@@ -1,4 +1,4 @@
-"""MaxSim on accelerators multiplies raw tokens, whose padding may hold NaN: it reaches no score, gradient and tangent.
+"""MaxSim multiplies raw tokens, whose padding may hold NaN: it reaches no score, no gradient and no tangent.
 
 The programs of GPUs are evaluated on a CPU, see ``tests/support/rounded_products.py``. Attention with hidden units, which takes
 raw keys, too, has its tests in ``test_hidden_units.py``.
@@ -59,7 +59,7 @@ def test_nan_in_padding_reaches_nothing(masked, dtype):
         chex.assert_trees_all_close(ours, exact, atol=rounded(exact, 4 * D, dtype), rtol=0)
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 def test_the_forward_pass_copies_no_tokens(platform):
     """Otherwise the test above would see no NaN, and XLA would write a copy of both sides."""
     padded, masks = drawn(np.nan)
