@@ -67,12 +67,12 @@ class Exemption:
 
 ONE_V6E, ONE_H200 = (devices.V6E,), (devices.H200,)
 VLAD = ("vlad_pooling",)
+SORT = "the formula's sort, which takes many passes, is counted as one"
 NEWTON = (
     "the loop is counted with 32 steps, and takes at most 11 (4,096 rows of 1,024 normal scores, at scales of 0.01 to 100); "
-    "the formula's sort, which takes many passes, is counted as one"
+    + SORT
 )
 LENGTH = "squares of large numbers overflow, and those of small ones vanish: the largest number is found first"
-SORT = "the formula's sort, which takes many passes, is counted as one"
 TIES = "tied tokens share the gradient: x is summed, not the sorted tokens, and NaN is searched for"
 SAFE = (
     "the largest token of each feature is found first, and differences from it are summed: powers, exponentials and squares "
