@@ -13,7 +13,6 @@ except ModuleNotFoundError as error:
     ) from None
 from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.masks import pad
-from attnpool_flax.modules.formats import load, save
 from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
@@ -31,8 +30,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "finalize_state",
     *modules.__all__,  # NNX; Linen's are attnpool_flax.linen
     "linen",  # pyright: ignore[reportUnsupportedDunderAll]
-    "load",
-    "save",
+    "load",  # pyright: ignore[reportUnsupportedDunderAll]
+    "save",  # pyright: ignore[reportUnsupportedDunderAll]
     "pad",
     "pack",
     "unpack",
@@ -41,14 +40,16 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name):
-    """Imports the Linen modules where they are first named: most programs use the modules of one kind only."""
+    """Imports the Linen modules and the formats of trained heads where they are first named: few programs use both."""
     if name == "linen":
         return import_module("attnpool_flax.linen")
+    if name in ("load", "save"):
+        return getattr(import_module("attnpool_flax.modules.formats"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return [*globals(), "linen"]
+    return [*globals(), "linen", "load", "save"]
 
 
 if __doc__:  # Python strips it with -OO

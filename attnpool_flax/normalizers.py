@@ -1,18 +1,16 @@
 """Normalizers from scores to weights (softmax and others), and unit vectors. Twin of :mod:`attnpool_ref.normalizers`."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
-from attnpool_flax.numerics.elementwise import below, exponential
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import maximum, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
+from attnpool_flax.numerics.softmax import below, exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 
@@ -44,28 +42,9 @@ def _real(scores, mask, lengths, axis):
 def softmax(scores, mask, axis=-1):
     """Returns the masked softmax of scores; the mask, which broadcasts, or None is already checked."""
     if mask is None:
-        return _softmax(scores, axis)
-    weights = _softmax(jnp.where(mask, scores, -jnp.inf), axis)
+        return unmasked_softmax(scores, axis)
+    weights = unmasked_softmax(jnp.where(mask, scores, -jnp.inf), axis)
     return jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _softmax(scores, axis):
-    """Returns the softmax of scores; 0 in rows without a score above -inf.
-
-    The maximum starts at the smallest number and the sum at the smallest normal number, in place of cases for such rows:
-    XLA's TPU compiler reads the scores once only if nothing stands between the reductions.
-    """
-    axes, limits = (axis % scores.ndim,), jnp.finfo(scores.dtype)
-    max_score = lax.reduce(scores, limits.min, lax.max, axes)
-    unnormalized = jnp.exp(scores - jnp.expand_dims(max_score, axes))
-    return unnormalized / jnp.expand_dims(lax.reduce(unnormalized, limits.tiny, lax.add, axes), axes)
-
-
-@_softmax.defjvp
-def _softmax_jvp(axis, primals, tangents):
-    weights, (dscores,) = _softmax(*primals, axis), tangents
-    return weights, weights * (dscores - jnp.sum(weights * dscores, axis, keepdims=True))
 
 
 def exp_scores(scores, mask, axis=-1):

@@ -9,7 +9,6 @@ takes at most half of the time; a mean, a maximum or one query gains nothing the
 
 from importlib import import_module
 
-from attnpool_ref import formats
 from attnpool_ref.masks import pad
 from attnpool_ref.segments import pack, unpack
 from attnpool_ref.streaming import finalize_state, merge_states
@@ -21,6 +20,18 @@ for _row in BY_NAME.values():  # from the file of its family; __init__.pyi has t
     globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
 
 __all__ = [*BY_NAME, "merge_states", "finalize_state", "formats", "pad", "pack", "unpack"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name):
+    """Imports the formats of trained heads where they are first named."""
+    if name == "formats":
+        return import_module("attnpool_ref.formats")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*globals(), "formats"]
+
 
 if __doc__:  # Python strips it with -OO
     __doc__ += f"""

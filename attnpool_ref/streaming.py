@@ -361,10 +361,10 @@ def _docstring(row, signature):
     kind = KINDS[row.name].__name__
     article = "An" if kind[0] in "AEIO" else "A"
     result = f"{article} ``{kind}``, for :func:`merge_states` and then :func:`finalize_state`, which returns "
-    sections = dense.sections | {"Returns": docstrings.filled(result + f"{row.shapes.rpartition(' -> ')[2]}.")}
-    merged = docstrings.Docstring([docstrings.filled(text) if text == paragraphs[-1] else text for text in paragraphs])
-    merged.sections = sections | own.sections | {"Args": ""}
-    merged.example = own.example
+    returns = docstrings.filled(result + f"{row.shapes.rpartition(' -> ')[2]}.")
+    sections = {**dense.sections, "Returns": returns, **own.sections, "Args": ""}
+    paragraphs[-1] = docstrings.filled(paragraphs[-1])
+    merged = docstrings.Docstring(tuple(paragraphs), sections, own.example)
     return str(merged.without_packed().with_entries("Args", {key: entries[key] for key in signature.parameters}))
 
 

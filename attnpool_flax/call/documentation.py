@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from dataclasses import replace
 
 from attnpool_ref.contract import docstrings
 
@@ -40,11 +41,11 @@ def composed(body, name, family, parameters):
         return ""
     own = docstrings.of(body)
     if name == body.__name__:
-        difference, definition.example = _difference(own, name), own.example
+        difference, example = _difference(own, name), own.example
     else:
-        difference, definition.example = docstrings.filled(f"{own.sections['Packed']} {OF_PACKED}"), own.packed_example
+        difference, example = docstrings.filled(f"{own.sections['Packed']} {OF_PACKED}"), own.packed_example
     notes = {key: note for key, note in NOTES.items() if key in parameters}
-    return str(definition.with_entries("Args", notes).with_section("In JAX", difference))
+    return str(replace(definition.with_entries("Args", notes).with_section("In JAX", difference), example=example))
 
 
 def definition_of(name, family):

@@ -20,8 +20,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.platforms import varying_axes, varying_struct
+from attnpool_flax.numerics.softmax import exponential
 
 LANES, SUBLANES = 128, 8
 """Width and height of a float32 register."""

@@ -28,8 +28,8 @@ from attnpool_flax.kernels.triton_heads import (
     program_of,
     store_piece,
 )
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.products import token_products
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 
 ELEMENTS = 4096

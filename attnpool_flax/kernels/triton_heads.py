@@ -30,7 +30,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
 from attnpool_flax.kernels.tpu import PADDING, WITHOUT_QUERY
-from attnpool_flax.numerics.elementwise import exponential
+from attnpool_flax.numerics.softmax import exponential
 
 ROWS = 16
 """The number of rows of a product, the fewest that Triton takes. Queries beyond h are 0."""

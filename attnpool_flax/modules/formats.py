@@ -16,8 +16,8 @@ from attnpool_flax import modules
 from attnpool_flax.modules.creation import name_of
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_ref import contract, formats
+from attnpool_ref.contract.dtypes import FLOATING
 from attnpool_ref.contract.text import type_of
-from attnpool_ref.formats.conversion import FLOATING
 
 _SETTINGS: Any = jax.config  # its attributes are made at run time
 

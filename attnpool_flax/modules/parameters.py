@@ -14,7 +14,7 @@ from flax.typing import Dtype, Initializer
 
 from attnpool_flax.modules.specs import FIXED, SPECS, Parameter, checked_size, head_features
 from attnpool_ref import contract, table
-from attnpool_ref.formats.conversion import FLOATING
+from attnpool_ref.contract.dtypes import FLOATING
 from attnpool_ref.table import language
 
 

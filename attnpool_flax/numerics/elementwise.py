@@ -64,20 +64,6 @@ def keep_real(x, mask):
     return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
-def exponential(scores, max_score):
-    """Computes exp(score - max_score); 0 for a score of -inf, also if the maximum is -inf."""
-    return jnp.exp(below(scores, max_score))
-
-
-def below(scores, max_score):
-    """Computes score - max_score; -inf for a score of -inf, also if the maximum is -inf. No score exceeds its maximum.
-
-    A maximum of -inf is raised to the smallest finite number. XLA recognizes this form of the softmax on GPUs, and reads
-    the scores once; with a ``where`` it reads them twice.
-    """
-    return scores - jnp.maximum(max_score, jnp.finfo(max_score.dtype).min)
-
-
 def _boxcar(squared, bandwidth):
     inside = squared <= bandwidth * bandwidth
     return jnp.where(jnp.isnan(squared), jnp.nan, inside.astype(squared.dtype))

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import largest_product
+from attnpool_flax.numerics.softmax import exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import weighted
 
 
@@ -44,26 +44,18 @@ def softmax_average(scores, mask, value, precision):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _softmax_average(scores, value, precision):
-    return weighted(_weights(scores), value, precision)
+    return weighted(unmasked_softmax(scores, -1), value, precision)
 
 
 @_softmax_average.defjvp
 def _softmax_average_jvp(precision, primals, tangents):
     """Computes the tangent from the result: its transpose sums over the features, often fewer than the keys."""
     (scores, value), (dscores, dvalue) = primals, tangents
-    weights = _weights(scores)
+    weights = unmasked_softmax(scores, -1)
     result = weighted(weights, value, precision)
     dweights = weights * dscores
     change = weighted(dweights, value, precision) - jnp.sum(dweights, -1, keepdims=True) * result
     return result, change + weighted(weights, dvalue, precision)
-
-
-def _weights(scores):
-    """Returns the softmax of scores that are -inf at padding; 0 for a fully masked row."""
-    max_score = lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
-    unnormalized = exponential(scores, max_score)
-    denominator = jnp.sum(unnormalized, -1, keepdims=True)
-    return unnormalized / jnp.maximum(denominator, 0.5)  # it is at least 1, or 0
 
 
 class Products(NamedTuple):

@@ -21,9 +21,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import factor_precision, is_narrow, token_products, token_sums
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import computing_dtype, in_slices
 from attnpool_flax.reductions.loops import tiling
 from attnpool_flax.reductions.loops.blocks import inside_loop

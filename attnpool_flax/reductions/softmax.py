@@ -32,9 +32,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import factor_precision, products, raw_products, token_sums
 from attnpool_flax.numerics.remat import saveable
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import summed, weighted
 from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules

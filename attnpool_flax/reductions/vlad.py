@@ -24,9 +24,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import exact_tokens
 from attnpool_flax.numerics.remat import by_argument, remat
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, weighted
 from attnpool_flax.reductions.loops.blocks import over_first
 from attnpool_flax.reductions.packed.segments import at, enumerated, segments_of

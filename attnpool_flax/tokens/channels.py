@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, computing_dtype, summed
 from attnpool_flax.reductions.accumulators import all_reduce, axis_names
 from attnpool_flax.reductions.packed.segments import at, consecutive_slots

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.kernels import softmax_kernel
-from attnpool_flax.numerics.elementwise import exponential, keep_real
+from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
 from attnpool_flax.reductions import cross, max, perceptron, softmax, sums, vlad
 from attnpool_flax.reductions.accumulators import EndToken, WeightedSum, all_reduce_states, axis_names

@@ -6,10 +6,10 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions import perceptron, vlad
 from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_implementation, log_dispatch

@@ -1,8 +1,10 @@
 """Parser and writer of docstrings: a summary, paragraphs, sections with entries, an example."""
 
+import functools
 import inspect
 import textwrap
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from attnpool_ref.table.language import Needs, NotZero, OrFunction
 
@@ -12,7 +14,7 @@ TITLES = ("Args", "Returns", "Raises", "Source", "In JAX", "Packed")
 WIDTH = 120
 
 
-@dataclass
+@dataclass(frozen=True)
 class Docstring:
     """Parts of one docstring.
 
@@ -23,8 +25,8 @@ class Docstring:
       packed_example: the example in the section ``Packed``, or an empty text.
     """
 
-    paragraphs: list[str]
-    sections: dict[str, str] = field(default_factory=dict)
+    paragraphs: tuple[str, ...]
+    sections: Mapping[str, str]
     example: str = ""
     packed_example: str = ""
 
@@ -41,7 +43,7 @@ class Docstring:
 
     def with_section(self, title, text):
         """Returns a copy with another text of a section, or without the section if the text is empty."""
-        return replace(self, sections=self.sections | {title: text})
+        return replace(self, sections={**self.sections, title: text})
 
     def with_entries(self, title, entries):
         """Returns a copy with more entries at the end of a section: a dict from names to texts, which are wrapped."""
@@ -62,25 +64,22 @@ class Docstring:
         )
 
 
+@functools.cache  # a definition's text is needed for its help, its packed function, its state, its twin and its module
 def parse(text):
     """Parses the text that :func:`inspect.getdoc` returns; the result is empty if Python strips docstrings."""
-    found = Docstring([])
-    title = None
+    paragraphs, sections, examples, title = [], {}, {}, None
     for block in filter(None, (text or "").split("\n\n")):
         first, _, rest = block.partition("\n")
         if first.endswith(":") and first[:-1] in TITLES:
             title = first[:-1]
-            found.sections[title] = textwrap.dedent(rest)
+            sections[title] = textwrap.dedent(rest)
         elif block.startswith(">>> "):
-            if title == "Packed":
-                found.packed_example = block
-            else:
-                found.example = block
+            examples["packed_example" if title == "Packed" else "example"] = block
         elif title is None:
-            found.paragraphs.append(block)
+            paragraphs.append(block)
         else:  # a section's next paragraph
-            found.sections[title] = f"{found.sections[title]}\n\n{textwrap.dedent(block)}"
-    return found
+            sections[title] += f"\n\n{textwrap.dedent(block)}"
+    return Docstring(tuple(paragraphs), sections, **examples)
 
 
 def of(function):
@@ -125,6 +124,7 @@ def help_text(function):
     return function.__doc__ if "Packed" not in found.sections else str(found.without_packed())
 
 
+@functools.cache  # modules and packed functions repeat entries
 def filled(text, subsequent_indent=""):
     """Wraps a paragraph of a section to the line width."""
     options = {"break_long_words": False, "break_on_hyphens": False}

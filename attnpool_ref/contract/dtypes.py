@@ -12,7 +12,8 @@ from attnpool_ref import table
 from attnpool_ref.contract.text import type_of
 from attnpool_ref.table.language import INTEGERS
 
-DTYPES = ("float16", "bfloat16", "float32", "float64")
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+"""The floating-point dtypes of data and parameters."""
 
 _NARROW = re.compile(r"(u?int|float)\d")
 
@@ -79,10 +80,10 @@ def check_dtype(name, key, value, role="data"):
             f"{name}: `{key}` has dtype {dtype}, which is too narrow, needs integers of at least 8 bits; "
             f"did you mean `{key}.astype('int8')`?"
         )
-    if kind == "f" and name_of(dtype) not in DTYPES:
+    if kind == "f" and name_of(dtype) not in FLOATING:
         width, repair = ("too wide", "float64") if dtype.itemsize > 8 else ("too narrow", "float32")
         raise ValueError(
-            f"{name}: `{key}` has dtype {dtype}, which is {width}, needs one of {', '.join(DTYPES)} or integers; "
+            f"{name}: `{key}` has dtype {dtype}, which is {width}, needs one of {', '.join(FLOATING)} or integers; "
             f"did you mean `{key}.astype('{repair}')`?"
         )
     if key == "weights" and kind == "b":

@@ -147,7 +147,7 @@ def packed_docstring(dense, name):
         f"The result for each segment is that of :func:`{name}` for its tokens.\n"
         "A segment without real tokens is a fully masked row."
     )
-    paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]
+    paragraphs = (summary, lead, *(_replaced(text, shapes) for text in others))
     sections = {"Returns": _replaced(dense.sections["Returns"], shapes), "Source": dense.sections["Source"]}
     found = docstrings.Docstring(paragraphs, sections, dense.packed_example)
     return found.with_entries("Args", entries).with_entries("Raises", errors)

@@ -7,14 +7,12 @@ import operator
 
 import numpy as np
 
+from attnpool_ref.contract.dtypes import FLOATING
 from attnpool_ref.contract.text import bracketed, brief, printable, with_article
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
 """Names of activations in arguments: gelu approximated by tanh, exact gelu, relu."""
-
-FLOATING = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes of parameters."""
 
 OF_CONFIGURATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.products import is_narrow, token_products
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions.loops.blocks import even_rows
 from attnpool_flax.reductions.packed.segments import at, enumerated

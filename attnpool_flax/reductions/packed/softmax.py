@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.elementwise import exponential
 from attnpool_flax.numerics.products import raw_products
+from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST
 from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.packed import chunks as packed_chunks
