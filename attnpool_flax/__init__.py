@@ -40,7 +40,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name):
-    """Imports the Linen modules and the formats of trained heads where they are first named: few programs use both."""
+    """Imports the Linen modules and the formats of trained heads where they are first named: most programs need neither."""
     if name == "linen":
         return import_module("attnpool_flax.linen")
     if name in ("load", "save"):
