@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import seeing_queries, seen_keys
-from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
+from attnpool_flax.normalizers import divide, exp_and_sum, softmax, unnormalized_weights
 from attnpool_flax.numerics.elementwise import KERNEL_FUNCTIONS, keep_real
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
@@ -78,7 +78,7 @@ class Rows(NamedTuple):
         as for GPUs below, TPUs compute the scores of blocks twice in the forward pass, which is faster there.
       normalize: from scores and mask to (unnormalized weights, denominator or None), as
         :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
-        :func:`~attnpool_flax.normalizers.exp_scores` and there is no multiplier, GPUs use :func:`softmax_average`.
+        :func:`~attnpool_flax.normalizers.exp_and_sum` and there is no multiplier, GPUs use :func:`softmax_average`.
     """
 
     parts: tuple[Any, ...]
@@ -104,7 +104,7 @@ class Rows(NamedTuple):
             return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
         parts, options = (*self.parts, self.multiplier), {"keys": keys, "implementation": implementation}
-        if self.normalize is exp_scores and self.multiplier is None:
+        if self.normalize is exp_and_sum and self.multiplier is None:
 
             def at_once(*block):
                 *parts, _, mask = block
@@ -128,7 +128,7 @@ def average(unnormalized, denominator, value, precision):
 
 def sums_first(scores, mask, value, precision):
     """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]."""
-    return average(*exp_scores(scores, mask), value, precision)
+    return average(*exp_and_sum(scores, mask), value, precision)
 
 
 def drop(weights, multiplier, mask):
@@ -168,7 +168,7 @@ def dot_product_attention(
         products = dot(scaled(query, scale), key, precision)
         return products if bias is None else products + bias  # the softmax masks the values of the bias at padding
 
-    rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
+    rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_and_sum)
     return rows.average(value, return_weights, implementation, precision)
 
 
@@ -328,7 +328,7 @@ def multi_head_attention(
     keys = to_heads(key, key_kernel, key_bias, precision)
     queries = queries * query_kernel.shape[-1] ** -0.5
     # not as Products: XLA takes a minute to compile those of many heads in float32 for a TPU
-    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_scores)
+    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_and_sum)
     if return_weights:
         return rows.average(keys, True, implementation, precision)
     values = to_heads(value, value_kernel, value_bias, precision)
@@ -383,7 +383,7 @@ def kernel_regression(
         return KERNEL_FUNCTIONS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
-        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_scores)
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_and_sum)
     else:
         rows = Rows((query,), mask, None, kernel_values, _with_total)
     return rows.average(value, return_weights, implementation, precision)

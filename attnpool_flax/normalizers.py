@@ -8,7 +8,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.rounding import maximum, power_of_two
+from attnpool_flax.numerics.rounding import max_along_axis, power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.numerics.softmax import below, exponential, unmasked_softmax
 from attnpool_flax.numerics.sums import computing_dtype
@@ -47,7 +47,7 @@ def softmax(scores, mask, axis=-1):
     return jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
-def exp_scores(scores, mask, axis=-1):
+def exp_and_sum(scores, mask, axis=-1):
     """Returns (exp(score - max_score), its sum along the axis, of size 1 there).
 
     At padding the exponentials are 0, but if a real score of the row is NaN, all of the row are. The mask may be None.
@@ -146,7 +146,9 @@ def _with_largest(scores, mask, degree, axis):
     a row with a score of +inf, and 0 in a row without a score above -inf.
     """
     scores = scores if mask is None else jnp.where(mask, scores, -jnp.inf)
-    largest = jnp.expand_dims(maximum(lax.stop_gradient(scores), axis), axis).astype(computing_dtype(scores.dtype))
+    largest = jnp.expand_dims(max_along_axis(lax.stop_gradient(scores), axis), axis).astype(
+        computing_dtype(scores.dtype)
+    )
     empty = largest == -jnp.inf
     return scores, jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest)) / degree, empty
 
@@ -216,7 +218,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
     largest, _ = lax.top_k(rows, smaller(k, rows.shape[-1]))
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
-    max_score = maximum(rows, -1)[..., None]
+    max_score = max_along_axis(rows, -1)[..., None]
     undefined = jnp.moveaxis(jnp.isnan(max_score) | (max_score == jnp.inf), -1, axis)
     selected = ~(scores < jnp.moveaxis(least, -1, axis)) | undefined  # a row with NaN becomes NaN
     return softmax(scores, selected if mask is None else selected & mask, axis)
@@ -285,7 +287,7 @@ def first_largest(scores, mask, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     scores = lax.stop_gradient(scores)
-    max_score = jnp.expand_dims(maximum(scores, axis), axis)
+    max_score = jnp.expand_dims(max_along_axis(scores, axis), axis)
     place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
     count = jnp.asarray(as_number(scores.shape[axis], jnp.int32))
     first = jnp.min(jnp.where(scores == max_score, place, count), axis, keepdims=True, initial=count)
@@ -329,11 +331,11 @@ def normalize(scores, mask, normalizer):
 def unnormalized_weights(normalizer):
     """Returns the function of a normalizer from scores and mask to (unnormalized weights, denominator).
 
-    For "softmax" it is :func:`exp_scores`, whose weights must be divided by the denominator [..., 1]. For others the
+    For "softmax" it is :func:`exp_and_sum`, whose weights must be divided by the denominator [..., 1]. For others the
     weights are final, and the denominator is None.
     """
     if isinstance(normalizer, str) and normalizer == "softmax":
-        return exp_scores
+        return exp_and_sum
     return lambda scores, mask: (normalize(scores, mask, normalizer), None)
 
 

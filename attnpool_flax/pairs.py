@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, sums_first
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.normalizers import exp_and_sum, softmax
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
@@ -340,7 +340,7 @@ def mask_attention(
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
     scores = Products(lambda rows: (scale * rows, query, None), precision)
-    rows = Rows((context,), real, None, scores, exp_scores)
+    rows = Rows((context,), real, None, scores, exp_and_sum)
     if return_weights:
         weights = rows.average(query, True, implementation, precision)[1]
         return None, keep_real(weights, context_mask)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from attnpool_flax.attention import Rows
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
-from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.normalizers import exp_and_sum, softmax
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import einsum, exact_tokens
 from attnpool_flax.numerics.sums import weighted
@@ -157,7 +157,7 @@ def label_attention(
         None if mask is None else mask[..., None, :],
         None,
         Products(lambda queries: (scaled(queries, None), keys, None), precision),
-        exp_scores,
+        exp_and_sum,
     )
     if return_weights:
         weights = rows.average(values, True, implementation, precision)[1]

@@ -15,7 +15,15 @@ from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.example_blocks import over_examples
-from attnpool_flax.call.prepare import as_array, convert_host_array, finish, prepare, resolve_precision, result_dtype
+from attnpool_flax.call.prepare import (
+    SETTINGS,
+    as_array,
+    convert_host_array,
+    finish,
+    prepare,
+    resolve_precision,
+    result_dtype,
+)
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
@@ -39,9 +47,6 @@ from attnpool_ref.contract.text import type_of
 
 CACHE_SIZE = 4096
 """The largest number of specializations of a function; at this number, both of its caches are cleared."""
-
-_SETTINGS: Any = jax.config
-"""JAX's configuration at this moment, context managers included."""
 
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
@@ -254,7 +259,7 @@ class CompiledFunction:
             self.specializations[key] = specialization
             forget_with_functions(self.specializations, key)
         if on_host:
-            integers = np.int64 if _SETTINGS.jax_enable_x64 else np.int32
+            integers = np.int64 if SETTINGS.jax_enable_x64 else np.int32
             contract.check_values(self.row, values, specialization.call, np.iinfo(integers).max)
         arrays = [values[name] for name in specialization.names]
         if specialization.numbers:
@@ -265,7 +270,7 @@ class CompiledFunction:
 
     def _key(self, values):
         """Returns (the specialization's key, whether a value is on the host); puts arrays into ``values`` in place."""
-        key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
+        key: list[Any] = [SETTINGS.jax_enable_x64, SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
             value = values[name]

@@ -75,8 +75,8 @@ def over_examples(body, choose, call, given, dtype, values):
 def _rows_on(name, count, scores):
     """Returns the number of examples in a block on a platform: all, ``count``, if all fit.
 
-    ``scores`` is the number of scores of all examples. A single example that does not fit is split by queries, on CPUs
-    after the others, elsewhere with them.
+    ``scores`` is the number of scores of all examples. A single example that does not fit is split by queries, after the
+    others on CPUs, with them elsewhere.
     """
     most, of_one = elements_on(name), scores // count
     if not exceeds_a_block(count, of_one, name):

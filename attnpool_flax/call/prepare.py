@@ -12,7 +12,7 @@ from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_ref import contract
 from attnpool_ref.contract.dtypes import refuse, refuse_masked
 
-_SETTINGS: Any = jax.config
+SETTINGS: Any = jax.config
 """JAX's configuration at this moment, context managers included."""
 
 NARROW = ("float16", "bfloat16")
@@ -49,7 +49,7 @@ def result_dtype(promoted):
     """
     if promoted is None:
         return np.dtype(jnp.result_type(float))
-    if promoted == np.float64 and not _SETTINGS.jax_enable_x64:
+    if promoted == np.float64 and not SETTINGS.jax_enable_x64:
         return np.dtype(np.float32)
     return promoted
 
@@ -68,7 +68,7 @@ def convert_host_array(value, argument, computing):
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # so that 2 and 2.0 share a program
             return value.astype(computing)
-    elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
+    elif argument.integers and value.dtype.itemsize == 8 and not SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
@@ -158,7 +158,7 @@ def resolve_precision(name, precision, dtype, one_pass=False):
     """
     if precision is not None:
         return _checked_precision(name, precision)
-    if _SETTINGS.jax_default_matmul_precision is not None:
+    if SETTINGS.jax_default_matmul_precision is not None:
         return None
     default = jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
     return one_pass_of(default, dtype) if one_pass else default

@@ -1,4 +1,4 @@
-"""Elementwise functions: activations, masking, the exponential of scores, and the kernels of kernel regression.
+"""Elementwise functions: activations, masking, and the kernels of kernel regression.
 
 Twin of :mod:`attnpool_ref.numerics.activations`.
 """

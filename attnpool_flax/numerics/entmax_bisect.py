@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.rounding import maximum
+from attnpool_flax.numerics.rounding import max_along_axis
 
 GENTLE = 0.125
 """The power p = alpha - 1 below which the logarithm of exp(-p c) + p d is computed by log1p, as it is near log(1)."""
@@ -29,7 +29,7 @@ def alpha_entmax(scores, alpha, axis):
     may be narrower.
     """
     power, dtype = alpha - 1, alpha.dtype
-    max_score = jnp.expand_dims(maximum(scores, axis), axis).astype(dtype)
+    max_score = jnp.expand_dims(max_along_axis(scores, axis), axis).astype(dtype)
     level = jnp.where(max_score == -jnp.inf, 0, max_score)
 
     def distances():  # computed again in each step, because narrow scores are read faster

@@ -22,20 +22,9 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 _PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
 
 
-def on_cpu():
-    """Returns whether :func:`platform` is the CPU."""
-    return platform() == "cpu"
-
-
 def platform():
     """Returns the platform that :func:`on_platform` sets, such as "cuda", else JAX's backend: "cpu", "tpu" or "gpu"."""
     return _PLATFORM.get() or jax.default_backend()
-
-
-def only_platform():
-    """Returns the platform that :func:`on_platform` sets, "cpu", "tpu" or, for a GPU, "default"; None outside of it."""
-    name = _PLATFORM.get()
-    return name if name in (None, "cpu", "tpu") else "default"
 
 
 def choose(*arrays, **kernels):
@@ -47,8 +36,9 @@ def choose(*arrays, **kernels):
       *arrays: trees of arrays, which the functions take.
       **kernels: functions with results of the same shapes: ``cpu``, ``tpu``, and ``default`` for all others, GPUs.
     """
-    only = only_platform()
-    return kernels.get(only, kernels["default"])(*arrays) if only else lax.platform_dependent(*arrays, **kernels)
+    if name := _PLATFORM.get():
+        return kernels.get(name, kernels["default"])(*arrays)
+    return lax.platform_dependent(*arrays, **kernels)
 
 
 def on_accelerators(kernel):

@@ -75,7 +75,7 @@ def token_products(x, factors, precision, multiply=False):
         return jnp.sum(x.astype(factors.dtype) * factors, -1, keepdims=True)
     if not is_narrow(x):
         return products(x, factors, precision)
-    rows, scale = _high_and_low(factors, x.dtype, 1, (1, 2))
+    rows, scale = _scaled_rows(factors, x.dtype, 1)
     both = products(x, rows, None, factors.dtype)
     count = factors.shape[1]
     return (both[..., :count] + both[..., count:]) * scale
@@ -118,7 +118,7 @@ def token_sums(weights, x, mask, precision, multiply=False):
         return jnp.sum(weights * x.astype(weights.dtype), 1)[:, None]
     if not is_narrow(x):
         return _sums(weights, x, precision)
-    rows, scale = _high_and_low(weights, x.dtype, 2, (1, 2))
+    rows, scale = _scaled_rows(weights, x.dtype, 2)
     both = _sums(rows, x, None, weights.dtype)
     count = weights.shape[2]
     return (both[:, :count] + both[:, count:]) * scale
@@ -135,21 +135,25 @@ def _sums(weights, x, precision, dtype=None):
     return jnp.einsum("blh,bld->bhd", weights, x, **options)
 
 
-def _high_and_low(factors, dtype, axis, own):
-    """Returns (factors as narrow rows along ``axis``, high ones first; the power of two that scales products back).
+def _scaled_rows(factors, dtype, axis):
+    """Returns (:func:`high_and_low` of factors [B, ., .], the power of two that scales products back).
 
-    The range of float16 exponents is small. For float16, the factors of each example, whose axes are ``own``, are
-    therefore first divided by that power of two.
+    The range of float16 exponents is small. For float16, the factors of each example are therefore first divided by
+    that power of two.
     """
     scale = jnp.ones((), factors.dtype)
     if dtype == jnp.float16:
-        largest = jnp.max(jnp.abs(factors), own, keepdims=True, initial=0)
+        largest = jnp.max(jnp.abs(factors), (1, 2), keepdims=True, initial=0)
         scale = power_of_two(largest) / FLOAT16_UNIT
-    factors = factors / scale
+    return high_and_low(factors / scale, dtype, axis), scale
+
+
+def high_and_low(factors, dtype, axis):
+    """Returns factors as two narrow rows along ``axis`` for each one, whose sum it is: all high ones first."""
     high = factors.astype(dtype)
     rounded = high.astype(factors.dtype)
     low = jnp.where(jnp.isfinite(rounded), factors - rounded, 0).astype(dtype)  # inf - inf
-    return jnp.concatenate([high, low], axis), scale
+    return jnp.concatenate([high, low], axis)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def _norm_in_three_units(x):
     return jnp.where(small, size * (1 / unit), jnp.where(large, size * unit, size))
 
 
-def maximum(x, axis):
+def max_along_axis(x, axis):
     """Computes the maximum along an axis, NaN if any number is NaN; that of no numbers is -inf. It has no gradient.
 
     On CPUs :func:`jax.numpy.max` loses NaN in large arrays (JAX 0.8 to 0.12). A reduction by another comparison does
@@ -104,7 +104,7 @@ def largest(values, tied, axis):
     ``tied`` has the shape of ``values``; the caller computes it. The maximum of no values is -inf.
     """
     del tied
-    return maximum(values, axis)
+    return max_along_axis(values, axis)
 
 
 @largest.defjvp

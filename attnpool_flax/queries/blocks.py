@@ -22,9 +22,9 @@ from attnpool_flax.reductions.loops.blocks import (
     by_budget,
     even_rows,
     exceeds_a_block,
-    in_blocks,
     over_blocks,
     rows_of,
+    split_rows,
 )
 
 
@@ -71,7 +71,7 @@ def _over_blocks(function, rows, parts, masks):
         return None, rematerialized(*own, *(_rows_of_mask(mask, start, rows) for mask in masks))
 
     starts = jnp.arange(0, whole, rows)
-    _, results = lax.scan(block_step, None, (starts, *(in_blocks(part, whole, rows) for part in parts)))
+    _, results = lax.scan(block_step, None, (starts, *(split_rows(part, whole, rows) for part in parts)))
     results = jax.tree.map(lambda result: _from_blocks(result, whole), results)
     if whole == count:
         return results

@@ -62,11 +62,6 @@ def fits(x, y):
     return large and min(rows) > 0 and max(rows) <= EXAMPLE
 
 
-def _forward(x, y, x_mask, y_mask, scale, mean, precision):
-    example = functools.partial(_example, scale=scale, mean=mean, precision=precision)
-    return _map_examples(example, x, y, x_mask, y_mask)
-
-
 def _map_examples(function, *arrays):
     """Maps a function over examples: by a loop on CPUs, by ``vmap`` elsewhere.
 
@@ -168,7 +163,8 @@ def _pooled(tokens, query, other):
 
 
 def _cross_fwd(x, y, x_mask, y_mask, scale, mean, precision):
-    sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
+    example = functools.partial(_example, scale=scale, mean=mean, precision=precision)
+    sides = _map_examples(example, x, y, x_mask, y_mask)
     return tuple((side.pooled, side.weights) for side in sides), (x, y, x_mask, y_mask, scale, sides)
 
 

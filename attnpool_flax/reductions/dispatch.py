@@ -1,5 +1,7 @@
 """Dispatch: the choice between the implementations "einsum" and "tiles", by the caller, the platform and the mesh.
 
+The softmax of dense tokens takes "pallas" before it comes here (:mod:`attnpool_flax.tokens.dense`).
+
 A reduction is chosen in two steps: :func:`by_implementation` chooses the implementation, and inside of "tiles"
 :func:`by_platform` chooses the kernel: a loop over tiles only on CPUs, and only for large arrays. Attention of many
 queries chooses by the number of its scores (:mod:`attnpool_flax.queries.blocks`).
@@ -14,7 +16,7 @@ from jax.core import Tracer
 from jax.interpreters import ad
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import on_cpu, varying_axes
+from attnpool_flax.numerics.platforms import varying_axes
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.loops.tiling import WHOLE
@@ -64,7 +66,7 @@ def default_implementation(*arrays):
     there is "einsum", unless the arrays have manual axes (``shard_map``), so that each device loops over its own shard.
     On accelerators "tiles" slices no dense tokens.
     """
-    if jax.device_count() == 1 or not on_cpu():
+    if jax.device_count() == 1 or platforms.platform() != "cpu":
         return "tiles"
     manual = any(varying_axes(array) for array in arrays if array is not None)
     return "tiles" if manual else "einsum"

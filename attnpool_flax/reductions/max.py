@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.numerics.rounding import largest, maximum
+from attnpool_flax.numerics.rounding import largest, max_along_axis
 from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
 from attnpool_flax.reductions.rules import reverse_rule
@@ -68,7 +68,7 @@ def plain(x, mask, least):
     x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    extreme = saveable(maximum(lax.stop_gradient(x), 1))
+    extreme = saveable(max_along_axis(lax.stop_gradient(x), 1))
     tied = real[..., None] & (x == extreme[:, None])
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
@@ -110,7 +110,7 @@ def _max_tiles(x, mask, *, tiling, least):
     def body(tile, tokens, state, arrays):
         real = tile.counted(tile.masked(jnp.ones(tokens.shape[:2], bool), False), False)
         tokens = jnp.where(real[..., None], signed(tokens, least), -jnp.inf)
-        extreme = jnp.maximum(state.extreme, maximum(tokens, 1))
+        extreme = jnp.maximum(state.extreme, max_along_axis(tokens, 1))
         tied = jnp.sum(real[..., None] & (tokens == extreme[:, None]), 1, dtype=jnp.int32)
         count = jnp.where(state.extreme == extreme, state.count, 0) + tied
         return ExtremeState(extreme, count, state.some | jnp.any(real, 1)), arrays
@@ -122,7 +122,9 @@ def _max_tiles(x, mask, *, tiling, least):
 
 def _merged(states):
     """Merges states with fields [B, parts, ...]."""
-    extreme = maximum(states.extreme, 1)  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
+    extreme = max_along_axis(
+        states.extreme, 1
+    )  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
     count = jnp.sum(jnp.where(states.extreme == extreme[:, None], states.count, 0), 1, dtype=jnp.int32)
     return ExtremeState(extreme, count, jnp.any(states.some, 1))
 

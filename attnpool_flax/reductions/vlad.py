@@ -32,7 +32,7 @@ from attnpool_flax.numerics.sums import LONGEST, weighted
 from attnpool_flax.reductions.loops.blocks import over_first
 from attnpool_flax.reductions.packed.segments import at, enumerated, segments_of
 
-FEWEST, MOST = 8, 128
+FEWEST_TOKENS, MOST_TOKENS = 8, 128
 """The smallest and the largest number of tokens of a chunk.
 
 Between them it is the largest power of two up to the average number of tokens of a segment.
@@ -186,7 +186,7 @@ def pairs_of(segments):
     length, count = segments.ids.shape[0], segments.count
     order = None if segments.ordered else jnp.argsort(segments.ids)
     ids, real = ((own if order is None else at(own, order)) for own in (segments.ids, segments.real))
-    size = max(FEWEST, min(MOST, 2 ** (length // count).bit_length() // 2))
+    size = max(FEWEST_TOKENS, min(MOST_TOKENS, 2 ** (length // count).bit_length() // 2))
     ids, real = _in_chunks(ids, size, count - 1), _in_chunks(real, size)
     chunks = ids.shape[0]
     least, most = ids[:, 0], ids[:, -1]

@@ -54,13 +54,13 @@ class Dense(Tokens):
           (pooled [..., h, d], weights [..., h, L]); both are 0 for a fully masked row.
         """
         scores, state, batch = self.local_softmax(queries, multiplier, has_query, bias)
-        (state,) = all_reduce_states([state], self.axis_name)
+        state = self._all_reduce(state)
         return self.softmax_averages(scores, state, batch)[:2]
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [..., h] of the weights after the multiplier."""
         scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
-        (state,) = all_reduce_states([state], self.axis_name)
+        state = self._all_reduce(state)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
         if weight_sums is not None:
             return pooled, weights, weight_sums
@@ -104,7 +104,7 @@ class Dense(Tokens):
     def softmax_of_scores(self, scores):
         """Averages the tokens under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
         scores, state, batch = self._local_softmax_of_scores(scores)
-        (state,) = all_reduce_states([state], self.axis_name)
+        state = self._all_reduce(state)
         return self.softmax_averages(scores, state, batch)[:2]
 
     def softmax_state_of_scores(self, scores):
@@ -137,7 +137,7 @@ class Dense(Tokens):
         batch = max_score.shape[:-1]
         denominator = self._flatten(jnp.zeros_like(max_score), 1)
         state = softmax.OnlineSoftmax(self._flatten(max_score, 1), denominator, self._flatten(numerator, 2))
-        (state,) = all_reduce_states([state], self.axis_name)
+        state = self._all_reduce(state)
         return self._unflatten(state.max_score, batch), self._unflatten(state.numerator, batch)
 
     def cross_softmax(self, other, scale, mean):
@@ -185,7 +185,7 @@ class Dense(Tokens):
 
     def mean(self):
         """Averages the real tokens: [..., d]; 0 for a fully masked row. Terms are divided first to avoid overflow."""
-        (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
+        state = self._all_reduce(self.sum_state(True))
         return self.finalize_mean(state)
 
     def finalize_mean(self, state):
@@ -197,12 +197,12 @@ class Dense(Tokens):
 
     def total(self):
         """Sums the real tokens of all devices: [..., d]."""
-        return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
+        return self._all_reduce(self.sum_state(False)).sum
 
     def sum_of_map(self, function, width):
         """Sums ``function(tokens)`` [..., o] of all devices' real tokens; arguments as in :func:`sum_of_map`."""
         local = sum_of_map(function, self.x, self._real_in_any(), self.mask, width)
-        return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
+        return self._all_reduce(WeightedSum(local, None)).sum
 
     def channels(self):
         """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
@@ -232,11 +232,11 @@ class Dense(Tokens):
         """Counts the real tokens of this device: [...]; None without a mask."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
-    def _sums_of_residuals(self, centers, weights, dtype, precision):
-        """Computes the sums [..., K, d]; on accelerators no loop over centers reads the tokens."""
+    def sums_of_residuals(self, centers, logs, dtype, precision):
+        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators no loop over centers reads the tokens."""
+        weights, max_score = self.exp_scores(logs)
         x, mask, centers, weights = unify_varying(self.x, self.mask, centers, weights)
-        by_center = functools.partial(super()._sums_of_residuals, dtype=dtype, precision=precision)
-        return vlad.dense(by_center, x, mask, centers, weights, dtype, precision)
+        return max_score, vlad.dense(self._sums_by_center, x, mask, centers, weights, dtype, precision)
 
     def weighted_average(self, weights):
         """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
@@ -245,7 +245,7 @@ class Dense(Tokens):
         """
         weights = weights / self.divisor
         local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
-        ((pooled, weight),) = all_reduce_states([local], self.axis_name)
+        pooled, weight = self._all_reduce(local)
         return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
@@ -271,7 +271,7 @@ class Dense(Tokens):
         weights = normalize(scores, mask)
         applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
         local = WeightedSum(weighted(applied, x, self.precision), jnp.sum(applied, -1))
-        (state,) = all_reduce_states([local], self.axis_name)
+        state = self._all_reduce(local)
         return state.sum, weights, state.weight
 
     def weighted_sums_of_scores(self, scores, normalize):
@@ -279,7 +279,7 @@ class Dense(Tokens):
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         batch = self._batch((weights, 2))
         local = self._weighted_sums(self._flatten(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
-        (state,) = all_reduce_states([WeightedSum(self._unflatten(local, batch), None)], self.axis_name)
+        state = self._all_reduce(WeightedSum(self._unflatten(local, batch), None))
         return state.sum, weights
 
     # ----------------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Dense(Tokens):
         state = self._by_implementation(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
             return state, batch
-        (state,) = all_reduce_states([state], self.axis_name)
+        state = self._all_reduce(state)
         extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
         return state._replace(extreme=extreme), batch
 
@@ -335,7 +335,7 @@ class Dense(Tokens):
         some, shard = self.has_real_token(), lax.axis_index(axis_names(self.axis_name))
         rank = jnp.broadcast_to(shard if last else self.shards - 1 - shard, position.shape)
         rank = rank if some is None else jnp.where(some, rank, -1)
-        return all_reduce_states([EndToken(rank, token)], self.axis_name)[0].token
+        return self._all_reduce(EndToken(rank, token)).token
 
     def token_at(self, position):
         """Returns this device's token [..., d] at an index [...] along L; 0 if fully masked. A shared x is not copied."""
@@ -404,6 +404,10 @@ class Dense(Tokens):
 
     # ----------------------------------------------------------------------------------------------------------
     # Dispatch and batch axes
+
+    def _all_reduce(self, state):
+        """Merges the accumulators of the devices over which the sequences are split; returns ``state`` without a mesh."""
+        return all_reduce_states([state], self.axis_name)[0]
 
     def _whole(self, kernel, *static):
         """Returns a kernel of whole products, rematerialized if ``recompute`` is set; ``static``: positions of its options."""

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.platforms import unify_varying
-from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.softmax import exponential
-from attnpool_flax.numerics.sums import computing_dtype
+from attnpool_flax.numerics.sums import computing_dtype, divisor_of
 from attnpool_flax.reductions import perceptron, vlad
 from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_implementation, log_dispatch
 from attnpool_flax.reductions.loops.blocks import packed_sum_of_map
@@ -20,9 +19,6 @@ from attnpool_flax.reductions.packed.segments import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, weight_sums
 from attnpool_flax.tokens.channels import PackedChannels
 from attnpool_flax.tokens.protocol import Tokens
-
-PALLAS = '`implementation` is \'pallas\', whose kernels take no packed tokens; pass None, "einsum" or "tiles"'
-"""The error of a softmax of packed tokens that requests a kernel."""
 
 
 class Packed(Tokens):
@@ -37,7 +33,7 @@ class Packed(Tokens):
     """None: packed tokens are not sharded over a mesh."""
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
-        self.x, self.requested, self.precision = x, implementation, precision
+        self.requested, self.precision = implementation, precision
         self.dtype, self.number = computing_dtype(x.dtype), num_segments
         self.x, segment_ids, mask = unify_varying(x, segment_ids, mask)
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
@@ -61,8 +57,8 @@ class Packed(Tokens):
     def mean(self):
         """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
-        divisor = 2 * power_of_two(count)
-        return self._total(self._known(1 / divisor)) / (count / divisor)[:, None]
+        divisor = divisor_of(count)
+        return self._total(self._at_least_one(1 / divisor)) / (count / divisor)[:, None]
 
     def _total(self, factor):
         """Sums the real tokens of each segment, multiplied by ``factor`` [max(S, 1)], if it is not None: [S, d]."""
@@ -107,7 +103,7 @@ class Packed(Tokens):
           queries: in the computing dtype ``dtype``, multiplied by the scale.
           multiplier: [h, N], multiplied with the weights before the average, or None.
           has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens,
-            except that those have NaN with "tiles" on TPUs if x exceeds ``tiling.WHOLE`` bytes.
+            except that with "tiles" on TPUs, if x exceeds ``tiling.WHOLE`` bytes, NaN tokens have NaN.
           bias: [h, N], added to the products, or None.
 
         Returns:
@@ -117,13 +113,15 @@ class Packed(Tokens):
 
     def _softmax(self, queries, multiplier, has_query, bias):
         """Returns (scores [N, h], :class:`OnlineSoftmax` of the segments); arguments as in :meth:`softmax`."""
-        queries = queries[None] if queries.ndim == 2 else self._known(queries)
-        has_query = None if has_query is None else self._known(has_query)
+        queries = queries[None] if queries.ndim == 2 else self._at_least_one(queries)
+        has_query = None if has_query is None else self._at_least_one(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
         x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
         arrays = x, self.segments, has_query, queries, multiplier, bias
         if self.requested == KERNEL:
-            raise KernelRefusal(PALLAS)
+            raise KernelRefusal(
+                '`implementation` is \'pallas\', whose kernels take no packed tokens; pass None, "einsum" or "tiles"'
+            )
         kernels = packed_softmax.tiled, packed_softmax.plain
         return by_implementation(self.requested, *kernels, arrays, self.precision)
 
@@ -167,12 +165,10 @@ class Packed(Tokens):
         must be elementwise.
         """
         log_dispatch("einsum")
-        queries = queries[None] if queries.ndim == 2 else self._known(queries)
+        queries = queries[None] if queries.ndim == 2 else self._at_least_one(queries)
         scores = packed_softmax.plain_scores(self.x, self.segments, queries, self.precision).T
         if offsets is not None:
-            of_tokens = (
-                self.segments.expand_to_tokens(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
-            )
+            of_tokens = self.expand_to_tokens(offsets).T if offsets.ndim == 2 else offsets[:, None]
             scores = scores + jnp.broadcast_to(of_tokens, scores.shape)
         if bias is not None:
             scores = scores + self.fill_padding(bias)
@@ -228,9 +224,9 @@ class Packed(Tokens):
 
     def expand_to_tokens(self, values):
         """Expands values of segments [S] to their tokens [N]; arbitrary at padding."""
-        return self.segments.expand_to_tokens(self._known(values))
+        return self.segments.expand_to_tokens(self._at_least_one(values))
 
-    def _known(self, values):
+    def _at_least_one(self, values):
         """Returns the values [S, ...] unchanged; zeros [1, ...] if S is 0, because indexing needs a segment."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 

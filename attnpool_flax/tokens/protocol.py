@@ -43,7 +43,10 @@ class Tokens(ABC):
 
     @abstractmethod
     def sum_of_map(self, function, width) -> Any:
-        """Sums ``function(tokens)`` [..., o] of the real tokens, block by block; ``width`` is what it holds of each."""
+        """Sums ``function(tokens)`` [..., o] of the real tokens, block by block.
+
+        ``width`` is the number of array elements that the function holds for one token.
+        """
 
     @abstractmethod
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None) -> Any:
@@ -138,15 +141,11 @@ class Tokens(ABC):
           under exp(log - max_score)), of this device.
         """
         weights, max_score = self.exp_scores(logs)
-        return max_score, self._sums_of_residuals(centers, weights, dtype, precision)
+        del dtype, precision  # of products of tokens and centers
+        return max_score, self._sums_by_center(centers, weights)
 
-    def _sums_of_residuals(self, centers, weights, dtype, precision):
-        """Sums the tokens minus each of the centers under weights [..., K, L]: [..., K, d].
-
-        It loops over blocks of centers, without products of tokens and centers, to which ``dtype`` and ``precision``
-        would apply.
-        """
-        del dtype, precision
+    def _sums_by_center(self, centers, weights):
+        """Sums the tokens minus each of the centers under weights [..., K, L], by blocks of centers: [..., K, d]."""
 
         def of_center(center, weights):
             return self.minus(center).sum(weights)

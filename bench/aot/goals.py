@@ -73,6 +73,9 @@ NEWTON = (
     + SORT
 )
 LENGTH = "squares of large numbers overflow, and those of small ones vanish: the largest number is found first"
+COSINES = (
+    "cosines stay in float32, because rounded ones choose another token, and equal ones are found in a second reduction"
+)
 TIES = "tied tokens share the gradient: x is summed, not the sorted tokens, and NaN is searched for"
 SAFE = (
     "the largest token of each feature is found first, and differences from it are summed: powers, exponentials and squares "
@@ -97,7 +100,14 @@ EXEMPTIONS = (
         "differences are squared and summed; products, as in the formula, lose all digits if one key is far",
     ),
     Exemption(("sparsemax", "entmax15"), {"bytes": 4.0}, NEWTON, directions=(calls.FORWARD,)),
-    Exemption(("l2_normalize", "cosine_score"), {"bytes": 1.34, "cycles": 1.5}, LENGTH, directions=(calls.FORWARD,)),
+    Exemption(
+        ("l2_normalize", "cosine_score", "linear_decomposition"),
+        {"bytes": 1.34, "cycles": 1.5},
+        LENGTH,
+        directions=(calls.FORWARD,),
+    ),
+    Exemption(("graph_decomposition",), {"cycles": 1.49}, UNSEEN + "; " + LENGTH),
+    Exemption(("semantic_match",), {"bytes": 2.32, "cycles": 1.91}, LENGTH + "; " + COSINES),
     Exemption(("hardmax",), {"bytes": 1.51, "cycles": 1.62}, FIRST),
     Exemption(
         ("additive_attention", "tanh_sum_attention"),
@@ -137,7 +147,13 @@ EXEMPTIONS = (
     Exemption(("softmax_pooling",), {"bytes": 2.01}, SAFE, devices=devices.TPUS, directions=(calls.FORWARD,)),
     Exemption(("attentive_statistics_pooling",), {"bytes": 1.56}, SAFE, devices=ONE_H200, directions=(calls.FORWARD,)),
     Exemption(("segment_first_pooling", "segment_last_pooling"), {"bytes": 1.78}, FEW, devices=ONE_H200),
-    Exemption(("gated_sum_pooling",), {"bytes": 1.43}, UNSEEN, devices=ONE_H200, directions=(calls.FORWARD,)),
+    Exemption(
+        ("gated_sum_pooling", "segment_gated_sum_pooling"),
+        {"bytes": 1.43},
+        UNSEEN,
+        devices=ONE_H200,
+        directions=(calls.FORWARD,),
+    ),
     Exemption(VLAD, {"bytes": 6.5}, RESIDUALS + IN_VMEM, DENSE, ONE_V6E, (calls.FORWARD,)),
     Exemption(VLAD, {"bytes": 2.3, "cycles": 2.3}, RESIDUALS + OF_TOKENS, DENSE, devices.TPUS, (calls.FORWARD,)),
     Exemption(VLAD, {"bytes": 2.2, "cycles": 2.3}, RESIDUALS + OF_TOKENS, DENSE, devices.TPUS, (calls.STEP,)),

@@ -13,7 +13,7 @@ from rounding import rounded
 import attnpool_flax
 from attnpool_flax.attention import average
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.normalizers import exp_scores
+from attnpool_flax.normalizers import exp_and_sum
 from attnpool_flax.queries.averages import softmax_average
 from attnpool_flax.reductions.loops import blocks
 
@@ -31,7 +31,7 @@ def weights_first(scores, value):
 
 
 def sums_first(scores, value):
-    return average(*exp_scores(scores, MASK), value, HIGHEST)
+    return average(*exp_and_sum(scores, MASK), value, HIGHEST)
 
 
 def first(function, scores, value):

@@ -107,6 +107,18 @@ def hurwicz_with_padding(a):
     return a.oracle(x=_clean(a), mask=np.broadcast_to(np.any(a.mask, -1)[..., None], a.mask.shape))
 """
 
+FORMULA = """def hurwicz_pooling(x, mask, optimism):
+    return (optimism * max_pooling(x, mask) + (1 - optimism) * min_pooling(x, mask)).astype(x.dtype)
+
+
+"""
+PACKED_FORMULA = """def hurwicz_pooling(x, segment_ids, mask, optimism, **segments):
+    largest, smallest = (pool(x, segment_ids, mask, **segments) for pool in (max_pooling, min_pooling))
+    return (optimism * largest + (1 - optimism) * smallest).astype(x.dtype)
+
+
+"""
+
 EDITS = {
     "row": (f"attnpool_ref/table/rows/{FAMILY}.py", "    quantile_pooling=dict(", ROW),
     "NUMBERS": ("attnpool_ref/table/row.py", '    "bandwidth"', '    "optimism": 0.375,\n'),
@@ -117,6 +129,8 @@ EDITS = {
     "golden": (f"tests/functions/golden/test_golden_{FAMILY}.py", '    ("top_k_pooling", {"k": 1}', GOLDEN),
     "pinned": ("tests/reductions/test_walks.py", "}\n\nHEADROOM", PINNED),
     "mutants": (f"tests/conformance/mutants/{FAMILY}.py", "", MUTANTS),
+    "formula": ("bench/aot/plain.py", "def first_pooling", FORMULA),
+    "packed formula": ("bench/aot/plain_packed.py", "def first_pooling", PACKED_FORMULA),
     "changelog": ("CHANGELOG.md", "### Changed", f"* `{NAME}`.\n\n"),
 }
 """The edits by hand: (file, the text before which it is inserted, the text); "" is the end of the file."""

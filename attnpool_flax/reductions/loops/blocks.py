@@ -113,7 +113,7 @@ def over_blocks(function, own, rows, axis=0, apart=False):
       own: a tree of arrays of one length along the axis.
       rows: the number of elements of a block.
       axis: the axis, not negative.
-      apart: whether a block has each so many-th element, so that each device of a split axis has a part of it; else its
+      apart: whether a block has every ``steps``-th element, so that each device of a split axis has a part of it; else its
         elements follow one another, and are not copied.
     """
     count = jax.tree.leaves(own)[0].shape[axis]
@@ -209,7 +209,7 @@ def even_rows(most, count):
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
 
 
-def in_blocks(part, whole, rows):
+def split_rows(part, whole, rows):
     """Reshapes the first ``whole`` rows of [..., n, d] to [whole // rows, ..., rows, d]; None stays None."""
     if part is None:
         return None
@@ -326,7 +326,7 @@ def _sum_over_blocks(block, add, rows, start, parts):
     def block_step(sums, own):
         return add(sums, rematerialized(*own)), None
 
-    sums, _ = lax.scan(block_step, start, tuple(in_blocks(part, whole, rows) for part in parts))
+    sums, _ = lax.scan(block_step, start, tuple(split_rows(part, whole, rows) for part in parts))
     if whole == count:
         return sums
     return add(sums, block(*(part if part is None else part[..., whole:, :] for part in parts)))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.platforms import cast_varying, varying_axes
-from attnpool_flax.numerics.products import is_narrow, token_products
+from attnpool_flax.numerics.products import high_and_low, is_narrow, token_products
 from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import computing_dtype
 from attnpool_flax.reductions.loops.blocks import even_rows
@@ -28,8 +28,8 @@ ROWS = 256
 GROUP = 128
 """The largest number of segments of a group."""
 
-FEWEST, MOST = 512, 2**24
-"""A chunk has at most MOST bytes and, if that allows it and there are so many, more than FEWEST / 2 tokens."""
+FEWEST_TOKENS, MOST_BYTES = 512, 2**24
+"""A chunk has at most MOST_BYTES bytes and, if there are enough tokens within them, more than FEWEST_TOKENS / 2 tokens."""
 
 REPEATED = 8
 """The fewest chunks in an average group of many tokens.
@@ -197,12 +197,7 @@ class Pair(NamedTuple):
 
 def _exact_rows(weights, dtype):
     """Returns weights [h, size] as factors of tokens: for narrow tokens as two rows in their dtype, high and low."""
-    if dtype.itemsize >= 4:
-        return weights
-    high = weights.astype(dtype)
-    rounded = high.astype(weights.dtype)
-    low = jnp.where(jnp.isfinite(rounded), weights - rounded, 0).astype(dtype)  # inf - inf
-    return jnp.concatenate([high, low])
+    return weights if dtype.itemsize >= 4 else high_and_low(weights, dtype, 0)
 
 
 def _products_of_rows(rows, tokens, finite, dtype):
@@ -226,7 +221,7 @@ def softmax(x, segments, has_query, queries, multiplier, bias, *, precision):
     rows = queries[0] if shared else chunks.rows(queries)
     nothing = jnp.zeros((1, width), queries.dtype)
     multiplier, bias = (None if array is None else chunks.sort(array) for array in (multiplier, bias))
-    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads).astype(bool)
+    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads)
 
     def step(carry, pair):
         max_score, denominator, numerator, scores = carry
@@ -279,7 +274,7 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
     shared = queries.shape[0] == 1
     dscores_out, ddenominator, dnumerator = cotangents
     of_tokens = chunks.sort(jnp.concatenate((scores, dscores_out, *(() if multiplier is None else (multiplier,))), 1))
-    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads).astype(bool)
+    has_query = None if has_query is None else _by_row(chunks, has_query[:, None], heads)
     max_score, ddenominator = (_by_row(chunks, array, heads) for array in (max_score, ddenominator))
     dnumerator, queries = chunks.rows(dnumerator), queries[0] if shared else chunks.rows(queries)
     exact = lax.Precision.HIGH if is_narrow(x) else lax.Precision.HIGHEST  # HIGH has at least 16 bits
@@ -348,8 +343,8 @@ def chunks_of(x, segments, heads):
     length, width = x.shape
     group = max(1, min(GROUP, ROWS // heads, segments.count))
     groups = -(-segments.count // group)
-    size = max(FEWEST, 2 ** max(0, (length // groups // REPEATED).bit_length() - 1))
-    size = even_rows(max(1, min(length, size, MOST // (width * x.dtype.itemsize))), length)
+    size = max(FEWEST_TOKENS, 2 ** max(0, (length // groups // REPEATED).bit_length() - 1))
+    size = even_rows(max(1, min(length, size, MOST_BYTES // (width * x.dtype.itemsize))), length)
     ids, real, order = segments.ids, segments.real, None
     if not segments.ordered:
         ids, real, order = lax.sort((ids, real, lax.iota(jnp.int32, length)), num_keys=1)

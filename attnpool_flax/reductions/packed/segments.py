@@ -43,7 +43,7 @@ class Segments:
         return at(values, self.ids)
 
     def max(self, values):
-        """Returns [count, ...]: the largest of values [N, ...], which must be the least at padding, as -inf."""
+        """Returns [count, ...]: the largest of values [N, ...], which must be -inf, or the smallest integer, at padding."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def sum(self, values):
@@ -106,7 +106,7 @@ def _slots(index, length, count, ordered):
 
 
 def enumerated(counts, total):
-    """Enumerates the parts of owners that have so many parts each, one owner after another.
+    """Enumerates the parts of all owners, one owner after another; owner i has ``counts[i]`` parts.
 
     Args:
       counts: [owners], int32, the number of parts of each owner.

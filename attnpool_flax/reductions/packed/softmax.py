@@ -250,26 +250,12 @@ def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precisi
     return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
 
 
-def _bwd_whole(
-    x,
-    segments,
-    has_query,
-    queries,
-    multiplier,
-    scores,
-    max_score,
-    dscores_out,
-    ddenominator,
-    dnumerator,
-    *,
-    precision,
-    on_gpus,
-):
+def _bwd_whole(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, precision, on_gpus):
     """Returns (dx, dscores, dqueries, dmultiplier) on accelerators, by slots on GPUs and by chunks on TPUs."""
     if not on_gpus:
-        cotangents = dscores_out, ddenominator, dnumerator
         arrays = x, segments, has_query, queries, multiplier, scores, max_score, cotangents
         return packed_chunks.gradients(*arrays, precision=precision)
+    dscores_out, ddenominator, dnumerator = cotangents
     tokens = slots_of(x, segments)
     exp_scores = jnp.where(segments.real[:, None], exponential(scores, segments.expand_to_tokens(max_score)), 0)
     dapplied = jnp.where(segments.real[:, None], tokens.products(dnumerator, precision), 0)

@@ -33,7 +33,7 @@ UNROLLED = 16
 
 
 def tiling_of(x, heads=1):
-    """Returns the tiling of tokens [N, d] under so many heads, :class:`Blocks`.
+    """Returns the tiling of tokens [N, d] under ``heads`` heads, :class:`Blocks`.
 
     It is None if the tokens are too few for a loop, or if N or d is a symbol of ``jax.export``.
     """
