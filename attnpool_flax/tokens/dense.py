@@ -32,7 +32,7 @@ class Dense(Tokens):
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens. Chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
+        """Stores the tokens. Functions of chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, computing_dtype(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_implementation = recompute, functools.partial(by_implementation, recompute=recompute)
@@ -84,7 +84,7 @@ class Dense(Tokens):
         if self.requested == KERNEL:
             scores, state = softmax_kernel()(*arrays, self.precision)
         else:
-            plain = self._whole(softmax.plain, 6)
+            plain = self._remat(softmax.plain, 6)
             scores, state = self._by_implementation(self.requested, softmax.tiled, plain, arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
@@ -180,7 +180,7 @@ class Dense(Tokens):
         """Returns the sums [B, h, d] under several weights [B or 1, L, h], with the batch axes flattened."""
         arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
         whole = known(self.length)  # the divisor of a symbolic length is an array
-        requested, plain = (self.requested if whole else "einsum"), self._whole(sums.plain_sum, *[3] * whole, 4)
+        requested, plain = (self.requested if whole else "einsum"), self._remat(sums.plain_sum, *[3] * whole, 4)
         return self._by_implementation(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
 
     def mean(self):
@@ -305,7 +305,7 @@ class Dense(Tokens):
         batch = self._batch()
         x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
         tokens = x if self.axis_name is None else lax.stop_gradient(x)
-        state = self._by_implementation(self.requested, max.tiled, self._whole(max.plain, 2), (tokens, mask), least)
+        state = self._by_implementation(self.requested, max.tiled, self._remat(max.plain, 2), (tokens, mask), least)
         if self.axis_name is None:
             return state, batch
         state = self._all_reduce(state)
@@ -364,7 +364,7 @@ class Dense(Tokens):
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        kernels = perceptron.tiled, perceptron.with_tokens(self._whole(perceptron.plain, 5, 6))
+        kernels = perceptron.tiled, perceptron.with_tokens(self._remat(perceptron.plain, 5, 6))
         static = activation, self.precision, not self._recompute
         scores, after.x = self._by_implementation(self.requested, *kernels, arrays, *static)
         return jnp.swapaxes(scores, -1, -2), after
@@ -409,7 +409,7 @@ class Dense(Tokens):
         """Merges the accumulators of the devices over which the sequences are split; returns ``state`` without a mesh."""
         return all_reduce_states([state], self.axis_name)[0]
 
-    def _whole(self, kernel, *static):
+    def _remat(self, kernel, *static):
         """Returns a kernel of whole products, rematerialized if ``recompute`` is set; ``static``: positions of its options."""
         return remat(kernel, static) if self._recompute else kernel
 

@@ -3,8 +3,8 @@
 Scores and unnormalized weights have one number for each token and query. On CPUs and GPUs both exist as whole arrays,
 and the maximum and the denominator are segment reductions of them. On TPUs only the scores do:
 :mod:`attnpool_flax.reductions.packed.chunks` updates the sums chunk by chunk. On CPUs x is read twice: for the scores,
-by tiles or in one product (:func:`_scores_by_tiles`), and for the numerator, by tiles. N are the tokens, h queries, d
-features, count segments.
+by tiles or in one product (:func:`_scores_by_tiles`), and for the numerator, by tiles. On GPUs it is read twice by
+:class:`Slots`. N are the tokens, h queries, d features, count segments.
 """
 
 import functools
@@ -34,9 +34,6 @@ from attnpool_flax.reductions.packed.sums import (
 )
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax
-
-LEAST = 128
-"""The smallest :attr:`Slots.size`; the largest is LONGEST, up to which a plain sum does not drift."""
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
@@ -278,6 +275,9 @@ On CPUs and TPUs the rule reads x once more, on GPUs twice. It writes ``dx`` onc
 
 # --------------------------------------------------------------------------------------------------------------
 # GPUs: slots of consecutive tokens of one segment
+
+LEAST = 128
+"""The smallest :attr:`Slots.size`; the largest is LONGEST, up to which a plain sum does not drift."""
 
 
 class Slots(NamedTuple):

@@ -1,4 +1,7 @@
-"""Calls of an implementation: cases that it can be called with; arguments by name, position and form of masks."""
+"""Arguments of calls of an implementation: cases that fit, and arguments by name, position and form of masks.
+
+:meth:`attnpool_ref.conformance.checks.subject.Subject.raw` makes the calls.
+"""
 
 import inspect
 import itertools
