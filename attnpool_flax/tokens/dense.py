@@ -32,7 +32,7 @@ class Dense(Tokens):
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens. Functions of chunks set ``recompute``: whole products save only x and small arrays for the gradient."""
+        """Stores the tokens. Functions of chunks set ``recompute``: their whole products save only x and small arrays."""
         self.mask, self.precision, self.dtype = mask, precision, computing_dtype(x.dtype)
         self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
         self._recompute, self._by_implementation = recompute, functools.partial(by_implementation, recompute=recompute)
