@@ -197,8 +197,8 @@ def gradients(subject, case, situation):
 
     These are the mixed batch with the most arguments in the first dtype and in float64.
     """
-    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
-    both = situation.is_main and situation.gradients_with_weights
+    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.case.title == "smallest")
+    both = situation.kind == "main" and situation.gradients_with_weights
     reference = situation.reference if compared else None
     asked = (False, True) if both else (False,)
     # a wrong number of results is a finding of the comparison with the oracle
