@@ -1,10 +1,11 @@
 """Table of all checks: the name of each, its function, and the properties of the cases to which it applies.
 
 A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation in one
-dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation` (:data:`AGREEMENT` also with the
-value of ``return_weights``), and returns a :class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them,
-or None if it does not apply to the case. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each
-guarantee, the check that judges it, and which other guarantees explain its failure.
+dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation`, and returns a
+:class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
+Each finding names its guarantee. The name of a check is that of the guarantee that is broken if the check raises an
+error. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, the check that judges it, and
+which other guarantees explain its failure.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.checks import definition, gradients, invariances, padding, purity, transformations
+from attnpool_ref.conformance.checks import gradients, invariances, padding, purity, transformations
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)", "batch of 101")
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks, many."""
@@ -132,7 +133,7 @@ class Situation:
         return self.weights and self.is_fullest and (self.first or self.in_float64)
 
 
-__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation"]
+__all__ = ["CHECKS", "Check", "Situation"]
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,6 @@ class Check:
 
 
 # fmt: off
-AGREEMENT = Check(definition.agreement_by_guarantee, lambda s: True)  # values, weights, shape, dtype, ties, extremes …
-
 CHECKS = {
     "empty rows":              Check(padding.empty_rows, lambda s: s.kind in ("main", "shape")),
     "gradient":                Check(gradients.gradients, lambda s: s.differentiated),
@@ -159,16 +158,19 @@ CHECKS = {
     "poison in shared arrays": Check(padding.poison_in_shared_arrays, lambda s: s.laws and s.kind == "shape"),
     "padding amount":          Check(invariances.appending, lambda s: s.laws and s.kind == "main" and s.masked and s.is_simple),
     "padding side":            Check(invariances.siding, lambda s: s.laws and s.kind == "shape"),
-    "deleting":                Check(invariances.deleting, lambda s: s.laws and s.kind == "shape"),
+    "deleting is masking":     Check(invariances.deleting, lambda s: s.laws and s.kind == "shape"),
     "permuting":               Check(invariances.permuting, lambda s: s.laws and s.kind == "main"),
-    "shifting":                Check(invariances.shifting, lambda s: s.laws and s.kind == "main"),
+    "shifting the scores":     Check(invariances.shifting, lambda s: s.laws and s.kind == "main"),
     "batch mates":             Check(invariances.batch_mates, lambda s: s.laws and s.kind == "main"),
     "NaN at a real token":     Check(invariances.not_finite_stays_in_its_example, lambda s: s.laws and s.kind == "main"),
     "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and s.kind in ("main", "shape")),
-    "purity":                  Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
+    "inputs unchanged":        Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
     "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax"),
     "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax" and s.masked),
     "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.kind == "main" and s.is_simple and s.subject.adapter.name == "jax"),
 }
 # fmt: on
-"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`; long sums have cases of their own."""
+"""Checks of each case, in the order in which they run, after the comparison with the definition.
+
+Long sums have cases of their own.
+"""

@@ -3,6 +3,7 @@
 The report then says which guarantees explain others, and which arguments and checks were not judged, and why.
 """
 
+import functools
 import itertools
 import time
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from attnpool_ref.conformance.candidates import adapters, held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, Situation, definition, gradients, optional_checks
+from attnpool_ref.conformance.checks import CHECKS, Situation, definition, gradients, optional_checks
 from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import (
@@ -280,7 +281,7 @@ class RowJudge:
         situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
-            found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
+            found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
             if any(finding.message and finding.check != DTYPE for finding in found):
                 wrong.append(weights)
             if not any(finding.excused for finding in found):
