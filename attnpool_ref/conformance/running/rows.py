@@ -85,7 +85,9 @@ class RowJudge:
         self.report, self.watch = RowReport(row.name), Watch()
         self.adapter: Any = None
         self.subject: Any = None
-        self._exact, self._evidence, self._coverage = {}, [], Coverage()
+        self._exact, self._evidence = {}, []
+        # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
+        self._given, self._masks, self._untraceable = set(), set(), ""
         self._right_of_rank = {}
         self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
 
@@ -144,7 +146,49 @@ class RowJudge:
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
         self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
-        conclude(self.report, self.subject, self.scope, self._coverage, ended)
+        self.report.ended = ended
+        broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
+        for name, kept in self.report.promises.items():
+            if kept.status == BROKEN:
+                kept.follows_from = promises.explained_by(name, broken)
+            elif kept.notes and promises.BY_NAME[name].asked not in ("", *self.scope.demands):
+                kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
+            elif kept.status == NOT_APPLICABLE and not kept.why:
+                kept.why = kept.notes[0] if kept.notes else _why(name, self.report, self.subject, self.scope, broken)
+        calling = self.subject.calling
+        for key in calling.not_taken():
+            why = "it has no such argument"
+            self.report.unasked.append(Unasked(f"`{key}`" + _default(calling.default(key)), why))
+        self.report.partial = list(self._partial())
+        self.report.set_status()
+
+    def _partial(self):
+        """Yields the reasons why a function that broke no guarantee has not passed."""
+        subject, calling = self.subject, self.subject.calling
+        for key in calling.unjudged:
+            yield (
+                f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
+                f"or that it may stay as it is (leave=({key!r},), --leave {key})"
+            )
+        for key, argument in subject.row.arguments.items():
+            if key in subject.parameters:
+                continue
+            hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+            if argument.kind == "mask" and not hides:
+                yield (
+                    f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
+                    f"(leave=({key!r},), --leave {key})"
+                )
+            if key not in calling.declared:
+                continue
+            if argument.kind == "mask" and key not in self._masks:
+                yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
+            elif self.scope.partial and argument.kind != "mask" and key not in self._given:
+                yield f"its argument `{calling.names[key]}` was never given"
+        if self._untraceable:
+            yield f"its gradient was never judged: {self._untraceable}"
+        if self.report.ended:
+            yield self.report.ended
 
     # The implementation
 
@@ -277,7 +321,7 @@ class RowJudge:
         report, scope = self.report, self.scope
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
-        gradients = gradients and not self._coverage.untraceable
+        gradients = gradients and not self._untraceable
         situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
@@ -292,8 +336,8 @@ class RowJudge:
         report.cases += 1
         if proposed(subject):
             return
-        self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
-        self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
+        self._given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
+        self._masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
         if kind in TELLING:
             (evidence.cases if wrong else evidence.right).append((case, wrong[-1] if wrong else situation.weights))
         for name, check in CHECKS.items():
@@ -302,7 +346,7 @@ class RowJudge:
             try:
                 found = run(name, check.run)
             except Untraceable as error:
-                report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
+                report.promises[GRADIENT].why = self._untraceable = str(error)
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
@@ -413,41 +457,6 @@ def _worst(measure, finding):
 # Completion of a report
 
 
-@dataclass
-class Coverage:
-    """Coverage of one function by its cases.
-
-    Attributes:
-      masks: the masks that were given with padding in them.
-      given: the arguments and options that were given.
-      untraceable: the reason why a framework that has gradients cannot differentiate the function, or "".
-    """
-
-    masks: set[str] = field(default_factory=set)
-    given: set[str] = field(default_factory=set)
-    untraceable: str = ""
-
-
-def conclude(report, subject, scope, coverage, ended=""):
-    """Completes the report of a function from the findings of its cases.
-
-    ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
-    """
-    report.ended = ended
-    broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in report.broken}
-    for name, kept in report.promises.items():
-        if kept.status == BROKEN:
-            kept.follows_from = promises.explained_by(name, broken)
-        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
-            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
-        elif kept.status == NOT_APPLICABLE and not kept.why:
-            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
-    for key in subject.calling.not_taken():
-        report.unasked.append(Unasked(f"`{key}`" + _default(subject.calling.default(key)), "it has no such argument"))
-    report.partial = list(_partial(subject, scope, coverage, ended))
-    report.set_status()
-
-
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
@@ -467,35 +476,6 @@ def unanswered(report, dtype, title, how):
 
 def _default(value):
     return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
-
-
-def _partial(subject, scope, coverage, ended):
-    """Yields the reasons why a function that broke no guarantee has not passed; arguments as in :func:`conclude`."""
-    calling = subject.calling
-    for key in calling.unjudged:
-        yield (
-            f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
-            f"or that it may stay as it is (leave=({key!r},), --leave {key})"
-        )
-    for key, argument in subject.row.arguments.items():
-        if key in subject.parameters:
-            continue
-        hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
-        if argument.kind == "mask" and not hides:
-            yield (
-                f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
-                f"(leave=({key!r},), --leave {key})"
-            )
-        if key not in calling.declared:
-            continue
-        if argument.kind == "mask" and key not in coverage.masks:
-            yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
-        elif scope.partial and argument.kind != "mask" and key not in coverage.given:
-            yield f"its argument `{calling.names[key]}` was never given"
-    if coverage.untraceable:
-        yield f"its gradient was never judged: {coverage.untraceable}"
-    if ended:
-        yield ended
 
 
 def _why(name, report, subject, scope, broken):
