@@ -36,6 +36,7 @@ from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.running.suggestions import proposed
 from attnpool_ref.conformance.scope import Scope
+from attnpool_ref.contract.text import listed
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
@@ -218,11 +219,11 @@ class RowJudge:
         names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
         if given and not callable(given):
             names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {held_parameters.listed(names)}, which no --parameter names" if names else ""
+            return f"it holds {listed(names)}, which no --parameter names" if names else ""
         if not names:
             return ""
         return (
-            f"it holds {held_parameters.listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {listed(names)}: say which argument of the row each is, by its attribute (--parameter "
             f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
