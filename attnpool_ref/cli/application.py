@@ -77,15 +77,13 @@ def _option(each, declared):
         "flag": {"is_flag": True},
         "text": {"default": each.default},
         "number": {"default": each.default, "type": float, "show_default": True},
-        "count": {"default": each.default, "type": click.IntRange(0)},
+        "count": {"type": click.IntRange(0)},
         "choice": {"type": click.Choice(declared.choices)},
         "choices": {"type": click.Choice(declared.choices), "multiple": True},
         "functions": {"type": FunctionName(), "multiple": True},
         "names": {"multiple": True},
     }
     settings = plain.get(declared.kind, {"multiple": True})
-    if declared.command_default is not ...:
-        settings["default"] = declared.command_default
     return click.Option([declared.flag, each.name], metavar=declared.metavar, help=declared.help, **settings)
 
 

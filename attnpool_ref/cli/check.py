@@ -1,5 +1,6 @@
 """``attnpool check``: judges an implementation, prints the report, and returns the exit status."""
 
+import contextlib
 import os
 import pickle
 import sys
@@ -75,8 +76,7 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
             target, rows = named()
             if quick and "jax" in sys.modules:  # most of the time is compilation
                 sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
-            with Lines() as shown:
-                report = conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
+            report = conformance.judge(target, only=rows, progress=_line, jobs=0, **asked)
         else:
             with process_pool(named, quick, asked.get("time_limit", 0)) as pool, shown_progress() as shown:
                 found = pool.properties
@@ -117,7 +117,7 @@ def _jobs(properties):
 
 def shown_progress():
     """Returns a progress bar, or lines if there is no terminal, on stderr: stdout has only the report."""
-    return _Bar() if sys.stderr.isatty() else Lines()
+    return _Bar() if sys.stderr.isatty() else contextlib.nullcontext(_line)
 
 
 class _Bar(Progress):
@@ -133,20 +133,5 @@ class _Bar(Progress):
         self.update(self._task, completed=done, total=total, description=label)
 
 
-class Lines:
-    """Lines of progress, called as ``progress(done, total, label)``: one for each label."""
-
-    def __init__(self):
-        self._last = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        pass
-
-    def __call__(self, done, total, label):
-        """Prints the label if it has changed."""
-        if label != self._last:
-            print(f"[{done}/{total}] {label}", file=sys.stderr, flush=True)
-        self._last = label
+def _line(done, total, label):
+    print(f"[{done}/{total}] {label}", file=sys.stderr, flush=True)

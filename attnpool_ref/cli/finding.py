@@ -3,7 +3,6 @@
 Search words match names in any spelling: "max-sim" and "max sim" match MaxSim.
 """
 
-import ast
 import difflib
 import functools
 import itertools
@@ -12,8 +11,6 @@ import re
 import sys
 import textwrap
 import unicodedata
-from importlib.util import find_spec
-from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
@@ -154,33 +151,14 @@ def search(words, entries):
     return sorted((entry for entry in entries if has_all(text(entry), words)), key=distance)
 
 
-@functools.cache
-def modules():
-    """Returns the names of the module classes of attnpool_flax, from its stub: importing them needs JAX."""
-    spec = find_spec("attnpool_flax")
-    folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
-    stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
-    imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
-    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
-    return frozenset(
-        alias.name for alias in modules if alias.asname and alias.name[0].isupper()
-    )  # "import X as X" makes a name public
-
-
-def module_of(entry):
-    """Returns the name of an entry's module if this version has it, or ""."""
-    return entry.module if entry.module in modules() else ""
-
-
 def _print(out, entry):
     first, *others = entry.names
     out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
     for line in entry.call.splitlines():  # lines of code are not broken if they fit, so that they can be copied
         lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
         out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
-    module = module_of(entry)
     entries = {
-        "    module": f"attnpool_flax.{module}" if module else "",
+        "    module": f"attnpool_flax.{entry.module}" if entry.module else "",
         "    source": entry.source,
         "    note" if entry.call else "    instead": entry.differs,
     }

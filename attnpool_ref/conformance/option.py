@@ -27,12 +27,11 @@ class Option:
       kind: the form of the value on the command line: "flag", "text", "number", "count" (an integer of at least 0),
         "choice" (one of ``choices``), "choices" (several of them), "names" (several texts), "functions" (names of
         attnpool functions); or several KEY=VALUE, where the values are texts ("pairs"), sizes or names of axes
-        ("sizes"), or Python literals, or else texts ("literals").
+        ("sizes"), or Python literals, or else texts ("literals"). The default on the command line is that in Python
+        for a text or a number, and False, None or () for the other kinds.
       choices: the values that a "choice" and "choices" allow.
       metavar: the placeholder of the value in the command's help.
       example: an example of a pair, for error messages.
-      command_default: the default on the command line. ``...`` is the default in Python for a text, a number or a
-        count, and False, None or () for the other kinds.
     """
 
     says: str = ""
@@ -42,7 +41,6 @@ class Option:
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     example: str = ""
-    command_default: Any = ...
 
 
 def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:

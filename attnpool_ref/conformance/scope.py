@@ -102,7 +102,6 @@ class Scope:
         kind="choices",
         choices=DTYPES,
         help="Judge only this dtype; may be repeated; by default all four, with --quick float32 and bfloat16.",
-        command_default=(),
     )
     strict: bool = option(
         False,
@@ -206,7 +205,6 @@ class Scope:
         help="Judge in N child processes; by default one for each core, at most four, and one for each 2 functions, "
         "but only one with JAX on an accelerator. 0 judges in this process, for debuggers: without a time limit, and "
         "with its output on the screen.",
-        command_default=None,
     )
 
     def __post_init__(self):

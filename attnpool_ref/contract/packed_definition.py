@@ -7,6 +7,7 @@ import numpy as np
 from attnpool_ref import table
 from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.definition import definition
+from attnpool_ref.contract.text import bracketed
 from attnpool_ref.table.language import arguments_of, present
 
 SEGMENT_ERRORS = (
@@ -159,16 +160,12 @@ def _shapes(row):
     for results in (row.results, row.weight_results, *(row.weights_of_rank(rank) for rank in range(4) if row.weights)):
         for axes in results:
             every += [tuple(axis.rstrip("?") for axis in axes), tuple(axis for axis in axes if not axis.endswith("?"))]
-    return {_written(axes): _written(_packed_axes(axes)) for axes in every if "..." in axes}
+    return {bracketed(axes): bracketed(_packed_axes(axes)) for axes in every if "..." in axes}
 
 
 def _packed_axes(axes):
     own = [axis for axis in axes if axis != "..."]
     return ["N" if axis == "L" else axis for axis in own] if "L" in own else ["num_segments", *own]
-
-
-def _written(axes):
-    return f"[{', '.join(axes)}]"
 
 
 def _replaced(text, shapes):

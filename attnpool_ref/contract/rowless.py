@@ -1,11 +1,11 @@
 """Checks of functions without a row in the table: ``pad``, ``pack``, ``unpack``, ``merge_states``, ``finalize_state``."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.contract import masks
 from attnpool_ref.contract.shapes import shape_text
 from attnpool_ref.contract.text import type_of
 from attnpool_ref.table import Variant
@@ -180,7 +180,5 @@ def resolve_finalize(state, kinds, multi_head, **parameters):
             raise ValueError(f"{name}: `{key}` is given without `{other}`, needs `{other}` as well")
     if not given:
         return contract.Call((), {}, state.dtype, {}, {})
-    stand_in = SimpleNamespace(
-        shape=state.shape, ndim=len(state.shape), dtype=np.dtype(int) if state.dtype is None else state.dtype
-    )
+    stand_in = masks.with_shape(state, state.shape, np.dtype(int) if state.dtype is None else state.dtype)
     return contract.resolve(FINALIZED, {"state": stand_in} | parameters)

@@ -19,7 +19,6 @@ SHOWN = [entry for group in names.GROUPS for entry in group.shown]
 
 def test_nothing_is_left_out():
     assert {why for entry in names.ENTRIES for why in entry.missing} == set()
-    assert {entry.module for entry in names.ENTRIES if entry.module and not finding.module_of(entry)} == set()
     assert len(SHOWN) == len(names.ENTRIES)
 
 
@@ -47,7 +46,7 @@ def test_what_is_shown_is_in_both_packages(package):
     for entry in SHOWN:
         assert set(entry.functions) <= set(package.__all__), entry.names
     classes = {name for name in dir(attnpool_flax) if inspect.isclass(getattr(attnpool_flax, name))}
-    assert {finding.module_of(entry) for entry in SHOWN} - {""} <= finding.modules() <= classes
+    assert {entry.module for entry in SHOWN} - {""} <= classes
 
 
 def test_every_dense_row_is_named_by_an_entry():
@@ -157,7 +156,7 @@ def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
     place = next(i for i, line in enumerate(lines) if line.startswith("causal attention"))
     shown = " ".join(" ".join(lines[place + 1 : place + 9]).split())
     assert " ".join(entry.call.split()) in shown
-    assert f"module attnpool_flax.{finding.module_of(entry)} source {entry.source} note " in shown
+    assert f"module attnpool_flax.{entry.module} source {entry.source} note " in shown
 
 
 def test_what_attnpool_does_not_have_is_said_too():

@@ -25,7 +25,7 @@ EXCEPTIONS = {
 LOADS = {
     "cli/application.py": "the default candidate",
     "cli/check.py": "the default candidate has to have all functions",
-    "cli/finding.py": "the names of its modules, read from its stub",
+    "cli/finding.py": "the names of its modules, as text",
     "cli/heads.py": "the call that loads a head, as text",
     "cli/show.py": "its source, read as text",
 }

@@ -24,7 +24,6 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import formats, plot, table
-from attnpool_ref.cli.finding import module_of
 from attnpool_ref.cli.heads import given, load_of
 from attnpool_ref.table import names
 from attnpool_ref.table.language import OrFunction
@@ -127,10 +126,9 @@ def heads_page():
 def _known(entry):
     """Returns the text for a name: its other names, the call, the module, the source, the note."""
     first, *others = entry.names
-    module = module_of(entry)
     facts = [
         *([f"* Also: {', '.join(others)}"] if others else []),
-        *([f"* Module: `{module}`"] if module else []),
+        *([f"* Module: `{entry.module}`"] if entry.module else []),
         f"* Source: {entry.source}",
         f"* {'Note' if entry.call else 'Instead'}: {entry.differs}",
     ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnpool_ref.contract.text import listed
 from attnpool_ref.table import did_you_mean
 from attnpool_ref.table.language import terms
 
@@ -14,9 +15,6 @@ DEPTH, LOOKED_AT = 4, 1000
 """Limits of the search for parameters: the levels of nested attributes, and the number of objects."""
 
 _INDEX = re.compile(r"\[\d+\]")
-
-MOST = 8
-"""Largest number of parameters that a message names."""
 
 
 def held(target):
@@ -98,12 +96,6 @@ def _part(found, part):
     if part.isdigit() and isinstance(found, Sequence):
         return found[int(part)]
     return getattr(found, part)
-
-
-def listed(names):
-    """Returns names as text, in backticks; of more than :data:`MOST` the first ones and the number of the others."""
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return ", ".join(f"`{name}`" for name in names[:MOST]) + more
 
 
 def _as_it_lies(target, argument, path):
@@ -244,9 +236,7 @@ def _check_without(row, axes):
     can = dict.fromkeys(a.lacks for a in row.arguments.values() if a.lacks)
     for axis in axes:
         if axis not in can:
-            raise ValueError(
-                f"{row.name}: `without` gives the axis {axis!r}, {_only(listed(list(can)), 'optional axis')}"
-            )
+            raise ValueError(f"{row.name}: `without` gives the axis {axis!r}, {_only(listed(can), 'optional axis')}")
 
 
 def _only(names, kind):

@@ -42,6 +42,11 @@ def _mistake(words, answer, text="", whole=False, **settings):
     return Mistake(words, partial(answer, **settings), text, whole)
 
 
+def _by_weights(words, weights_of, text="", **settings):
+    """Returns the mistake with the weights ``weights_of(normalization, **settings)`` and the number ``text``."""
+    return _mistake(words, of_weights.with_weights, text, weights_of=weights_of, **settings)
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Masks
 
@@ -209,13 +214,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake(BY_COUNT, of_tokens.last_by_count)
         for zeroed in (False, True):
             for number, text in FILLS.items():
-                yield _mistake(
-                    STAND_IN, of_weights.with_weights, text, weights_of=of_weights.filled, number=number, zeroed=zeroed
-                )
+                yield _by_weights(STAND_IN, of_weights.filled, text, number=number, zeroed=zeroed)
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(
-                STAND_IN, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
-            )
+            yield _by_weights(STAND_IN, of_weights.added, f"{text} added", number=number)
         multiplied = "multiplies scores by the mask: padding gets the score 0"
         yield _mistake(multiplied, of_weights.multiplied)
         yield _mistake(NOT_AGAIN, of_weights.not_normalized_again)
@@ -225,30 +226,15 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield _mistake(OVER_ALL, of_weights.over_all, axes=None)
         yield _mistake(AGAIN, of_weights.below_another_row, padded=True)
         for number in (1e-13, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-            yield _mistake(
-                AGAIN, of_weights.with_weights, _power_of_ten(number), weights_of=of_weights.again, number=number
-            )
+            yield _by_weights(AGAIN, of_weights.again, _power_of_ten(number), number=number)
         yield _mistake(WHOLE_TOP, of_weights.below_another_row)
         yield _mistake(UNSHIFTED, of_weights.below_another_row, shifted=False)
         if not row.state:
             yield _mistake(MAXSIM_0 if row.name in of_tokens.MAXSIM else AS_0, of_tokens.padding_as_0)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = _power_of_ten(number)
-        yield _mistake(
-            "an epsilon in the denominator",
-            of_weights.with_weights,
-            text,
-            weights_of=Normalization.of_real,
-            epsilon=number,
-        )
-        yield _mistake(
-            EPSILON_UNSHIFTED,
-            of_weights.with_weights,
-            text,
-            weights_of=Normalization.of_real,
-            epsilon=number,
-            shifted=False,
-        )
+        yield _by_weights("an epsilon in the denominator", Normalization.of_real, text, epsilon=number)
+        yield _by_weights(EPSILON_UNSHIFTED, Normalization.of_real, text, epsilon=number, shifted=False)
         yield _mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count, text, number=number)
         if row.norms:
             yield _mistake("an epsilon added to the norm", _norms, text, norm=lambda n, e=number: n + e)
@@ -328,13 +314,9 @@ def of_empty_rows(row) -> Iterator[Mistake]:
         yield _mistake(INFINITE, of_tokens.where_empty, value=value)
     if masks:
         for uniform in (True, False):
-            yield _mistake(
-                AVERAGED, of_weights.with_weights, weights_of=of_weights.averaged_where_empty, uniform=uniform
-            )
+            yield _by_weights(AVERAGED, of_weights.averaged_where_empty, uniform=uniform)
         for number, text in list(FILLS.items())[:-1]:
-            yield _mistake(
-                AVERAGED, of_weights.with_weights, f"{text} added", weights_of=of_weights.added, number=number
-            )
+            yield _by_weights(AVERAGED, of_weights.added, f"{text} added", number=number)
         for number, text in FILLS.items():
             yield _mistake(FILLED, of_tokens.filled_maximum, text, number=number)
         yield _mistake(READ, of_tokens.reading_all_where_empty)

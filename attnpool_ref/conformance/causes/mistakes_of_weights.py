@@ -9,6 +9,7 @@ import numpy as np
 
 import attnpool_ref as ref
 from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.pooling.attention import attention_scores
 
 OF_SCORES = ("masked_softmax", "sparsemax", "entmax15", "entmax", "top_k_softmax", "masked_sigmoid", "hardmax")
 VALUES = dict.fromkeys(OF_SCORES, "") | {"attention_pooling": "x", "code_wise_attention": "context"}
@@ -30,15 +31,9 @@ def _dot(v):
 
 def _of_pooling(v):
     """Returns the scores of attention pooling with the arguments ``v``; by default the query is the mean."""
-    query, key = v["query"], v["x"]
-    if query is None:
-        query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
-    if v.get("normalize_query"):
-        query = ref.layer_norm(query, v["query_norm_scale"], v["query_norm_bias"], epsilon=v["epsilon"])
-    query = query if v["query_kernel"] is None else query @ v["query_kernel"]
-    key = key if v["key_kernel"] is None else key @ v["key_kernel"]
-    scale = key.shape[-1] ** -0.5 if v["scale"] is None else v["scale"]
-    scores = np.sum(key * query[..., None, :], -1) * scale
+    query = ref.mean_pooling(v["x"], v["mask"], lengths=v["lengths"]) if v["query"] is None else v["query"]
+    normalization = v.get("normalize_query"), v["query_norm_scale"], v["query_norm_bias"], v["epsilon"]
+    scores = attention_scores(v["x"], query, v["query_kernel"], v["key_kernel"], normalization, v["scale"])
     return scores if v["bias"] is None else scores + v["bias"]
 
 

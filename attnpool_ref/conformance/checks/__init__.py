@@ -1,10 +1,11 @@
 """Table of all checks: the name of each, its function, and the properties of the cases to which it applies.
 
 A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation in one
-dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation` (:data:`AGREEMENT` also with the
-value of ``return_weights``), and returns a :class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them,
-or None if it does not apply to the case. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each
-guarantee, the check that judges it, and which other guarantees explain its failure.
+dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation`, and returns a
+:class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
+Each finding names its guarantee. The name of a check is that of the guarantee that is broken if the check raises an
+error. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, the check that judges it, and
+which other guarantees explain its failure.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.checks import definition, gradients, invariances, padding, purity, transformations
+from attnpool_ref.conformance.checks import gradients, invariances, padding, purity, transformations
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)", "batch of 101")
 """Shapes besides the mixed batch in which gradients are checked: no tokens, sums over examples, other ranks, many."""
@@ -43,16 +44,6 @@ class Situation:
     gradients: bool
     laws: bool
     reference: Any
-
-    @property
-    def title(self):
-        """The case's title."""
-        return self.case.title
-
-    @property
-    def family(self):
-        """The name of the array family of the implementation."""
-        return self.subject.adapter.name
 
     @cached_property
     def most(self):
@@ -84,36 +75,26 @@ class Situation:
         return (False, True) if self.weights else (False,)
 
     @property
-    def is_main(self):
-        """Whether the case is a mixed batch of ordinary numbers."""
-        return self.kind == "main"
-
-    @property
-    def is_shape(self):
-        """Whether the case has another shape than the mixed batch."""
-        return self.kind == "shape"
-
-    @property
     def is_simple(self):
         """Whether the case passes the fewest or the most arguments."""
-        return self.title in SIMPLE
+        return self.case.title in SIMPLE
 
     @property
     def is_plain(self):
         """Whether the case is a mixed batch with the fewest arguments, with the most, or with the most but masks."""
-        return self.is_main and self.title in (*SIMPLE, "everything but masks")
+        return self.kind == "main" and self.case.title in (*SIMPLE, "everything but masks")
 
     @property
     def is_repeated(self):
         """Whether the call is repeated with the same arguments, or, at length 0, made once more to see its warnings."""
         return (self.laws and self.kind in ("main", "way", "form")) or (
-            self.is_shape and self.title.endswith("length 0")
+            self.kind == "shape" and self.case.title.endswith("length 0")
         )
 
     @property
     def is_fullest(self):
         """Whether the case passes the most arguments that the implementation takes."""
-        return self.title.split(", ")[0] == self.most
+        return self.case.title.split(", ")[0] == self.most
 
     @property
     def differentiable(self):
@@ -122,7 +103,7 @@ class Situation:
         To compile less, they are computed for all calls only in the first dtype. In other dtypes they are computed for
         the call with the most arguments, and in float64 also for the one with the fewest.
         """
-        configurations = self.first or self.is_fullest or (self.in_float64 and self.title.startswith("smallest"))
+        configurations = self.first or self.is_fullest or (self.in_float64 and self.case.title.startswith("smallest"))
         return self.gradients and configurations and bool(self.subject.floats(self.case, ("data", "parameter")))
 
     @property
@@ -131,20 +112,20 @@ class Situation:
         row = self.case.row
         if not self.differentiable or self.case.options.get(row.surrogate):
             return False  # by design the gradient is not the derivative of the values
-        if self.is_shape:
-            whole = self.is_fullest or self.title.endswith("length 0")
-            signs = row.norms and "widths of 1" in self.title  # normalized numbers are ±1, without a gradient
-            return whole and self.title.endswith(GRADIENT_SHAPES) and not signs
-        if self.is_main:
+        if self.kind == "shape":
+            whole = self.is_fullest or self.case.title.endswith("length 0")
+            signs = row.norms and "widths of 1" in self.case.title  # normalized numbers are ±1, without a gradient
+            return whole and self.case.title.endswith(GRADIENT_SHAPES) and not signs
+        if self.kind == "main":
             more = self.most == "fullest"  # the call with all arguments is also drawn without masks
-            less = self.title == "without numbers" or (more and self.title == "without masks")
-            return not less and (self.laws or self.title != "everything but masks")
+            less = self.case.title == "without numbers" or (more and self.case.title == "without masks")
+            return not less and (self.laws or self.case.title != "everything but masks")
         return self.kind in ("cancelling", "tied")
 
     @property
     def differentiated_twice(self):
         """Whether second derivatives are checked: only for the call with the most arguments, in float64."""
-        return self.in_float64 and self.differentiated and self.is_main and self.is_fullest
+        return self.in_float64 and self.differentiated and self.kind == "main" and self.is_fullest
 
     @property
     def gradients_with_weights(self):
@@ -152,7 +133,7 @@ class Situation:
         return self.weights and self.is_fullest and (self.first or self.in_float64)
 
 
-__all__ = ["AGREEMENT", "CHECKS", "Check", "Situation"]
+__all__ = ["CHECKS", "Check", "Situation"]
 
 
 @dataclass(frozen=True)
@@ -164,31 +145,32 @@ class Check:
 
 
 # fmt: off
-AGREEMENT = Check(definition.agreement_by_guarantee, lambda s: True)  # values, weights, shape, dtype, ties, extremes …
-
 CHECKS = {
-    "empty rows":              Check(padding.empty_rows, lambda s: s.is_main or s.is_shape),
+    "empty rows":              Check(padding.empty_rows, lambda s: s.kind in ("main", "shape")),
     "gradient":                Check(gradients.gradients, lambda s: s.differentiated),
     "finite gradients":        Check(gradients.finite_gradients, lambda s: s.kind in ("extreme", "exact") and s.differentiable),
-    "NaN in padding":          Check(partial(padding.in_padding, "NaN"), lambda s: s.masked and (s.is_main or s.kind == "form" or (s.laws and s.is_shape))),
-    "inf in padding":          Check(partial(padding.in_padding, "inf"), lambda s: s.masked and s.is_main),
-    "-inf in padding":         Check(partial(padding.in_padding, "-inf"), lambda s: s.masked and s.is_main),
-    "1e30 in padding":         Check(partial(padding.in_padding, "1e30"), lambda s: s.masked and s.is_main),
+    "NaN in padding":          Check(partial(padding.in_padding, "NaN"), lambda s: s.masked and (s.kind in ("main", "form") or (s.laws and s.kind == "shape"))),
+    "inf in padding":          Check(partial(padding.in_padding, "inf"), lambda s: s.masked and s.kind == "main"),
+    "-inf in padding":         Check(partial(padding.in_padding, "-inf"), lambda s: s.masked and s.kind == "main"),
+    "1e30 in padding":         Check(partial(padding.in_padding, "1e30"), lambda s: s.masked and s.kind == "main"),
     "second derivatives":      Check(gradients.reverse_over_reverse, lambda s: s.differentiated_twice),
     "forward over reverse":    Check(gradients.forward_over_reverse, lambda s: s.differentiated_twice),
-    "poison in shared arrays": Check(padding.poison_in_shared_arrays, lambda s: s.laws and s.is_shape),
-    "padding amount":          Check(invariances.appending, lambda s: s.laws and s.is_main and s.masked and s.is_simple),
-    "padding side":            Check(invariances.siding, lambda s: s.laws and s.is_shape),
-    "deleting":                Check(invariances.deleting, lambda s: s.laws and s.is_shape),
-    "permuting":               Check(invariances.permuting, lambda s: s.laws and s.is_main),
-    "shifting":                Check(invariances.shifting, lambda s: s.laws and s.is_main),
-    "batch mates":             Check(invariances.batch_mates, lambda s: s.laws and s.is_main),
-    "NaN at a real token":     Check(invariances.not_finite_stays_in_its_example, lambda s: s.laws and s.is_main),
-    "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and (s.is_main or s.is_shape)),
-    "purity":                  Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
-    "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.is_main and s.is_fullest and s.family == "jax"),
-    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.is_main and s.is_fullest and s.family == "jax" and s.masked),
-    "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.is_main and s.is_simple and s.family == "jax"),
+    "poison in shared arrays": Check(padding.poison_in_shared_arrays, lambda s: s.laws and s.kind == "shape"),
+    "padding amount":          Check(invariances.appending, lambda s: s.laws and s.kind == "main" and s.masked and s.is_simple),
+    "padding side":            Check(invariances.siding, lambda s: s.laws and s.kind == "shape"),
+    "deleting is masking":     Check(invariances.deleting, lambda s: s.laws and s.kind == "shape"),
+    "permuting":               Check(invariances.permuting, lambda s: s.laws and s.kind == "main"),
+    "shifting the scores":     Check(invariances.shifting, lambda s: s.laws and s.kind == "main"),
+    "batch mates":             Check(invariances.batch_mates, lambda s: s.laws and s.kind == "main"),
+    "NaN at a real token":     Check(invariances.not_finite_stays_in_its_example, lambda s: s.laws and s.kind == "main"),
+    "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and s.kind in ("main", "shape")),
+    "inputs unchanged":        Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
+    "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax"),
+    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax" and s.masked),
+    "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.kind == "main" and s.is_simple and s.subject.adapter.name == "jax"),
 }
 # fmt: on
-"""Checks of each case, in the order in which they run, after :data:`AGREEMENT`; long sums have cases of their own."""
+"""Checks of each case, in the order in which they run, after the comparison with the definition.
+
+Long sums have cases of their own.
+"""

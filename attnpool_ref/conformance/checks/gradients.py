@@ -9,7 +9,7 @@ linear functions a nonzero Hessian.
 """
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,27 +22,18 @@ from attnpool_ref.conformance.checks.optional_checks import CONTRACT
 from attnpool_ref.conformance.checks.subject import Subject, cached, oracle_outputs
 
 
-@dataclass
-class Derivatives:
-    """Reference derivatives of one case: of the sum of the oracle's outputs times :func:`cotangents_of`.
-
-    Attributes:
-      directions: for each floating-point argument a random direction, an array of its shape.
-      along: for each such argument (derivative, uncertainty) along its direction.
-      moved: the sensitivity: the change of the derivative along all directions together, per relative change of the
-        inputs.
-      total: the magnitude of the terms that may cancel in the derivative.
-    """
-
-    directions: dict
-    along: dict
-    moved: float
-    total: float
-
-
 @cached
 def derivatives(subject, case, return_weights):
-    """Returns the :class:`Derivatives` of a case, computed once for float32 and float64, and once for narrow dtypes."""
+    """Returns derivatives of the sum of the oracle's outputs times :func:`cotangents_of`, as references.
+
+    They are computed once for float32 and float64, and once for narrow dtypes.
+
+    Returns:
+      (directions, along, sensitive): for each floating-point argument a random direction, an array of its shape; for
+      each such argument (derivative, uncertainty) along its direction; and the sensitivity for the tolerance: the change
+      of the derivative along all directions together, per relative change of the inputs, plus the magnitude of the terms
+      that may cancel in the derivative.
+    """
     rng, exact = case.rng(" directions"), subject.exact(case, return_weights)
     cotangents = cotangents_of(subject, case, return_weights)
     values, floats = subject.values(case), subject.floats(case, held=subject.held)
@@ -57,17 +48,18 @@ def derivatives(subject, case, return_weights):
         for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
     )
     directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}
-    moved = tolerances.sensitivity(
-        lambda arrays: [np.asarray(tolerances.slope(objective, arrays, directions))],
-        floats,
-        rng,
-    )[0].item()
+
+    def slope(arrays):
+        ahead, behind = tolerances.difference(objective, arrays, directions)
+        return [np.asarray((ahead - behind) / (2 * tolerances.STEP))]
+
+    moved = tolerances.sensitivity(slope, floats, rng)[0].item()
     base = objective(floats)
     along = {
         key: tolerances.directional_derivative(objective, base, floats, {key: direction}, total, not case.exact)
         for key, direction in directions.items()
     }
-    return Derivatives(directions, along, moved, total)
+    return directions, along, moved + total
 
 
 def gradient(subject, case, return_weights=False, reference=None):
@@ -112,19 +104,17 @@ def _overflows(subject, case, return_weights, reference):
 
 
 def _along_directions(subject, case, return_weights, found):
-    exact = derivatives(subject, case, return_weights)
+    directions, along, sensitive = derivatives(subject, case, return_weights)
     finding = Finding("gradient", case)
     reduced = subject.reduced_products()
-    for key, direction in exact.directions.items():
+    for key, direction in directions.items():
         if key not in found:
             continue  # a number that the framework cannot differentiate
         product = found[key].astype(np.float64) * direction
-        want, doubt = exact.along[key]
+        want, doubt = along[key]
         got = float(np.sum(product))
         size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element of the gradient is rounded
-        allowed = doubt + tolerances.allowed_error(
-            size, exact.moved + exact.total, subject.terms(case), subject.dtype, reduced
-        )
+        allowed = doubt + tolerances.allowed_error(size, sensitive, subject.terms(case), subject.dtype, reduced)
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
         finding = worse(
             finding,
@@ -207,8 +197,8 @@ def gradients(subject, case, situation):
 
     These are the mixed batch with the most arguments in the first dtype and in float64.
     """
-    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
-    both = situation.is_main and situation.gradients_with_weights
+    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.case.title == "smallest")
+    both = situation.kind == "main" and situation.gradients_with_weights
     reference = situation.reference if compared else None
     asked = (False, True) if both else (False,)
     # a wrong number of results is a finding of the comparison with the oracle

@@ -61,7 +61,7 @@ def always_zero(subject, case, return_weights):
 
 def in_padding(name, subject, case, situation):
     """Checks :func:`poison_in_padding` with and without weights and gradients, as the situation says."""
-    gradients = situation.gradients_with_weights if situation.is_main and situation.differentiated else None
+    gradients = situation.gradients_with_weights if situation.kind == "main" and situation.differentiated else None
     return poison_in_padding(subject, case, name, situation.weights, gradients)
 
 

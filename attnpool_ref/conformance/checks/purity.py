@@ -21,7 +21,7 @@ def repeated_calls(subject, case, situation):
 
     For cases with another shape than the mixed batch, it only checks that NumPy gives no warning.
     """
-    if situation.is_shape:
+    if situation.kind == "shape":
         return silence(subject, case, situation.weights)
     if not situation.is_plain and not answers(subject, case, situation.with_weights):
         return None  # the comparison with the oracle reports the error

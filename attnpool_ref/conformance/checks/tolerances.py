@@ -95,15 +95,6 @@ def difference(function, arrays, directions, step=STEP):
     )
 
 
-def slope(function, arrays, directions):
-    """Returns a central difference with the step :data:`STEP`, without extrapolation.
-
-    Its sensitivity shows how the derivative changes with the arguments, which are those of :func:`difference`.
-    """
-    ahead, behind = difference(function, arrays, directions)
-    return (ahead - behind) / (2 * STEP)
-
-
 def directional_derivative(function, base, arrays, directions, total, smooth=True):
     """Returns central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 

@@ -36,6 +36,12 @@ _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 _ALL = (*_WRONG, EMPTY)
 
+
+def _own(name, says, line, follows_from, asked=""):
+    """Returns a guarantee that is judged by a check of the same name."""
+    return Promise(name, says, line, follows_from, name, asked)
+
+
 PROMISES = (
     Promise(ANSWER, "A call with valid arguments returns arrays of numbers, in time and without an error.", 0),
     Promise(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
@@ -49,12 +55,11 @@ PROMISES = (
         3,
         _WRONG,
     ),
-    Promise(
+    _own(
         EMPTY,
         "The pooled vector of a fully masked row is exactly 0 before any output projection, and the weight of padding is 0.",
         6,
         _WRONG,
-        "empty rows",
     ),
     Promise(
         "shapes",
@@ -98,115 +103,91 @@ PROMISES = (
         _ALL,
     ),
     Promise("extreme scores", "Scores of any size neither overflow nor give weight to padding.", 10, _ALL),
-    Promise("long sums", "Sums over a million tokens do not drift.", 9, _WRONG, "long sums"),
-    Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, _ALL, "gradient"),
-    Promise(
+    _own("long sums", "Sums over a million tokens do not drift.", 9, _WRONG),
+    _own(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, _ALL),
+    _own(
         "finite gradients",
         "No gradient is NaN or infinite where scores are extreme or vectors are 0.",
         14,
         (*_FORM, GRADIENT, "extreme scores"),
-        "finite gradients",
     ),
     *(
-        Promise(
+        _own(
             f"{poison} in padding",
             f"{poison} at padded positions changes no bit of a result or of a gradient.",
             4,
             (*_FORM, MASKED) if poison == "NaN" else (*_FORM, MASKED, "NaN in padding"),
-            f"{poison} in padding",
         )
         for poison in ("NaN", "inf", "-inf", "1e30")
     ),
-    Promise(
+    _own(
         "second derivatives",
         "Second derivatives by reverse mode are right, whatever values padding holds.",
         14,
         (*_ALL, GRADIENT, "NaN in padding"),
-        "second derivatives",
     ),
-    Promise(
+    _own(
         "forward over reverse",
         "Forward mode over the gradient works in a direct call; if forward mode of the jitted function fails, the error "
         "says what to write.",
         14,
         (*_ALL, GRADIENT, "NaN in padding", "second derivatives"),
-        "forward over reverse",
     ),
-    Promise(
+    _own(
         "poison in shared arrays",
         "Values in an array that all examples share do not reach the examples that mask them.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
-        "poison in shared arrays",
         "contract",
     ),
-    Promise("padding amount", "More padding does not change the result.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
-    Promise(
-        "padding side",
-        "Padding on the left gives the same result as padding on the right.",
-        7,
-        (*_FORM, MASKED, EMPTY),
-        "padding side",
+    _own("padding amount", "More padding does not change the result.", 7, (*_FORM, MASKED, EMPTY)),
+    _own(
+        "padding side", "Padding on the left gives the same result as padding on the right.", 7, (*_FORM, MASKED, EMPTY)
     ),
-    Promise(
+    _own(
         "deleting is masking",
         "Deleting a padded token gives the same result as masking it.",
         7,
         (*_FORM, MASKED, EMPTY),
-        "deleting",
     ),
-    Promise(
+    _own(
         "permuting",
         "The order of the tokens does not matter, except to functions such as `last_pooling` and `token_positions`.",
         7,
         _FORM,
-        "permuting",
     ),
-    Promise(
+    _own(
         "shifting the scores",
         "A constant added to all scores changes nothing, except where the definition depends on it.",
         10,
         _FORM,
-        "shifting",
     ),
-    Promise(
-        "batch mates",
-        "The result of an example does not depend on the other examples of its batch.",
-        7,
-        _FORM,
-        "batch mates",
-    ),
-    Promise(
+    _own("batch mates", "The result of an example does not depend on the other examples of its batch.", 7, _FORM),
+    _own(
         "NaN at a real token",
         "NaN at a real token reaches the result of its own example, and of no other example.",
         5,
         _WRONG,
-        "NaN at a real token",
     ),
-    Promise(
-        "return_weights", "`return_weights=True` changes no bit of the pooled result.", 12, _FORM, "return_weights"
-    ),
-    Promise("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,), "purity"),
-    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
-    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "purity"),
+    _own("return_weights", "`return_weights=True` changes no bit of the pooled result.", 12, _FORM),
+    _own("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,)),
+    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
+    Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"),
     Promise(
         "no warnings",
         "A call raises no NumPy warning of a division by 0, an overflow or an invalid value.",
         6,
         (ANSWER,),
-        "purity",
+        "inputs unchanged",
         "contract",
     ),
-    Promise("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG, "jit and vmap"),
-    Promise(
-        SPLIT, "A sequence split over devices by `axis_name` has the result of the whole sequence.", 16, _WRONG, SPLIT
-    ),
-    Promise(
+    _own("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG),
+    _own(SPLIT, "A sequence split over devices by `axis_name` has the result of the whole sequence.", 16, _WRONG),
+    _own(
         "one program",
         "In JAX, a call with other values of the same shapes compiles nothing again.",
         16,
         _FORM,
-        "one program",
         "contract",
     ),
 )

@@ -1,8 +1,8 @@
 """Tests of single guarantees, for pytest and unittest: a function is judged once, when its first test runs."""
 
+import functools
 import inspect
 import unittest
-from functools import cached_property
 from typing import Any
 
 from attnpool_ref import table
@@ -67,33 +67,16 @@ def claims_of(names, judge_row):
     ``judge_row`` takes a function's name and returns the judge's report with this function only. It is called when the
     first claim of the function is checked.
     """
-    judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
-    return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
-
-class Judgement:
-    """One function, which is judged when its report is first read.
-
-    Attributes:
-      row: the function's name.
-      judge_row: a function from the name to the judge's report with this function only.
-      alone: whether no other function is tested; the names of tests then lack the function's name.
-    """
-
-    def __init__(self, row, judge_row, alone):
-        self.row, self.judge_row, self.alone = row, judge_row, alone
-
-    @cached_property
-    def report(self):
-        """The report of the function.
-
-        Raises:
-          KeyboardInterrupt: the user has stopped the judging.
-        """
-        report = self.judge_row(self.row)
+    @functools.cache
+    def report_of(name):
+        report = judge_row(name)
         if report.interrupted:
             raise KeyboardInterrupt
         return report.rows[0]
+
+    judgements = [(name, report_of, len(names) == 1) for name in names]
+    return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
 
 class Claim:
@@ -105,8 +88,10 @@ class Claim:
     """
 
     def __init__(self, judgement, promise):
-        self._judgement, self.row, self.promise = judgement, judgement.row, promise
-        self.__name__ = promise if judgement.alone else f"{judgement.row}: {promise}"
+        """``judgement``: the function's name, a function from it to its report, and whether it is the only one."""
+        self.row, self._report_of, self._alone = judgement
+        self.promise = promise
+        self.__name__ = promise if self._alone else f"{self.row}: {promise}"
 
     def __repr__(self):
         return f"<{self.row}: {self.promise}>"
@@ -117,13 +102,14 @@ class Claim:
         Raises:
           AssertionError: the guarantee is broken; with the cause if it is known, and the smallest failing case as code.
             For :data:`WHOLE`: the verdict is "partial", or "n/a" and no other function is tested.
+          KeyboardInterrupt: the user has stopped the judging.
           unittest.SkipTest: the guarantee was not judged, or is broken but waived or explained by another one; with the
             reason. For :data:`WHOLE`: the verdict is "fail", or "n/a" and other functions are tested.
         """
         __tracebackhide__ = True
-        report = self._judgement.report
+        report = self._report_of(self.row)
         if self.promise == WHOLE:
-            return _check_whole(report, self._judgement.alone)
+            return _check_whole(report, self._alone)
         kept = report.promises[self.promise]
         if kept.status == HELD:
             return None

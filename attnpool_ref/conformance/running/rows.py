@@ -3,6 +3,7 @@
 The report then says which guarantees explain others, and which arguments and checks were not judged, and why.
 """
 
+import functools
 import itertools
 import time
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from attnpool_ref.conformance.candidates import adapters, held_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
 from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.candidates.capture import Watch, said
-from attnpool_ref.conformance.checks import AGREEMENT, CHECKS, Situation, definition, gradients, optional_checks
+from attnpool_ref.conformance.checks import CHECKS, Situation, definition, gradients, optional_checks
 from attnpool_ref.conformance.checks.padding import POISONS
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import (
@@ -32,18 +33,15 @@ from attnpool_ref.conformance.report import (
 )
 from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running.runner import Runner
-from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.running.suggestions import proposed
 from attnpool_ref.conformance.scope import Scope
+from attnpool_ref.contract.text import listed
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """Kinds of cases whose wrong results are compared with known mistakes."""
 
 LONG_SUMS = "long sums"
 """Guarantee whose check draws its own cases, in each dtype but float64."""
-
-PRINTED = 200
-"""Cases of long sums with at least this number of elements are not printed."""
 
 BATCH = 8
 """Number of functions after which adapters clear their compiled programs."""
@@ -84,7 +82,9 @@ class RowJudge:
         self.report, self.watch = RowReport(row.name), Watch()
         self.adapter: Any = None
         self.subject: Any = None
-        self._exact, self._evidence, self._coverage = {}, [], Coverage()
+        self._exact, self._evidence = {}, []
+        # the arguments and options that were given, the masks that had padding in them, and why there is no gradient
+        self._given, self._masks, self._untraceable = set(), set(), ""
         self._right_of_rank = {}
         self._began, self.done, self._reference, self._proposal = 0.0, False, None, ""
 
@@ -143,7 +143,49 @@ class RowJudge:
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
         self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
-        conclude(self.report, self.subject, self.scope, self._coverage, ended)
+        self.report.ended = ended
+        broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
+        for name, kept in self.report.promises.items():
+            if kept.status == BROKEN:
+                kept.follows_from = promises.explained_by(name, broken)
+            elif kept.notes and promises.BY_NAME[name].asked not in ("", *self.scope.demands):
+                kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
+            elif kept.status == NOT_APPLICABLE and not kept.why:
+                kept.why = kept.notes[0] if kept.notes else _why(name, self.report, self.subject, self.scope, broken)
+        calling = self.subject.calling
+        for key in calling.not_taken():
+            why = "it has no such argument"
+            self.report.unasked.append(Unasked(f"`{key}`" + _default(calling.default(key)), why))
+        self.report.partial = list(self._partial())
+        self.report.set_status()
+
+    def _partial(self):
+        """Yields the reasons why a function that broke no guarantee has not passed."""
+        subject, calling = self.subject, self.subject.calling
+        for key in calling.unjudged:
+            yield (
+                f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
+                f"or that it may stay as it is (leave=({key!r},), --leave {key})"
+            )
+        for key, argument in subject.row.arguments.items():
+            if key in subject.parameters:
+                continue
+            hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+            if argument.kind == "mask" and not hides:
+                yield (
+                    f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
+                    f"(leave=({key!r},), --leave {key})"
+                )
+            if key not in calling.declared:
+                continue
+            if argument.kind == "mask" and key not in self._masks:
+                yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
+            elif self.scope.partial and argument.kind != "mask" and key not in self._given:
+                yield f"its argument `{calling.names[key]}` was never given"
+        if self._untraceable:
+            yield f"its gradient was never judged: {self._untraceable}"
+        if self.report.ended:
+            yield self.report.ended
 
     # The implementation
 
@@ -173,11 +215,11 @@ class RowJudge:
         names = [] if callable(given) else held_parameters.as_kernels(self.candidate.target)
         if given and not callable(given):
             names = [n for n in names if not any(f"{p}.".startswith((f"{n}.", f"{n}[")) for p in given.values())]
-            return f"it holds {held_parameters.listed(names)}, which no --parameter names" if names else ""
+            return f"it holds {listed(names)}, which no --parameter names" if names else ""
         if not names:
             return ""
         return (
-            f"it holds {held_parameters.listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {listed(names)}: say which argument of the row each is, by its attribute (--parameter "
             f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
@@ -276,11 +318,11 @@ class RowJudge:
         report, scope = self.report, self.scope
         first, possible = subject.dtype == scope.dtypes[0], self.adapter.gradient is not None
         gradients = possible and scope.differentiates(subject.dtype) and scope.judges_whole(case)
-        gradients = gradients and not self._coverage.untraceable
+        gradients = gradients and not self._untraceable
         situation = Situation(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.with_weights:
-            found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
+            found = run("agreement", functools.partial(definition.agreement_by_guarantee, return_weights=weights))
             if any(finding.message and finding.check != DTYPE for finding in found):
                 wrong.append(weights)
             if not any(finding.excused for finding in found):
@@ -291,8 +333,8 @@ class RowJudge:
         report.cases += 1
         if proposed(subject):
             return
-        self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
-        self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
+        self._given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
+        self._masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
         if kind in TELLING:
             (evidence.cases if wrong else evidence.right).append((case, wrong[-1] if wrong else situation.weights))
         for name, check in CHECKS.items():
@@ -301,7 +343,7 @@ class RowJudge:
             try:
                 found = run(name, check.run)
             except Untraceable as error:
-                report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
+                report.promises[GRADIENT].why = self._untraceable = str(error)
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
@@ -340,7 +382,7 @@ class RowJudge:
             return
         kept.status = BROKEN
         title, size = (LONG_SUMS, 10**6) if found is None else (found.case.title, found.case.size())
-        snippet = reproduce(subject, found) if size < PRINTED else f"# {title}: an input too long to print"
+        snippet = f"# {title}: an input too long to print"
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
@@ -412,41 +454,6 @@ def _worst(measure, finding):
 # Completion of a report
 
 
-@dataclass
-class Coverage:
-    """Coverage of one function by its cases.
-
-    Attributes:
-      masks: the masks that were given with padding in them.
-      given: the arguments and options that were given.
-      untraceable: the reason why a framework that has gradients cannot differentiate the function, or "".
-    """
-
-    masks: set[str] = field(default_factory=set)
-    given: set[str] = field(default_factory=set)
-    untraceable: str = ""
-
-
-def conclude(report, subject, scope, coverage, ended=""):
-    """Completes the report of a function from the findings of its cases.
-
-    ``coverage`` is that of the cases that were judged, and ``ended`` the reason why the judging ended early, or "".
-    """
-    report.ended = ended
-    broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in report.broken}
-    for name, kept in report.promises.items():
-        if kept.status == BROKEN:
-            kept.follows_from = promises.explained_by(name, broken)
-        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
-            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
-        elif kept.status == NOT_APPLICABLE and not kept.why:
-            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
-    for key in subject.calling.not_taken():
-        report.unasked.append(Unasked(f"`{key}`" + _default(subject.calling.default(key)), "it has no such argument"))
-    report.partial = list(_partial(subject, scope, coverage, ended))
-    report.set_status()
-
-
 def unanswered(report, dtype, title, how):
     """Completes the report of a function whose judging ended without results, such as by the end of the process.
 
@@ -466,35 +473,6 @@ def unanswered(report, dtype, title, how):
 
 def _default(value):
     return "" if value is None or callable(value) or isinstance(value, bool) else f" (default {value!r})"
-
-
-def _partial(subject, scope, coverage, ended):
-    """Yields the reasons why a function that broke no guarantee has not passed; arguments as in :func:`conclude`."""
-    calling = subject.calling
-    for key in calling.unjudged:
-        yield (
-            f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
-            f"or that it may stay as it is (leave=({key!r},), --leave {key})"
-        )
-    for key, argument in subject.row.arguments.items():
-        if key in subject.parameters:
-            continue
-        hides = calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
-        if argument.kind == "mask" and not hides:
-            yield (
-                f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
-                f"(leave=({key!r},), --leave {key})"
-            )
-        if key not in calling.declared:
-            continue
-        if argument.kind == "mask" and key not in coverage.masks:
-            yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
-        elif scope.partial and argument.kind != "mask" and key not in coverage.given:
-            yield f"its argument `{calling.names[key]}` was never given"
-    if coverage.untraceable:
-        yield f"its gradient was never judged: {coverage.untraceable}"
-    if ended:
-        yield ended
 
 
 def _why(name, report, subject, scope, broken):

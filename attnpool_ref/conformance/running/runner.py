@@ -15,7 +15,7 @@ from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import agreement, failed
 from attnpool_ref.conformance.checks.definition import PROMISE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Compared, Failure
-from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, GRADIENT, PROMISES, explained_by
+from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, GRADIENT, explained_by
 from attnpool_ref.conformance.running import snippets
 from attnpool_ref.conformance.running.suggestions import of_signature, suggestion
 
@@ -140,21 +140,13 @@ class Runner:
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
-            finding.check = promise_of(name, finding.check)
             if finding.message and finding.aspect == "shape":
                 of_signature(self.subject)  # if it finds a cause, the judge stops there, and reports it
         return found
 
     def _promise_of(self, name):
         """Returns the guarantee that is broken if a check raises an error."""
-        if name == "agreement":
-            return PROMISE_OF.get(self.situation.kind, ANSWER)
-        return promise_of(name)
-
-
-def promise_of(check, named=""):
-    """Returns the guarantee that a finding of a check is about: ``named`` if it is one, else the first of the check."""
-    return named if named in BY_NAME else next(promise.name for promise in PROMISES if promise.judged_by == check)
+        return PROMISE_OF.get(self.situation.kind, ANSWER) if name == "agreement" else name
 
 
 LARGEST_SHOWN = 512

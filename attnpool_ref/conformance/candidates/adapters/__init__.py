@@ -146,9 +146,7 @@ class NumpyArrays:
         return name
 
 
-__all__ = ["FAMILIES", "NumpyArrays", "Untraceable", "family", "family_of", "find"]
-
-FAMILIES = ARRAYS
+__all__ = ["NumpyArrays", "Untraceable", "family", "family_of", "find"]
 
 
 def family(name):
@@ -158,8 +156,8 @@ def family(name):
       ValueError: no array family has this name.
       ModuleNotFoundError: PyTorch or Keras is not installed.
     """
-    if name not in FAMILIES:
-        raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(FAMILIES)}")
+    if name not in ARRAYS:
+        raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(ARRAYS)}")
     if name == "numpy":
         return NumpyArrays()
     module = importlib.import_module(f"{__name__}.{name}_arrays")
@@ -208,7 +206,7 @@ def find(target, attempt):
     known = family_of(target)
     if known is not None:
         return known
-    there = [name for name in FAMILIES if name == "numpy" or name in sys.modules]
+    there = [name for name in ARRAYS if name == "numpy" or name in sys.modules]
     families = sorted(there, key=lambda name: name != "torch") if _is_of_torch(target) else there
     for name in families:
         adapter = family(name)

@@ -3,6 +3,7 @@
 import importlib
 
 from attnpool_ref.conformance.candidates import adapters
+from attnpool_ref.conformance.candidates.candidate import ARRAYS
 
 
 class KerasArrays:
@@ -13,7 +14,7 @@ class KerasArrays:
     def __init__(self):
         self._keras = importlib.import_module("keras")
         backend = self._keras.backend.backend()
-        self._arrays = adapters.family(backend if backend in adapters.FAMILIES else "numpy")
+        self._arrays = adapters.family(backend if backend in ARRAYS else "numpy")
 
     def __getattr__(self, name):
         if name.startswith("_"):  # of a copy that is being made

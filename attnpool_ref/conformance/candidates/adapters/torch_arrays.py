@@ -120,15 +120,13 @@ class TorchArrays(NumpyArrays):
         """Returns Hessian-vector products along ``directions``, an array for each of ``arrays``, by argument.
 
         The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. The gradient is
-        differentiated in reverse mode. Other arguments are those of ``JaxArrays.gradient``.
+        differentiated in reverse mode: ``forward`` is False, because :attr:`refusal` is None. Other arguments are those
+        of ``JaxArrays.gradient``.
 
         Raises:
-          NotImplementedError: ``forward`` is True.
           RuntimeError: the implementation forbids a second differentiation.
           Constant: no result has a gradient function.
         """
-        if forward:
-            raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
         leaves, traced = self._traced(function, arrays, fixed, cotangents)
         traced = [(torch.where(cotangent == 0, 0, output), cotangent) for output, cotangent in traced]
