@@ -34,7 +34,7 @@ def on_accelerators(on_gpus):
 
     with (
         replaced(packed_softmax, by_platform=by_platform, LEAST=4, LONGEST=6),
-        replaced(packed_chunks, FEWEST=8, ROWS=8),
+        replaced(packed_chunks, FEWEST_TOKENS=8, ROWS=8),
     ):
         yield
 

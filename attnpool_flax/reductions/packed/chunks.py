@@ -287,7 +287,8 @@ def gradients(x, segments, has_query, queries, multiplier, scores, max_score, co
         """
         dapplied = token_products(tokens, drows[None], lax.Precision.HIGHEST)[0].T
         own_scores, own_dscores, own_multiplier = jnp.split(pair.of_chunk(of_tokens), (heads, 2 * heads))
-        exp_scores = jnp.where(own, exponential(pair.repeated(own_scores), pair.of_group(max_score)), 0)
+        own_scores = jnp.where(own, pair.repeated(own_scores), -jnp.inf)  # others' may exceed the maximum
+        exp_scores = jnp.where(own, exponential(own_scores, pair.of_group(max_score)), 0)
         applied, dexp = exp_scores, dapplied
         if multiplier is not None:
             own_multiplier = pair.repeated(jnp.where(pair.of_chunk(chunks.real), own_multiplier, 0))
