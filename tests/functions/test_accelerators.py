@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from constants import replaced
 from differentiated_twice import fullest
+from marks import all_with_few_quick, thorough
 from rounded_products import GPU, TPU, on_device
 from walks import small_tiles
 
@@ -18,8 +19,6 @@ from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks.gradients import REVERSE
-
-pytestmark = pytest.mark.thorough
 
 ROWS = (
     "attention_pooling",
@@ -100,13 +99,15 @@ def messages(name, check, platform):
     return [finding.message for finding in found if finding.message]
 
 
-@pytest.mark.parametrize("platform", [TPU, GPU])
+@pytest.mark.compiles
+@pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
 @pytest.mark.parametrize("check", DTYPES)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", all_with_few_quick(ROWS, ["segment_attention_pooling"]))
 def test_nan_in_padding_is_ignored_on_accelerators(name, check, platform):
     assert messages(name, check, platform) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("platform", [TPU, GPU])
 def test_products_of_raw_tokens_that_jax_differentiates_are_found(platform):
     raw = lambda x, real, *others: token_products(x, *others)  # noqa: E731
