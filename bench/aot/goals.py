@@ -117,12 +117,11 @@ EXEMPTIONS = (
         directions=(calls.FORWARD,),
     ),
     Exemption(
-        ("latent_attention_pooling",),
+        ("latent_attention_pooling", "segment_latent_attention_pooling"),
         {"bytes": 1.65, "cycles": 1.33},
         IN_FLOAT32,
-        DENSE,
-        devices.TPUS,
-        (calls.STEP,),
+        devices=devices.TPUS,
+        directions=(calls.STEP,),
     ),
     Exemption(
         ("mask_attention", "bidaf_attention", "label_attention"),
