@@ -124,6 +124,16 @@ EXEMPTIONS = (
         directions=(calls.STEP,),
     ),
     Exemption(
+        ("cross_attention_pooling_all_pairs",),
+        {"bytes": 2.19, "cycles": 2.6},
+        IN_FLOAT32,
+        devices=devices.TPUS,
+        directions=(calls.STEP,),
+    ),
+    Exemption(
+        ("cross_attention_pooling_all_pairs",), {"bytes": 1.32}, UNSEEN, devices=ONE_H200, directions=(calls.FORWARD,)
+    ),
+    Exemption(
         ("mask_attention", "bidaf_attention", "label_attention"),
         {"cycles": 3.0},
         KERNEL_OF_XLA,
