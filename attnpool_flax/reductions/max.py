@@ -122,9 +122,8 @@ def _max_tiles(x, mask, *, tiling, least):
 
 def _merged(states):
     """Merges states with fields [B, parts, ...]."""
-    extreme = max_along_axis(
-        states.extreme, 1
-    )  # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
+    # keeps NaN, unlike the maximum over a mesh, so counts can stay integers
+    extreme = max_along_axis(states.extreme, 1)
     count = jnp.sum(jnp.where(states.extreme == extreme[:, None], states.count, 0), 1, dtype=jnp.int32)
     return ExtremeState(extreme, count, jnp.any(states.some, 1))
 

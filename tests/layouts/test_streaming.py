@@ -468,7 +468,7 @@ WALKS += [("attention_state", "tiles"), ("additive_attention_state", "tiles")]
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "implementation"), WALKS)
 def test_the_gradient_of_a_loop_over_chunks_keeps_no_copy_of_the_tokens(name, implementation):
-    """Of 8 chunks the temporaries are less than three quarters of x: a few chunks, and not all of them."""
+    """Of 8 chunks the temporaries are less than half of x: a few chunks, and not all of them."""
     state_of = functools.partial(getattr(attnpool_flax, name), implementation=implementation)
 
     def loss(learned, x, mask):
@@ -482,7 +482,8 @@ def test_the_gradient_of_a_loop_over_chunks_keeps_no_copy_of_the_tokens(name, im
     learned = {key: jax.ShapeDtypeStruct(shape, np.float32) for key, shape in KEPT[name].items()}
     x = jax.ShapeDtypeStruct((8, 4, 2048, 64), np.float32)
     used = programs.temporaries(jax.grad(loss), learned, x, jax.ShapeDtypeStruct(x.shape[:-1], bool))
-    assert used < x.size * x.dtype.itemsize * 3 / 4
+    more = (name, implementation) == ("additive_attention_state", "einsum") and jax.__version_info__ < (0, 11)
+    assert used < x.size * x.dtype.itemsize * (3 / 4 if more else 1 / 2)
 
 
 def test_states_of_other_options_merge_and_finalize_by_the_same_programs():

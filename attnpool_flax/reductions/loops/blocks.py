@@ -113,7 +113,7 @@ def over_blocks(function, own, rows, axis=0, apart=False):
       own: a tree of arrays of one length along the axis.
       rows: the number of elements of a block.
       axis: the axis, not negative.
-      apart: whether a block has every ``steps``-th element, so that each device of a split axis has a part of it; else its
+      apart: whether one of n blocks has every n-th element, so that each device of a split axis has a part of it; else its
         elements follow one another, and are not copied.
     """
     count = jax.tree.leaves(own)[0].shape[axis]
