@@ -100,9 +100,11 @@ def over_explicit_axes(body, given, row, call, both, apart):
       both: whether the weights are returned with the result.
       apart: whether the weights are returned with None in place of the result.
     """
-    meshes = {jax.typeof(array).sharding.mesh for array in given.values()}
-    mesh = next((own for own in meshes if own.explicit_axes), None)
-    if mesh is None:
+    for array in given.values():
+        mesh = jax.typeof(array).sharding.mesh
+        if mesh.explicit_axes:
+            break
+    else:
         return body(given)
     places = _places(given, call.arguments, len(call.batch))
     batch = range(len(call.batch))
