@@ -48,6 +48,7 @@ def test_a_row_of_each_reduction_is_judged():
     assert len(set(accelerator_child.ROWS)) == 12
 
 
+@pytest.mark.thorough
 def test_a_wrong_row_fails(set_mean):
     set_mean(attnpool_flax.sum_pooling)
     verdict = accelerator_child.answered(accelerator_child.Answers(tiny=True), {"ask": "judge", "name": "mean_pooling"})
@@ -190,6 +191,7 @@ def child():
     return Child([sys.executable, "-c", CHILD], limit=1, start=10)
 
 
+@pytest.mark.thorough
 def test_a_step_that_is_slow_or_dies_costs_itself_alone_and_the_json_says_so(child, tmp_path, capsys):
     session = accelerator.Run(child, 100)
     assert accelerator.run(session, tmp_path) == 1
