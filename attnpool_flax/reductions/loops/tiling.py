@@ -51,9 +51,14 @@ class Tiling(NamedTuple):
     size: int
 
     @property
+    def tiles(self):
+        """The number of tiles of an example."""
+        return -(-self.length // self.size)
+
+    @property
     def chains(self):
         """The number of chains of an example: at most CHAIN tiles whose states are merged one after another."""
-        return -(-self.length // (CHAIN * self.size))
+        return -(-self.tiles // CHAIN)
 
     def over_tiles(self, body, x, mask, state, arrays=()):
         """Computes ``state, arrays = body(tile, tokens, state, arrays)`` for one tile after another.
@@ -69,35 +74,34 @@ class Tiling(NamedTuple):
         Returns:
           (a tree of the states [B, chains, ...] after each chain, the last arrays).
         """
-        whole = self.size == self.length
-        last = None if mask is None or whole else _last(mask)
+        tiles = jnp.int32(self.tiles)
+        last = None if mask is None or self.tiles == 1 else _last(mask)
 
         def step(carry):
-            row, first, before, states, arrays = carry
-            tile = Tile(self, row, first, None)
+            index, before, states, arrays = carry
+            order = lax.rem(index, tiles)  # of the tile in its example
+            tile = Tile(self, lax.div(index, tiles) * self.rows, order * self.size, None)
             tile = tile if mask is None else tile._replace(real=tile.slice(mask))
-            if not whole:
-                starts = lax.rem(first, jnp.int32(CHAIN * self.size)) == 0
+            if self.tiles == 1:
+                before = state
+            else:
+                starts = lax.rem(order, jnp.int32(CHAIN)) == 0
                 before = jax.tree.map(lambda a, b: jnp.where(starts, a, b), state, before)
             after, arrays = body(tile, tile.tokens(x), before, arrays)
             states = jax.tree.map(tile.update_chain, states, after)
-            if whole:
-                return row + self.rows, first, before, states, arrays
-            end = self.length - 1 if last is None else _at(last, (row,), (1,))[0]
-            done = first + self.size > end
-            return row + done, jnp.where(done, 0, first + self.size), after, states, arrays
+            done = tile.first + self.size > _at(last, (tile.row,), (1,))[0] if last is not None else False
+            return index + jnp.where(done, tiles - order, 1), after, states, arrays
 
         def stacked(array):
             return jnp.broadcast_to(array[:1, None], (self.batch, self.chains, *array.shape[1:]))
 
         def unfinished(carry):
-            return carry[0] < self.batch
+            return carry[0] < -(-self.batch // self.rows) * self.tiles
 
-        zero = jnp.zeros((), jnp.int32)
-        start = zero, zero, state, jax.tree.map(stacked, state), arrays
+        start = jnp.zeros((), jnp.int32), state, jax.tree.map(stacked, state), arrays
         axes = varying_axes(x)
         start = jax.tree.map(lambda array: cast_varying(array, axes - varying_axes(array)), start)
-        return lax.while_loop(unfinished, step, start)[3:]
+        return lax.while_loop(unfinished, step, start)[2:]
 
 
 class Tile(NamedTuple):
@@ -169,7 +173,7 @@ def _where(condition, values, fill):
 
 def _last(mask):
     """Returns the last real token [B] of each example; 0 for a fully masked row."""
-    return jnp.max(jnp.where(mask, lax.iota(jnp.int32, mask.shape[1]), 0), 1)
+    return lax.argmax(jnp.where(mask, lax.iota(jnp.int32, mask.shape[1]), 0), 1, jnp.int32)
 
 
 def _at(array, start, sizes):
