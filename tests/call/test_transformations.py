@@ -96,12 +96,6 @@ def example(request):
     return Example(request.param)
 
 
-def test_a_body_promotes_no_ranks(example):
-    """Arrays of different ranks meet through ``jnp.expand_dims`` or indexing with None, never by implicit promotion."""
-    with jax.numpy_rank_promotion("raise"):
-        jax.eval_shape(example.call, example.arrays)
-
-
 @pytest.mark.compiles
 def test_forward_mode_is_there(example):
     """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_judged.py``."""

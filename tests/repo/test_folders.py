@@ -1,6 +1,7 @@
 """Imports between the files and folders of both packages have no cycle; the oracle's package loads the other only by command."""
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
 
@@ -35,13 +36,16 @@ MENTIONS = {"streaming.py", "table/names/images.py", "table/names/texts.py"}
 """Files with sentences for readers that name one of its functions."""
 
 
+@functools.cache
 def imports_of(file):
-    """Yields the dotted names that a file imports, also in functions."""
+    """The dotted names that a file imports, also in functions."""
+    found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return found
 
 
 def graph_of(folder):
