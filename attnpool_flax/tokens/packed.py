@@ -16,7 +16,7 @@ from attnpool_flax.reductions.loops.blocks import packed_sum_of_map
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_flax.reductions.packed.segments import at, segments_of
-from attnpool_flax.reductions.softmax import OnlineSoftmax, weight_sums
+from attnpool_flax.reductions.softmax import weight_sums
 from attnpool_flax.tokens.channels import PackedChannels
 from attnpool_flax.tokens.protocol import Tokens
 
@@ -146,9 +146,8 @@ class Packed(Tokens):
 
     def softmax_of_scores(self, scores):
         """Averages the tokens under the softmax of given scores [h, N]; returns what :meth:`softmax` returns."""
-        scores, max_score, exp_scores, _ = packed_softmax.exp_scores_of(scores.T, self.segments, None, None)
-        numerator = self._weighted_sums(exp_scores)
-        return self._softmax_averages(scores, OnlineSoftmax(max_score, self.segments.sum(exp_scores), numerator))
+        state = packed_softmax.state_of_products(scores.T, self.segments, self._weighted_sums)
+        return self._softmax_averages(*state)
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [S, h] of the weights after the multiplier."""

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.products import raw_products
+from attnpool_flax.numerics.products import products, raw_products
 from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST
 from attnpool_flax.reductions.dispatch import by_platform
@@ -52,10 +52,8 @@ def plain(x, segments, has_query, queries, multiplier, bias, precision):
       (scores [N, h], :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax` of the segments).
     """
     scores = plain_scores(x, segments, queries, precision)
-    if bias is not None:
-        scores = scores + jnp.where(segments.real[:, None], bias, 0)
-    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
-    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), plain_sums(x, segments, applied))
+    sums = functools.partial(plain_sums, x, segments)
+    return state_of_products(scores, segments, sums, has_query, multiplier, bias)
 
 
 def plain_scores(x, segments, queries, precision):
@@ -69,18 +67,21 @@ def plain_scores(x, segments, queries, precision):
     return jnp.dot(x, queries[0].T, precision=precision)
 
 
-def exp_scores_of(scores, segments, has_query, multiplier):
-    """Returns (scores, max_score, exp_scores, applied) from products [N, h] of tokens and queries, with their bias.
+def state_of_products(scores, segments, weighted_sums, has_query=None, multiplier=None, bias=None):
+    """Returns (scores [N, h], -inf at padding; the segments' ``OnlineSoftmax``) from products [N, h], without the bias.
 
-    These are the scores [N, h], -inf at padding; their maxima [count, h]; exp(score - max_score) [N, h]; and that times
-    the multiplier [N, h] or None. Other arguments are as in :func:`plain`.
+    ``weighted_sums`` maps the applied weights [N, h] to the sums [count, h, d] of the tokens under them. Other arguments
+    are as in :func:`plain`.
     """
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
     if has_query is not None:
         scores = jnp.where(segments.expand_to_tokens(has_query)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
     max_score = segments.max(lax.stop_gradient(scores))
     exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
-    return scores, max_score, exp_scores, _multiplied(exp_scores, segments, multiplier)
+    applied = _multiplied(exp_scores, segments, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), weighted_sums(applied))
 
 
 def _multiplied(exp_scores, segments, multiplier):
@@ -96,11 +97,8 @@ def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
 
 def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
     scores = _scores_by_tiles(x, segments, queries, tiling, precision)
-    if bias is not None:
-        scores = scores + bias
-    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
-    numerator = sums_by_tiles(x, segments, applied, tiling=tiling)
-    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), numerator)
+    sums = functools.partial(sums_by_tiles, x, segments, tiling=tiling)
+    return state_of_products(scores, segments, sums, has_query, multiplier, bias)
 
 
 def _scores_by_tiles(x, segments, queries, tiling, precision):
@@ -112,36 +110,13 @@ def _scores_by_tiles(x, segments, queries, tiling, precision):
     if queries.shape[0] != 1:
         return products_by_tiles(x, segments, queries, tiling=tiling)
     if x.dtype == queries.dtype:
-        return _unmasked_products(x, segments.real, queries[0], precision)
+        return raw_products(x[None], segments.real, queries, precision, False)[0]
 
     def tile_step(step):
         tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
-        return _products(tokens, queries[0], precision)
+        return products(tokens[None], queries, precision)[0]
 
     return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _unmasked_products(x, real, queries, precision):
-    """Computes products [N, h] without setting padding to 0, which would copy x; only the derivatives do so."""
-    del real
-    return _products(x, queries, precision)
-
-
-@_unmasked_products.defjvp
-def _unmasked_products_jvp(precision, primals, tangents):
-    x, real, queries = primals
-    dx, _, dqueries = tangents
-    x, dx = (jnp.where(real[:, None], tokens, 0) for tokens in (x, dx))
-    dscores = _products(dx, queries, precision) + _products(x, dqueries, precision)
-    return _unmasked_products(*primals, precision), dscores
-
-
-def _products(tokens, queries, precision):
-    """Multiplies tokens [size, d] with queries [h, d]: [size, h]; by one query as matrix times vector."""
-    if queries.shape[0] == 1:
-        return jnp.dot(tokens, queries[0], precision=precision)[:, None]
-    return jnp.dot(tokens, queries.T, precision=precision)
 
 
 def _softmax_fwd(x, segments, has_query, queries, multiplier, bias, precision):
@@ -241,10 +216,7 @@ def _softmax_whole(x, segments, has_query, queries, multiplier, bias, *, precisi
         return packed_chunks.softmax(x, segments, has_query, queries, multiplier, bias, precision=precision)
     tokens = slots_of(x, segments)
     scores = tokens.products(queries, precision)
-    if bias is not None:
-        scores = scores + jnp.where(segments.real[:, None], bias, 0)
-    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
-    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), tokens.sums(applied))
+    return state_of_products(scores, segments, tokens.sums, has_query, multiplier, bias)
 
 
 def _bwd_whole(x, segments, has_query, queries, multiplier, scores, max_score, *cotangents, precision, on_gpus):
