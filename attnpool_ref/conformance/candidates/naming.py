@@ -55,9 +55,9 @@ def _anywhere(target):
                 return _imported(module, name)
     for module in modules:
         for name, value in list(vars(module).items()):
-            if name.startswith("_") or not name.isidentifier():
+            held = value if type(value) is dict else vars(value) if type(value) is types.SimpleNamespace else None
+            if held is None or name.startswith("_") or not name.isidentifier():
                 continue
-            held = value if type(value) is dict else vars(value) if type(value) is types.SimpleNamespace else {}
             key = next((k for k, v in list(held.items()) if v is target and isinstance(k, str)), None)
             if key is not None:
                 return _imported(module, f"{name}[{key!r}]" if held is value else f"{name}.{key}")
