@@ -1,6 +1,7 @@
 """One bibliography: every paper that a docstring, a table or a page names is an entry of ``docs/references.bib``."""
 
 import ast
+import functools
 import itertools
 import re
 
@@ -46,6 +47,7 @@ def _key(written, others, year):
     return found[0].key
 
 
+@functools.cache
 def strings_of(path):
     """The strings of a module: docstrings and tables."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -1,11 +1,11 @@
 """Imports between the files and folders of both packages have no cycle; the oracle's package loads the other only by command."""
 
 import ast
-import functools
 import graphlib
 from pathlib import Path
 
 import pytest
+from imports import imports_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("attnpool_ref", "attnpool_flax")
@@ -34,18 +34,6 @@ LOADS = {
 
 MENTIONS = {"streaming.py", "table/names/images.py", "table/names/texts.py"}
 """Files with sentences for readers that name one of its functions."""
-
-
-@functools.cache
-def imports_of(file):
-    """The dotted names that a file imports, also in functions."""
-    found = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found += (f"{node.module}.{alias.name}" for alias in node.names)
-    return found
 
 
 def graph_of(folder):

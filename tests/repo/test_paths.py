@@ -1,11 +1,11 @@
 """Where tests live: what they share stands in ``support/``, base names are unique, pages name paths that exist."""
 
-import ast
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from imports import imports_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -18,19 +18,10 @@ PLACEHOLDER = re.compile(r"FAMILY|\b[A-Z]{4,}\b|[*<{]|\.\.\.")
 """What stands for any name in a path: FAMILY.py."""
 
 
-def imported(path):
-    """The names of the modules that a file imports, whole."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
 def test_no_test_file_is_imported():
     files = {path.stem for path in TESTS if path.name.startswith("test_")}
     assert not {
-        (path.relative_to(ROOT), name) for path in TESTS for name in imported(path) if files & set(name.split("."))
+        (path.relative_to(ROOT), name) for path in TESTS for name in imports_of(path) if files & set(name.split("."))
     }
 
 
@@ -44,7 +35,7 @@ def test_no_two_files_of_tests_have_one_name():
 def test_every_shared_module_is_named_for_its_subject_and_used():
     shared = {path.stem for path in (ROOT / "tests" / "support").glob("*.py")}
     assert not shared & {"helpers", "utils", "util", "common", "misc", "shared"}
-    used = {name.split(".")[0] for path in TESTS for name in imported(path)}
+    used = {name.split(".")[0] for path in TESTS for name in imports_of(path)}
     assert shared - used == {"sharded"}  # is run as a program
 
 

@@ -33,7 +33,7 @@ class Entry:
     module: str = ""
     takes: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def functions(self):
         """The functions of attnpool that the call names, in their order."""
         return tuple(dict.fromkeys(name for name, _ in _calls(self.call)))
