@@ -89,8 +89,11 @@ class Tiling(NamedTuple):
                 before = jax.tree.map(lambda a, b: jnp.where(starts, a, b), state, before)
             after, arrays = body(tile, tile.tokens(x), before, arrays)
             states = jax.tree.map(tile.update_chain, states, after)
-            done = tile.first + self.size > _at(last, (tile.row,), (1,))[0] if last is not None else False
-            return index + jnp.where(done, tiles - order, 1), after, states, arrays
+            following = index + 1
+            if last is not None:
+                done = tile.first + self.size > _at(last, (tile.row,), (1,))[0]
+                following = jnp.where(done, index - order + tiles, following)
+            return following, after, states, arrays
 
         def stacked(array):
             return jnp.broadcast_to(array[:1, None], (self.batch, self.chains, *array.shape[1:]))
@@ -173,6 +176,7 @@ def _where(condition, values, fill):
 
 def _last(mask):
     """Returns the last real token [B] of each example; 0 for a fully masked row."""
+    # the largest index is its own position, and XLA compiles an argmax to fewer kernels than a maximum
     return lax.argmax(jnp.where(mask, lax.iota(jnp.int32, mask.shape[1]), 0), 1, jnp.int32)
 
 
