@@ -21,28 +21,32 @@ LEVELS = 2
 """Levels of nested parts if the number of terms is a symbol: enough for PART ** 3 terms, which is 2 million."""
 
 
-SLICES = 32
-"""The largest number of slices of at most LONGEST tokens, one product for each. More tokens are one batched product."""
+ONE_PRODUCT = 2**14
+"""The largest number of tokens that accelerators sum in one product, because a matrix unit sums in parts by itself."""
+
+FEW = 64
+"""The largest number of rows of weights for which CPUs sum tokens by one batched product, which copies the weights."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def weighted(weights, x, precision):
     """Sums tokens [..., L, d] under weights [..., n, L] of one dtype: [..., n, d]. The batch axes broadcast.
 
-    More than LONGEST tokens are summed in parts, except that accelerators sum up to SLICES * LONGEST in one product.
+    More than LONGEST tokens are summed in parts, except that accelerators sum up to ONE_PRODUCT of them in one product.
     """
     length = x.shape[-2]
-    if not known(length) or length > SLICES * LONGEST:
-        return _in_parts(weights, x, precision)
-    whole = functools.partial(_product, precision=precision)
+    whole, parts = (functools.partial(product, precision=precision) for product in (_product, _in_parts))
+    if not known(length):
+        return parts(weights, x)
     if length <= LONGEST:
         return whole(weights, x)
-
-    def sliced(weights, x):  # slices are cheap, and what a batched product would transpose is not
-        return in_slices(lambda part: whole(weights[..., part], x[..., part, :]), length)
-
-    # a matrix unit sums in parts by itself, and slices would be copied for it
-    return platforms.choose(weights, x, cpu=sliced, default=whole)
+    few = weights.shape[-2] <= FEW
+    size = next((size for size in range(LONGEST, PART - 1, -1) if length % size == 0), None)
+    if few and size:
+        on_cpus = functools.partial(parts, size=size)
+    else:
+        on_cpus = functools.partial(_one_part_at_a_time, precision=precision, largest=PART if few else 2 * PART)
+    return platforms.choose(weights, x, cpu=on_cpus, default=whole if length <= ONE_PRODUCT else parts)
 
 
 def _weighted_jvp(precision, primals, tangents):
@@ -53,7 +57,7 @@ def _weighted_jvp(precision, primals, tangents):
     """
     (weights, x), (dweights, dx) = primals, tangents
     length = x.shape[-2]
-    product = _product if known(length) and length <= SLICES * LONGEST else _in_parts
+    product = _product if known(length) and length <= ONE_PRODUCT else _in_parts
     terms = [
         product(*pair, precision)
         for pair in ((dweights, x), (weights, dx))
@@ -66,13 +70,30 @@ def _weighted_jvp(precision, primals, tangents):
 weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 
 
-def _in_parts(weights, x, precision):
-    """Computes :func:`weighted` as one batched product of parts of PART tokens, plus one of the remaining tokens."""
-    whole = x.shape[-2] // PART * PART
-    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
-    parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
+def _in_parts(weights, x, precision, size=PART):
+    """Computes :func:`weighted` as one batched product of parts of ``size`` tokens, plus one of the remaining tokens.
+
+    If there are remaining tokens, XLA copies the others.
+    """
+    whole = x.shape[-2] // size * size
+    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // size, size))
+    parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // size, size, x.shape[-1]))
     sums = einsum("...nps,...psd->...pnd", weights_of_parts, parts, precision)
     return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
+
+
+def _one_part_at_a_time(weights, x, precision, largest):
+    """Computes :func:`weighted` in a loop over parts of at most ``largest`` tokens, which copies one part at a time."""
+    length = x.shape[-2]
+    size = length // -(-length // largest)  # few tokens remain
+    whole = length // size * size
+
+    def step(total, first):
+        part = (lax.dynamic_slice_in_dim(array, first, size, axis) for array, axis in ((weights, -1), (x, -2)))
+        return total + _product(*part, precision), None
+
+    rest = _product(weights[..., whole:], x[..., whole:, :], precision)
+    return lax.scan(step, rest, jnp.arange(0, whole, size))[0]
 
 
 def in_slices(product, length):

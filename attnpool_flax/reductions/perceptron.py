@@ -24,21 +24,25 @@ from attnpool_flax.reductions.loops.blocks import Blocks
 from attnpool_flax.reductions.rules import reverse_rule
 
 FACTOR = 4
-"""A loop pays for tokens of more than this times ``tiling.WHOLE`` bytes in float32: 4 MiB."""
+"""A loop pays for masked tokens of more than this times ``tiling.WHOLE`` bytes in float32: 4 MiB."""
 
 TOKENS = 256
-"""Tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""
+"""Masked tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""
 
 
-def tiling_of(x):
-    """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None for few tokens, or symbolic sizes."""
+def tiling_of(x, real):
+    """Returns the tiling of flattened tokens [..., L, d], a :class:`Blocks`; None for few tokens, or symbolic sizes.
+
+    Without a mask no tile is skipped: tiles are larger, and a loop pays later, for more than 16 MiB.
+    """
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
-    if not known(length, width) or length * width * 4 <= FACTOR * tiles.WHOLE:
+    factor, tokens = (4 * FACTOR, 2 * TOKENS) if real is None else (FACTOR, TOKENS)
+    if not known(length, width) or length * width * 4 <= factor * tiles.WHOLE:
         return None
-    return Blocks(length, min(length, TOKENS, tiles.TOKENS))
+    return Blocks(length, min(length, tokens, tiles.TOKENS))
 
 
-def plain(x, real, kernel, bias, out_kernel, activation, precision):
+def plain(x, real, kernel, bias, out_kernel, activation, precision, apart=False):
     """Returns scores by whole products; differentiable in forward and reverse mode.
 
     Args:
@@ -49,14 +53,20 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
       out_kernel: [h, n], for n scores of each token.
       activation: "tanh", "relu", "gelu" or "identity".
       precision: of the products.
+      apart: whether a gate has a product of its own. On CPUs that is faster than a copy of both kernels side by side, but
+        in a gradient slower.
 
     Returns:
       [..., L, n], arbitrary at padding.
     """
-    one_pass = one_pass_of(precision, x.dtype)
+    one_pass, products = one_pass_of(precision, x.dtype), kernel.shape[1] // out_kernel.shape[0] if apart else 1
 
     def hidden(x, kernel, bias):
-        return hidden_layer(x.astype(kernel.dtype), kernel, bias, one_pass)
+        # XLA removes these slices of concatenated kernels, and the slices of the concatenated layer in `activate`
+        kernels = jnp.split(kernel, products, 1)
+        biases = [None] * products if bias is None else jnp.split(bias, products)
+        layers = [hidden_layer(x.astype(kernel.dtype), *own, one_pass) for own in zip(kernels, biases, strict=True)]
+        return jnp.concatenate(layers, -1)
 
     layer = of_seen(hidden, x, real, kernel, bias)
     return jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
@@ -98,9 +108,9 @@ def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
 
     The hidden layer is None without ``save`` and for few tokens, and 0 on accelerators, which do not read it.
     """
-    tiling, options = tiling_of(x), {"activation": activation, "precision": precision}
+    tiling, options = tiling_of(x, real), {"activation": activation, "precision": precision}
     if tiling is None:
-        return plain(x, real, kernel, bias, out_kernel, **options), None
+        return plain(x, real, kernel, bias, out_kernel, **options, apart=not save), None
 
     def plain_(x, real, *kernels):
         if (
@@ -159,7 +169,7 @@ def _perceptron_bwd(activation, precision, save, residuals, cotangents):
     options = {"activation": activation, "precision": precision}
     arrays = x, real, kernel, bias, out_kernel, layers, *cotangents
     tiled_, plain_ = (functools.partial(f, **options) for f in (_bwd_tiles, _bwd_plain))
-    dx, dkernel, dbias, dout_kernel = by_platform(tiled_, plain_, tiling_of(x), *arrays)
+    dx, dkernel, dbias, dout_kernel = by_platform(tiled_, plain_, tiling_of(x, real), *arrays)
     return dx, None, dkernel, dbias, dout_kernel
 
 

@@ -209,7 +209,7 @@ def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     whole = functools.partial(_online_softmax_whole, precision=precision)
     plain_ = functools.partial(plain, precision=factor_precision(precision))  # of small arrays, on every platform
     arrays = x, mask, has_query, queries, multiplier, bias
-    return by_platform(with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
+    return by_platform(with_rules(tiled_, plain_, plain_), plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
 
 
 def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tiling, precision):
@@ -264,7 +264,7 @@ def _softmax_bwd(precision, residuals, cotangents):
     tiled_ = functools.partial(_bwd_tiles, precision=precision)
     whole = functools.partial(_bwd_whole, precision=precision)
     plain_ = functools.partial(_bwd_plain, precision=factor_precision(precision))
-    kernels = with_rules(tiled_, plain_), plain_, tiling_of(x, mask, queries)
+    kernels = with_rules(tiled_, plain_, plain_), plain_, tiling_of(x, mask, queries)
     dscores, dqueries, dmultiplier = by_platform(*kernels, *arrays, whole=whole)
     if queries.shape[0] == 1:
         dqueries = summed(dqueries, 0)[None]

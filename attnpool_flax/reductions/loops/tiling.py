@@ -16,6 +16,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 
 from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.products import is_narrow
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.loops.blocks import inside_loop
 
@@ -228,7 +229,7 @@ def flatten_batch(x):
     return jnp.reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:]))
 
 
-def with_rules(tiled, plain):
+def with_rules(tiled, plain, unmasked=None):
     """Returns a kernel that loops over tiles, with rules by which JAX differentiates and maps it.
 
     Its derivative is that of ``plain``, because a loop with an unknown number of steps has no reverse mode. Reductions
@@ -236,11 +237,17 @@ def with_rules(tiled, plain):
     mapped axis becomes a part of the batch, because a mapped loop would compute each step for all its examples.
 
     Args:
-      tiled: from arrays [B or 1, ...] (or None) and ``tiling`` to a tree of arrays [B, ...].
+      tiled: from arrays [B or 1, ...] (or None) and ``tiling`` to a tree of arrays [B, ...]. The first two are the tokens
+        and their mask.
       plain: from the same arrays to the same results, without a loop.
+      unmasked: like ``plain``. It replaces the loop if no token is masked or narrower than float32, because XLA's
+        library then reads the tokens in place; None loops over them too.
     """
 
     def kernel(*arrays, tiling):
+        x, mask = arrays[:2]
+        if unmasked is not None and mask is None and not is_narrow(x):
+            return unmasked(*arrays)
         loop = jax.custom_jvp(_mappable(tiled, tiling))
         loop.defjvp(lambda primals, tangents: (loop(*primals), jax.jvp(plain, primals, tangents)[1]))
         return loop(*arrays)
