@@ -27,7 +27,7 @@ FACTOR = 4
 """A loop pays for masked tokens of more than this times ``tiling.WHOLE`` bytes in float32: 4 MiB."""
 
 TOKENS = 256
-"""Masked tokens of a tile: enough for a fast product, and so few that most padding lies in tiles without real tokens."""
+"""Masked tokens of a tile: enough for a fast product, so few that most padding lies in tiles without real tokens."""
 
 
 def tiling_of(x, real):

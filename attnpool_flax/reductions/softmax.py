@@ -21,8 +21,8 @@ A dropout multiplier multiplies exp(s_l - max_score) in the numerator and its gr
 because it cancels. B are the examples, L tokens, h queries, d features.
 
 :func:`plain` computes whole products, which JAX differentiates in forward and reverse mode. :func:`tiled` has the
-gradient above: on CPUs it loops over tiles, and on accelerators it computes whole products of the tokens in their own
-dtype.
+gradient above: on CPUs it loops over tiles of masked tokens, and on accelerators it computes whole products of the
+tokens in their own dtype.
 """
 
 import functools
@@ -340,7 +340,7 @@ def _dx(applied, dscores, dnumerator, queries, x, precision):
 
 
 tiled = reverse_rule(_online_softmax, _softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
-"""Computes :func:`plain` by tiles on CPUs and by whole products on accelerators, with its own gradient rule.
+"""Computes :func:`plain` with its own gradient rule: of masked tokens on CPUs by tiles, else by whole products.
 
-The backward pass reads x once more on CPUs, and writes dx once.
+By tiles, each pass reads x once. The backward pass writes dx once.
 """

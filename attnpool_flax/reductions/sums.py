@@ -1,4 +1,4 @@
-"""Sums of dense tokens under weights: by tiles on CPUs, on accelerators from tokens in their own dtype."""
+"""Sums of dense tokens under weights: on CPUs by tiles if masked, on accelerators from tokens in their own dtype."""
 
 import functools
 
@@ -130,4 +130,4 @@ def _dweights_tiles(x, mask, dsum, *, tiling, precision):
 
 
 tiled_sum = reverse_rule(_sum, _sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
-"""Computes :func:`plain_sum`, on CPUs one tile in the cache at a time; the gradient of x does not read x."""
+"""Computes :func:`plain_sum`, of masked tokens on CPUs one tile at a time; the gradient of x does not read x."""
