@@ -62,14 +62,14 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision, joint=False)
     one_pass, products = one_pass_of(precision, x.dtype), 1 if joint else kernel.shape[1] // out_kernel.shape[0]
 
     def hidden(x, kernel, bias):
-        # XLA removes these slices of concatenated kernels, and the slices of the concatenated layer in `activate`
+        # XLA removes these slices of concatenated kernels, and those of the concatenated layer in `activate`
         kernels = jnp.split(kernel, products, 1)
         biases = [None] * products if bias is None else jnp.split(bias, products)
         layers = [hidden_layer(x.astype(kernel.dtype), *own, one_pass) for own in zip(kernels, biases, strict=True)]
         return jnp.concatenate(layers, -1)
 
     layer = of_seen(hidden, x, real, kernel, bias)
-    return jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
+    return jnp.dot(activate(layer, out_kernel, activation, joint), out_kernel, precision=precision)
 
 
 def with_tokens(scores):
@@ -91,7 +91,7 @@ def hidden_layer(x, kernel, bias, precision):
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
 
-def activate(layer, out_kernel, activation):
+def activate(layer, out_kernel, activation, joint=False):
     """Applies the activation to a hidden layer: [..., h].
 
     If the layer is [..., 2h], its second half is the gate, whose sigmoid multiplies the activation. ``out_kernel``
@@ -100,7 +100,8 @@ def activate(layer, out_kernel, activation):
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
         return OF_SCORES[activation](layer)
-    layer, gate = jnp.split(layer, 2, -1)  # its gradient is a concatenation; that of slices would be padded arrays
+    # the gradient of slices is a sum of padded arrays, which accelerators fuse; that of a split is a concatenation
+    layer, gate = (layer[..., :units], layer[..., units:]) if joint else jnp.split(layer, 2, -1)
     return OF_SCORES[activation](layer) * jax.nn.sigmoid(gate)
 
 
