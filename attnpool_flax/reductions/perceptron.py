@@ -59,7 +59,8 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision, joint=False)
     Returns:
       [..., L, n], arbitrary at padding.
     """
-    one_pass, products = one_pass_of(precision, x.dtype), 1 if joint else kernel.shape[1] // out_kernel.shape[0]
+    one_pass = one_pass_of(precision, x.dtype)
+    products = 1 if joint or kernel.shape[1] == out_kernel.shape[0] else 2
 
     def hidden(x, kernel, bias):
         # XLA removes these slices of concatenated kernels, and those of the concatenated layer in `activate`
