@@ -89,8 +89,8 @@ def _one_part_at_a_time(weights, x, precision, largest):
     whole = length // size * size
 
     def step(total, first):
-        part = (lax.dynamic_slice_in_dim(array, first, size, axis) for array, axis in ((weights, -1), (x, -2)))
-        return total + _product(*part, precision), None
+        own = lax.dynamic_slice_in_dim(weights, first, size, -1)
+        return total + _product(own, lax.dynamic_slice_in_dim(x, first, size, -2), precision), None
 
     rest = _product(weights[..., whole:], x[..., whole:, :], precision)
     return lax.scan(step, rest, jnp.arange(0, whole, size))[0]

@@ -4,8 +4,9 @@ The names of kernels mean the same in all modules:
 
 * ``plain`` is the implementation "einsum": whole matrix products, which JAX differentiates in forward and reverse mode.
 * ``tiled`` is the implementation "tiles", which has its own gradient rule. On CPUs it loops over tiles that fit the
-  cache (kernels whose names end with ``_tiles``), sums and softmax only of masked or narrow tokens. On accelerators it computes whole products of the tokens in their
-  own dtype, without a float32 copy of them (``_whole``); on TPUs those of packed tokens chunk by chunk.
+  cache (kernels whose names end with ``_tiles``), sums and softmax only of masked or narrow tokens. On accelerators it
+  computes whole products of the tokens in their own dtype, without a float32 copy of them (``_whole``); on TPUs those
+  of packed tokens chunk by chunk.
 
 ===========================================  ==========================================================================
 accumulators and their merge, over a mesh    ``accumulators``, ``softmax`` (``OnlineSoftmax``), ``max``, ``moments``,

@@ -27,8 +27,9 @@ IMPLEMENTATIONS = ("einsum", "tiles")
 "einsum" computes whole products, which JAX differentiates. "tiles" are kernels with their own gradient rules: on CPUs
 they loop over tiles if the tokens have more than ``tiling.WHOLE`` bytes, sums and softmax only if some are masked or
 narrower than float32; on accelerators they compute whole products of the tokens in their own dtype (on TPUs those of
-packed tokens chunk by chunk). Tokens of fewer bytes have whole products on every platform. In attention of many queries "tiles" loops over blocks of queries, and in sums over hidden units it adds up unit
-by unit, on GPUs all at once; both have forward mode.
+packed tokens chunk by chunk). Tokens of fewer bytes have whole products on every platform. In attention of many queries
+"tiles" loops over blocks of queries, and in sums over hidden units it adds up unit by unit, on GPUs all at once; both
+have forward mode.
 """
 
 KERNEL = "pallas"

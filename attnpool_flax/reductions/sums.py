@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import factor_precision, is_narrow, products, raw_products, token_sums
+from attnpool_flax.numerics.sizes import common_size
 from attnpool_flax.numerics.sums import computing_dtype, summed, weighted
 from attnpool_flax.reductions.dispatch import by_platform
 from attnpool_flax.reductions.loops.tiling import flatten_batch, tiling_of, with_rules
@@ -56,7 +57,8 @@ def _sum(x, mask, weights, divisor, precision):
 
     def unmasked(x, mask, weights):  # a product is faster than a sum, and a batch axis spares a transposed copy of x
         weights = jnp.ones((1, x.shape[1], 1), computing_dtype(x.dtype)) if weights is None else weights
-        return plain_(x, mask, jnp.broadcast_to(weights, (max(x.shape[0], weights.shape[0]), *weights.shape[1:])))
+        batch = common_size((x.shape[0], weights.shape[0]))
+        return plain_(x, mask, jnp.broadcast_to(weights, (batch, *weights.shape[1:])))
 
     tiling = tiling_of(x, mask, weights)
     return by_platform(with_rules(tiled_, plain_, unmasked), plain_, tiling, x, mask, weights, whole=whole)
