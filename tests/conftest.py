@@ -29,7 +29,7 @@ if IS_QUICK:
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_num_cpu_devices", 8)  # for the tests of meshes
+jax.config.update("jax_num_cpu_devices", 1)
 jax.config.update("jax_disable_most_optimizations", True)
 
 

@@ -9,6 +9,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics import platforms
+from attnpool_flax.numerics.platforms import cast_varying, varying_axes
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
@@ -83,7 +84,11 @@ def _in_parts(weights, x, precision, size=PART):
 
 
 def _one_part_at_a_time(weights, x, precision, largest):
-    """Computes :func:`weighted` in a loop over parts of at most ``largest`` tokens, which copies one part at a time."""
+    """Computes :func:`weighted` in a loop over parts of at most ``largest`` tokens, which copies one part at a time.
+
+    The parts are added up in chains of PART, because a million tokens are 8000 parts. The loop is linear in ``x`` and
+    in the weights, because tangents are summed by it too.
+    """
     length = x.shape[-2]
     size = length // -(-length // largest)  # few tokens remain
     whole = length // size * size
@@ -92,8 +97,17 @@ def _one_part_at_a_time(weights, x, precision, largest):
         own = lax.dynamic_slice_in_dim(weights, first, size, -1)
         return total + _product(own, lax.dynamic_slice_in_dim(x, first, size, -2), precision), None
 
-    rest = _product(weights[..., whole:], x[..., whole:, :], precision)
-    return lax.scan(step, rest, jnp.arange(0, whole, size))[0]
+    def chain(total, starts):
+        return lax.scan(step, total, starts)[0]
+
+    starts = jnp.arange(0, whole, size)
+    total = _product(weights[..., whole:], x[..., whole:, :], precision)
+    in_chains = len(starts) // PART * PART
+    if in_chains:
+        zeros = cast_varying(jnp.zeros_like(total), varying_axes(total))
+        chains = jnp.reshape(starts[:in_chains], (-1, PART))
+        total = total + summed(lax.map(functools.partial(chain, zeros), chains), 0)
+    return chain(total, starts[in_chains:])
 
 
 def in_slices(product, length):

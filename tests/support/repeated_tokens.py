@@ -1,0 +1,149 @@
+"""Large cases: a few tokens in random order, each many times, so that every copy must have the same gradient.
+
+Central differences along a direction cannot show that one of a thousand tokens has a wrong gradient; copies can.
+"""
+
+import numpy as np
+from one_program import OneProgram, is_differentiable
+
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.agreement import agreement, changed, same_bits
+from attnpool_ref.conformance.checks.gradients import cotangents_of
+from attnpool_ref.conformance.checks.subject import oracle_outputs, output_axes
+
+LENGTHS = {"L": 1153, "T": 607, "J": 607, "k": 227, "m": 1153, "n": 79, "N": 3461, "M": 607}
+"""Numbers of tokens: with WIDTHS more than 1 MiB of them, and odd, so that tiles and blocks overlap."""
+
+WIDTHS = {"d": 80, "e": 80, "q": 80}
+
+OF_CHUNKS = {"d": 240}
+"""Width of tokens in chunks, of which one has at least a third of them."""
+
+QUERIES, OF_PAIRS = 607, {"d": 4, "e": 4, "v": 4, "h": 2}
+"""Functions of pairs [n, m] have more scores than two blocks, and few features, which some definitions have for each pair."""
+
+EXAMPLES, SHORT = 149, 23
+"""Numbers of examples and of tokens for many short examples."""
+
+STEPS = 2.0**-17, 2.0**-18
+"""Steps of differences, so small that hardly one of the many numbers crosses an edge within them."""
+
+FIRST_OF_TIES = ("semantic_match", "quantile_pooling")
+"""Functions that choose the first of several equal tokens, so that only this one has a gradient."""
+
+
+class LargeCase:
+    """A call with the most arguments and with more than 1 MiB of tokens: three long examples, or many short ones."""
+
+    def __init__(self, row, function, many=False):
+        title, names, options = next(way for way in cases.configurations(row) if way[0] == cases.fullest_way(row))
+        self.subject = OneProgram(row, function)
+        axes = _token_axes(row)
+        of_pairs = {"n", "m"} <= axes or {"T", "J"} <= axes
+        widths = OF_PAIRS if of_pairs else WIDTHS | (OF_CHUNKS if row.state else {})
+        self.small = cases.draw(row, f"{title}, large", names, options, (EXAMPLES if many else 3,), widths)
+        rng, self.positions = self.small.rng(" copies"), {}
+        for axis in sorted(axes):
+            first = np.arange(self.small.sizes[axis])
+            length = (
+                SHORT if many else QUERIES if of_pairs and axis == "n" and "value" in row.arguments else LENGTHS[axis]
+            )
+            self.positions[axis] = np.append(first, rng.integers(len(first), size=length))
+        self.case = self._repeated(self.small)
+
+    @staticmethod
+    def exists(row):
+        """Returns whether a function takes tokens that may be many."""
+        return row.family != "masks" and bool(_token_axes(row))
+
+    def wrong(self, at_padding):
+        """Returns what is wrong with results and gradients, also where NaN stands at padding."""
+        subject, case, weights = self.subject, self.case, self.subject.takes_weights()
+        found = agreement(subject, case, weights)
+        wrong = [found.message] if found.message else []
+        if not is_differentiable(subject, case):
+            return wrong
+        axes = output_axes(case, weights)
+        cotangents = [
+            self._expanded(c, own) for c, own in zip(cotangents_of(subject, self.small, weights), axes, strict=True)
+        ]
+        gradients = subject.gradients(case, cotangents, weights)
+        largest = max(float(np.max(np.abs(g), initial=0)) for g in gradients.values())
+        texts = {key: self._at_copies(key, g, largest) for key, g in gradients.items()}
+        wrong += [f"the gradient of `{key}` {text}" for key, text in texts.items() if text]
+        wrong += self._along_a_direction(cotangents, gradients)
+        dirty = at_padding(case, lambda values, pad: np.nan)
+        if dirty is not None:
+            after = subject.gradients(dirty, cotangents, weights)
+            outputs = zip(subject.outputs(case, True), subject.outputs(dirty, True), strict=True)
+            wrong += [changed("with NaN at padding a result", a, b) for a, b in outputs if not same_bits(a, b)]
+            wrong += [
+                f"NaN at padding changes the gradient of `{k}`" for k in after if not same_bits(after[k], gradients[k])
+            ]
+        return wrong
+
+    def _repeated(self, case):
+        for axis, positions in self.positions.items():
+            case = cases.take(case, "repeated", axis, positions)
+        return case
+
+    def _expanded(self, array, axes):
+        for axis, positions in self.positions.items():
+            for place in cases.places_of(axis, axes, array.ndim):
+                array = np.take(array, positions, place)
+        return array
+
+    def _at_copies(self, key, g, largest):
+        """Returns what is wrong with a gradient at padding, or where two copies of a token have different ones.
+
+        ``largest`` is the largest number of all gradients, whose rounding is all that some gradients are.
+        """
+        if not np.all(np.isfinite(g)):
+            return "is not finite"
+        pad = cases.padding(self.case, key)
+        if pad is not None and np.any(g[pad]):
+            return "is not 0 at padding"
+        if self.case.row.ordered or self.case.row.name in FIRST_OF_TIES:
+            return ""
+        size = float(np.max(np.abs(g), initial=tolerances.EPSILON["float32"] * largest))
+        allowed = tolerances.allowed_error(size, size, self.case.terms(), "float32")
+        for axis, positions in self.positions.items():
+            for place in cases.places_of(axis, self.case.axes[key], g.ndim):
+                first = np.take(
+                    g, positions, place
+                )  # the first copies are the tokens of the small case, in their order
+                if np.any(np.abs(g.astype(np.float64) - first) > allowed):
+                    worst = np.unravel_index(np.argmax(np.abs(g - first)), g.shape)
+                    return f"differs between copies of a token: {g[worst]} at {list(map(int, worst))}, {first[worst]} at the first"
+        return ""
+
+    def _along_a_direction(self, cotangents, gradients):
+        """Compares the derivative along a direction, equal at the copies of a token, with central differences."""
+        subject, case, weights = self.subject, self.case, self.subject.takes_weights()
+        values, floats, rng = subject.values(case), subject.floats(case), case.rng(" directions")
+
+        def objective(arrays):
+            outputs = oracle_outputs(subject, values | arrays, case, weights)
+            return float(sum(np.sum(c * o, where=np.isfinite(o)) for c, o in zip(cotangents, outputs, strict=True)))
+
+        exact = subject.exact(case, weights)
+        size = float(sum(np.sum(np.abs(c * w), where=np.isfinite(w)) for c, w in zip(cotangents, exact, strict=True)))
+        directions = {
+            key: self._expanded(rng.standard_normal(self.small.values[key].shape), case.axes[key]) for key in gradients
+        }
+        coarse, want = (
+            np.subtract(*tolerances.difference(objective, floats, directions, step)) / (2 * step) for step in STEPS
+        )
+        doubt = abs(want - coarse) + tolerances.EPSILON["float64"] * case.terms() * size / STEPS[-1]
+        products = [g.astype(np.float64) * directions[key] for key, g in gradients.items()]
+        got = float(sum(map(np.sum, products)))
+        size += abs(want) + float(sum(np.sum(np.abs(product)) for product in products))
+        allowed = doubt + tolerances.allowed_error(size, size, case.terms(), "float32")
+        return [] if abs(got - want) <= allowed else [f"the gradient along a direction is {got:.9g}, needs {want:.9g}"]
+
+
+def _token_axes(row):
+    first = next(iter(row.arguments.values())).shapes[0]
+    named = cases.ANY_RANK if first == ("...",) else {axis for a in row.arguments.values() for axis in a.shapes[0]}
+    return cases.SEQUENCES.intersection(named)

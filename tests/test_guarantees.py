@@ -1,0 +1,408 @@
+"""Every guarantee for every function of attnpool_flax, as a user gets it: in float32, on one CPU device.
+
+A test is named by its function and its guarantee, ``[mean_pooling: NaN at padding]``; ``pytest -k`` finds it by both. The
+checks are those of ``attnpool check``: results against the oracle, gradients of every array beside central differences
+of the oracle. Most cases of a function have the same shapes, and one program computes their results and gradients. For
+each guarantee in :data:`ROTATION`, which compile more programs, `make test` takes a part of the functions, and
+`make thorough` all of them.
+
+A new guarantee is a function of a :class:`Calls` that returns messages of what is wrong, under :func:`guarantee`.
+"""
+
+import functools
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from one_program import OneProgram, is_differentiable
+from repeated_tokens import LargeCase
+
+import attnpool_flax
+from attnpool_ref import table
+from attnpool_ref.conformance import Candidate, cases
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.candidates.chunks import InChunks
+from attnpool_ref.conformance.checks import CHECKS, Situation, gradients, invariances, padding, transformations
+from attnpool_ref.conformance.checks.agreement import agreement, changed, same_bits
+from attnpool_ref.conformance.checks.definition import long_sums
+from attnpool_ref.conformance.checks.subject import Subject
+
+ROWS = table.BY_NAME
+
+# What is called ------------------------------------------------------------------------------------------------
+
+SHARED = ("activation=", "normalizer=", "axis=")
+"""Options that one code computes for all functions: their gradients are judged in the first function of a layout."""
+
+FORWARD = ("with lengths", "without numbers", "without masks")
+"""Ways to call a function that run the code of others: their gradients are not judged, unless there is no other."""
+
+
+def layout(row):
+    """Returns "packed", "chunks" or "dense"."""
+    return "packed" if row.packed else "chunks" if row.state else "dense"
+
+
+SHOWN_BY = {}
+"""For (option and value, layout) the first function that has them."""
+
+for _row in ROWS.values():
+    for _title, *_ in cases.configurations(_row):
+        SHOWN_BY.setdefault((_title, layout(_row)), _row.name)
+
+
+def is_differentiated(row, title):
+    """Returns whether the gradients of this way to call the function are judged."""
+    titles = [title for title, *_ in cases.configurations(row)]
+    most = "fullest" if "fullest" in titles else "smallest"
+    if title == most:
+        return True
+    if title.startswith(SHARED):
+        return layout(row) == "dense" and SHOWN_BY[title, "dense"] == row.name
+    if layout(row) == "chunks" or title.startswith(FORWARD):
+        return title == "without masks" and "everything but masks" not in titles and layout(row) == "dense"
+    return layout(row) == "dense" or title not in ("smallest", "everything but masks")
+
+
+class Calls:
+    """The ways to call a function, and what judges them.
+
+    Attributes:
+      row: the function's row of the table.
+      function: the public function; of states, the pooling of a sequence in chunks.
+      trained: the subject whose results and gradients come from one program.
+      direct: the subject that is called as a user calls it, outside of ``jax.jit``.
+      kinds: the cases of the mixed batch by kind: five examples with different masks, and other values in its shapes.
+    """
+
+    def __init__(self, row):
+        self.row = row
+        self.function = InChunks(row.name, attnpool_flax) if row.state else getattr(attnpool_flax, row.name)
+        self.trained = OneProgram(row, self.function)
+        self.direct = Subject(row, self.function, JaxArrays(), "float32", exact={False: self.trained.cache})
+        self.kinds = {}
+        for case, kind in cases.cases_of(row, None, ()):
+            self.kinds.setdefault(kind, []).append(case)
+        self.weights = self.trained.takes_weights()
+
+    @functools.cached_property
+    def fullest(self):
+        """The mixed batch of the call with the most arguments."""
+        most = cases.fullest_way(self.row)
+        return next(case for case in self.kinds["main"] if case.title == most)
+
+    def subject(self, case):
+        """Returns the subject whose program a case shares."""
+        return self.trained if is_differentiated(self.row, way_of(self.row, case)) else self.direct
+
+    def of_kinds(self, *kinds):
+        """Returns the cases of some kinds, of ways to call the function with results that other cases do not have."""
+        return [case for kind in kinds for case in self.kinds.get(kind, ()) if "indices_are_sorted" not in case.title]
+
+    def situation(self, case, kind="main", subject=None):
+        """Returns the :class:`Situation` in which all laws are judged."""
+        return Situation(subject or self.trained, case, kind, True, True, True, None)
+
+    def run(self, check, case=None, kind="main", subject=None):
+        """Runs a check of the judge, by its name in ``CHECKS``, on the call with the most arguments or on another."""
+        case, subject = case or self.fullest, subject or self.trained
+        return messages(CHECKS[check].run(subject, case, self.situation(case, kind, subject)))
+
+
+def way_of(row, case):
+    """Returns the title of the way to call the function that a case was made from."""
+    titles = [title for title, *_ in cases.configurations(row) if case.title.startswith(title)]
+    return max(titles, key=len, default="")
+
+
+@functools.lru_cache(maxsize=1)  # the tests of a function follow each other
+def calls_of(name):
+    """Returns the :class:`Calls` of a function."""
+    return Calls(ROWS[name])
+
+
+def messages(found):
+    """Returns the messages of failed findings, each after the title of its case."""
+    found = found if isinstance(found, list) else [found]
+    return [f"{finding.case.title}: {finding.message}" for finding in found if finding is not None and finding.message]
+
+
+# Guarantees ----------------------------------------------------------------------------------------------------
+
+GUARANTEES, ROTATION = {}, {}
+"""Names of guarantees, each with its function and the condition on rows; those in ROTATION are not judged for each row."""
+
+
+def guarantee(name, when=lambda row: True, among=GUARANTEES):
+    """Adds a function to the table under a name, for the rows for which ``when`` holds."""
+
+    def add(function):
+        among[name] = function, when
+        return function
+
+    return add
+
+
+in_rotation = functools.partial(guarantee, among=ROTATION)
+
+
+def is_masked(row):
+    """Returns whether a mask may hide tokens of the function."""
+    return any(argument.kind == "mask" for argument in row.arguments.values()) and row.family != "masks"
+
+
+def has_floats(row):
+    """Returns whether results are numbers that have derivatives."""
+    return row.family != "masks"
+
+
+@guarantee("direct calls")
+def direct_calls(calls):
+    """Results of calls outside of ``jax.jit`` in all ways whose gradients are not judged, and in the fullest one.
+
+    Those with all arguments have the same pooled vector with and without weights; numbers have their defaults.
+    """
+    judged = [case for case in calls.kinds["main"] if calls.subject(case) is calls.direct]
+    alone = cases.cases_of(calls.row, None, ("alone",))
+    judged += [case for case, kind in alone if kind == "way" and case.title.endswith("defaults left away")]
+    wrong = messages([agreement(calls.direct, case) for case in [calls.fullest, *judged]])
+    return wrong + (calls.run("return_weights", subject=calls.direct) if calls.weights else [])
+
+
+@guarantee("values and gradients")
+def values_and_gradients(calls):
+    """Results, weights, and the gradient of every array, which is exactly 0 at padding, under five different masks."""
+    wrong = []
+    for case in calls.kinds["main"]:
+        if calls.subject(case) is calls.trained:
+            wrong += messages(agreement(calls.trained, case, calls.weights))
+            if has_floats(calls.row) and not case.options.get(calls.row.surrogate):
+                wrong += messages(gradients.gradient(calls.trained, case, calls.weights))
+    return wrong
+
+
+@guarantee("empty rows")
+def empty_rows(calls):
+    return [
+        message
+        for case in calls.of_kinds("main")
+        for message in calls.run("empty rows", case, "main", calls.subject(case))
+    ]
+
+
+def at_padding(case, fill):
+    """Returns the case with other values at padding, ``fill(values, padding)`` of each array; None if there is none."""
+    values = {}
+    for key in case.given("data", "parameter", "stretch"):
+        pad = cases.padding(case, key)
+        if pad is not None and np.any(pad):
+            values[key] = np.where(pad, fill(case.values[key], pad), case.values[key])
+    return case.with_values("other padding", **values) if values else None
+
+
+def largest_real(values, pad):
+    """Returns the largest real number of each feature, which padding then ties with."""
+    axes = tuple(range(values.ndim - 1)) if values.ndim > 1 else None
+    return np.max(np.where(pad, -np.inf, values), axes, keepdims=True)
+
+
+PADDING = {
+    "NaN": lambda values, pad: np.nan,
+    "inf": lambda values, pad: np.inf,
+    "-inf": lambda values, pad: -np.inf,
+    "1e30": lambda values, pad: 1e30,
+    "the largest token": largest_real,
+    "the smallest token": lambda values, pad: -largest_real(-values, pad),
+}
+"""What stands at padding, in every masked argument at once."""
+
+
+def no_bit_changes(fill, calls):
+    """Returns what changes a bit of a result, of weights or of a gradient where padding holds other values."""
+    case, subject = calls.fullest, calls.trained
+    dirty = at_padding(case, fill)
+    cotangents = gradients.cotangents_of(subject, case, calls.weights)
+    before, after = (subject.gradients(own, cotangents, calls.weights) for own in (case, dirty))
+    results = zip(subject.outputs(case, True), subject.outputs(dirty, True), strict=True)
+    wrong = [changed("a result", one, other) for one, other in results if not same_bits(one, other)]
+    wrong += [
+        changed(f"the gradient of `{k}`", before[k], after[k]) for k in before if not same_bits(before[k], after[k])
+    ]
+    return wrong
+
+
+for _name, _fill in PADDING.items():
+    guarantee(f"{_name} at padding", is_masked)(functools.partial(no_bit_changes, _fill))
+
+
+@guarantee("NaN at a real token", has_floats)
+def nan_at_a_real_token(calls):
+    return calls.run("NaN at a real token")
+
+
+@guarantee("other examples and orders", has_floats)
+def other_examples_and_orders(calls):
+    """Other examples of the batch, another order of the tokens, and a constant added to all scores change nothing."""
+    return [message for check in ("batch mates", "permuting", "shifting the scores") for message in calls.run(check)]
+
+
+@guarantee("extreme scores", has_floats)
+def extreme_scores(calls):
+    """Scores of ±1e30 and −inf, one example, segment or head far above the others: right results, finite gradients."""
+    wrong = []
+    for case in calls.of_kinds("extreme"):
+        subject = calls.subject(case)
+        wrong += messages([agreement(subject, case, weights) for weights in {False, calls.weights}])
+        if subject is calls.trained and is_differentiable(subject, case):
+            wrong += calls.run("finite gradients", case, "extreme")
+    return wrong
+
+
+@guarantee("ties and edges", has_floats)
+def ties_and_edges(calls):
+    """Ties of tokens, some with padding, zeros and edges; two tokens that tie share the gradient."""
+    wrong = []
+    for case in calls.of_kinds("exact", "tied"):
+        subject = calls.subject(case)
+        wrong += messages(agreement(subject, case, calls.weights))
+        if subject is calls.trained and is_differentiable(subject, case):
+            wrong += calls.run("finite gradients", case, "exact")
+            if case in calls.kinds.get("tied", ()):
+                wrong += messages(gradients.gradient(subject, case, calls.weights))
+    return wrong
+
+
+@guarantee("rounding", has_floats)
+def rounding(calls):
+    """Sums that cancel, data far from 0 and averages of a few numbers lose no digits."""
+    wrong = []
+    for case in calls.of_kinds("cancelling", "far", "average"):
+        wrong += messages(agreement(calls.subject(case), case, calls.weights))
+    return wrong
+
+
+def is_large(row):
+    """Returns whether the function takes tokens that may be many, and not in chunks, which the code of others pools."""
+    return LargeCase.exists(row) and not row.state
+
+
+@guarantee("large arrays", is_large)
+def large_arrays(calls):
+    """More than 1 MiB of tokens, of odd lengths: loops over tiles, blocks and chunks, whose edges no token may show."""
+    return LargeCase(calls.row, calls.function).wrong(at_padding)
+
+
+# In rotation: each function has one of them in `make test` ------------------------------------------------------
+
+
+def in_float64(calls):
+    """Returns (subject, case) of the call with the most arguments in float64."""
+    return Subject(calls.row, calls.function, JaxArrays(), "float64"), calls.fullest
+
+
+@in_rotation("second derivatives", has_floats)
+def second_derivatives(calls):
+    subject, case = in_float64(calls)
+    return calls.run("second derivatives", case, "main", subject)
+
+
+@in_rotation("forward mode", has_floats)
+def forward_mode(calls):
+    subject, case = in_float64(calls)
+    return calls.run("forward over reverse", case, "main", subject)
+
+
+@in_rotation("jit and vmap", lambda row: not row.state)
+def jit_and_vmap(calls):
+    return calls.run("jit and vmap") + calls.run("one program", subject=calls.direct)
+
+
+@in_rotation("packed equals dense", lambda row: "segments" in row.layouts)
+def packed_equals_dense(calls):
+    """The packed function of the same real tokens has the results and the gradients of the dense definition."""
+    packed = Candidate(getattr(attnpool_flax, f"segment_{calls.row.name}"), mask_form="segments")
+    subject, wrong = OneProgram(calls.row, packed, weights=False), []
+    for case, kind in cases.cases_of(subject.row, subject.calling.restrict, ()):
+        if kind == "main" and case.title == cases.fullest_way(subject.row, subject.calling.restrict):
+            case = subject.fit(case)
+            wrong += messages([agreement(subject, case), gradients.gradient(subject, case)])
+    return wrong
+
+
+@in_rotation("bfloat16", has_floats)
+def bfloat16(calls):
+    """Narrow tokens: results and gradients, and NaN at padding."""
+    subject = OneProgram(calls.row, calls.function, "bfloat16")
+    wrong = messages(
+        [agreement(subject, calls.fullest, calls.weights), gradients.gradient(subject, calls.fullest, calls.weights)]
+    )
+    return wrong + calls.run("NaN in padding", calls.fullest, "main", subject)
+
+
+SHAPES = ("no batch", "length 1", "length 0", "empty batch", "batch of 1", "widths of 1, batch (2, 1, 3)", "rank 1")
+
+
+@in_rotation("other shapes")
+def other_shapes(calls):
+    """Other batch axes, lengths of 0 and 1, widths of 1; gradients where they are judged; data that examples share."""
+    wrong = []
+    for case, kind in cases.cases_of(calls.row, None, (*SHAPES, "shared", "axes of 0")):
+        if kind == "shape":
+            situation = calls.situation(case, kind, calls.direct)
+            wrong += messages(agreement(calls.direct, case, calls.weights))
+            names = ("empty rows", "NaN in padding", "poison in shared arrays", "padding side", "deleting is masking")
+            wrong += [
+                m
+                for name in names
+                if CHECKS[name].applies(situation)
+                for m in calls.run(name, case, kind, calls.direct)
+            ]
+    return wrong
+
+
+@in_rotation("other calls")
+def other_calls(calls):
+    """Each optional argument by itself, masks that broadcast, further values of options, arrays that are not contiguous."""
+    drawn = cases.cases_of(calls.row, None, ("alone", "broadcasting"))
+    return messages([agreement(calls.direct, case) for case, kind in drawn if kind in ("way", "form")])
+
+
+@in_rotation("amount of padding", is_masked)
+def amount_of_padding(calls):
+    return calls.run("padding amount")
+
+
+@in_rotation("large chunks", lambda row: bool(row.state))
+def large_chunks(calls):
+    return LargeCase(calls.row, calls.function).wrong(at_padding)
+
+
+@in_rotation("many examples", lambda row: LargeCase.exists(row) and row.batched)
+def many_examples(calls):
+    """More than 1 MiB of tokens in many short examples, several of which share a tile."""
+    return LargeCase(calls.row, calls.function, many=True).wrong(at_padding)
+
+
+@in_rotation("long sums", lambda row: bool(cases.table._summed(row)))
+def sums_of_a_million_tokens(calls):
+    return messages(long_sums(calls.direct))
+
+
+def parameters():
+    """Yields a parameter for each function and guarantee; in `make test` each function has one in rotation."""
+    for place, row in enumerate(ROWS.values()):
+        possible = [name for name, (_, when) in ROTATION.items() if when(row)]
+        for name, (_, when) in (GUARANTEES | ROTATION).items():
+            if when(row):
+                taken = name in GUARANTEES or name == possible[place % len(possible)]
+                marks = () if taken else pytest.mark.thorough
+                yield pytest.param(row.name, name, id=f"{row.name}: {name}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "promise"), list(parameters()))
+def test_guarantee(name, promise):
+    check, _ = (GUARANTEES | ROTATION)[promise]
+    with np.errstate(all="ignore"):
+        wrong = check(calls_of(name))
+    assert not wrong, f"`attnpool check --only {name}` shows the smallest case"
