@@ -1,4 +1,4 @@
-"""The command line: what it shows, what it refuses, and what it leaves unimported."""
+"""The command line: what it shows, judges, refuses and writes, and what it leaves unimported."""
 
 import json
 import re
@@ -8,11 +8,11 @@ import pytest
 from command import FAILED, MISSING, PARTIAL, PASSED, SNIPPET, python, report_of, run
 
 import attnpool_ref
-from attnpool_ref import __main__, cli, conformance, table
-from attnpool_ref.cli import check, finding, show, verdicts
-from attnpool_ref.conformance import Cell, Measure, RowReport
-from attnpool_ref.conformance.report import Failure, Kept
+from attnpool_ref import __main__, conformance, table
+from attnpool_ref.cli import show
+from attnpool_ref.conformance import Cell, RowReport
 
+TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
 
 
@@ -35,17 +35,7 @@ def here(current_folder):
     sys.modules.pop("candidate_of_a_test", None)
 
 
-# What is imported, and what is not
-
-
-def test_importing_the_oracle_imports_no_extra():
-    code = "import attnpool_ref, attnpool_ref.plot, attnpool_ref.__main__, sys; print(*sys.modules)"
-    imported = {name.partition(".")[0] for name in python("-c", code).stdout.split()}
-    assert "attnpool_ref" in imported
-    assert not imported & {name for names in cli.EXTRAS.values() for name in names}
-
-
-@pytest.mark.parametrize("arguments", ["list", "find CLS", "show masked_softmax", "--help", "check --help"])
+@pytest.mark.parametrize("arguments", ["list", "show masked_softmax", "check --help"])
 def test_text_is_shown_without_importing_jax(arguments):
     code = (
         "import sys; from attnpool_ref.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
@@ -71,64 +61,43 @@ def test_without_its_extra_the_command_says_in_one_line_what_to_install(without,
         assert capsys.readouterr().err == f"attnpool: {said} not installed; in a clone: pip install -e '.[cli]'\n"
 
 
-def test_a_command_that_left_names_what_to_do_instead():
-    result = run("demo", "--out", "x.png")
-    assert result.exit_code == 2
-    assert result.output == "Error: the demonstration is examples/demo.py of the repository: run `make demo` there\n"
-
-
-# list and show
-
-
 def test_the_list_has_every_row_with_its_source():
-    output = run("list").output
+    for columns in (60, 200):
+        words = set(re.findall(r"\w+", run("list", columns=columns).output))
+        for row in table.BY_NAME.values():
+            assert {row.name, row.source, row.module} - {""} <= words
+
+
+def test_the_list_can_be_narrowed_to_families_and_words():
+    def names(*arguments):
+        return [name for name in re.findall(r"\w+", run("list", *arguments).output) if name in table.BY_NAME]
+
+    of_two = [row.name for row in table.BY_NAME.values() if row.family in ("masks", "scores")]
+    assert names("--family", "masks", "--family", "scores") == of_two
+    tanh = ["additive_score", "tanh_sum_score", "additive_attention", "tanh_sum_attention"]
+    assert names("--search", "BAHDANAU") == tanh
+    assert names("--search", "multihead attention-pool", "--family", "pooling") == ["multi_head_attention_pooling"]
+    assert names("--search", "luong", "--search", "dot_score") == ["dot_score"]
+    nothing = run("list", "--search", "maen-poling")
+    assert (nothing.exit_code, nothing.stdout) == (1, "")
+    assert "Near it: mean_pooling, " in nothing.stderr
+
+
+def test_every_function_is_shown_with_both_texts():
     for row in table.BY_NAME.values():
-        (line,) = (line for line in output.splitlines() if row.name in line.split()[:2])
-        assert row.source in line
-        assert row.equation[:20] in line
-        assert row.weights in output
-        assert row.module in output
-        assert table.SOURCES[row.source] in output
-    assert [
-        line.split()[0] for line in output.splitlines() if line.split()[:1] and line.split()[0] in FAMILIES
-    ] == FAMILIES
-
-
-FAMILIES = list(dict.fromkeys(row.family for row in table.BY_NAME.values()))
-
-
-def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with open(tmp_path / "out", "w") as file:
-        assert finding.console(file).width == finding.UNBOUNDED
-
-
-@pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
-def test_every_variant_is_shown_with_both_texts(row):
-    for package in ("attnpool_ref", "attnpool_flax"):
-        source = show.read_source(package, row)
-        derived = bool(row.packed or row.state) and f"def {row.name}(" not in source.text
-        shown = table.get(row.state or row.name.removeprefix("segment_")) if derived else row
-        assert source.place.startswith(f"{package}/{shown.family}")
-        text = source.text.removeprefix(f"# {row.name} is derived from {shown.name}:\n\n")
-        assert (text != source.text) == derived
-        assert re.match(rf"@\w+(\(.*\))?\ndef {shown.name}\(", text)
-        assert source.signature.startswith(f"{row.name}(")
-        assert source.summary
-
-
-def test_one_variant_shows_its_whole_row():
-    row = table.get("cross_attention_pooling")
-    output = run("show", row.name, columns=1000).output
-    for text in (row.equation, row.shapes, row.weights, row.module, table.SOURCES[row.source], "x_mask=None"):
-        assert text in output
-
-
-@pytest.mark.parametrize("name", sorted(set(attnpool_ref.__all__) - table.BY_NAME.keys() - {"formats"}))
-def test_a_function_without_a_row_is_shown_with_both_texts(name):
-    output = run("show", name, columns=1000).output
-    assert "definition, NumPy: attnpool_ref/" in output and "implementation, JAX: attnpool_flax/" in output
-    assert f"signature  {name}(" in output
+        for package in ("attnpool_ref", "attnpool_flax"):
+            source = show.read_source(package, row)
+            derived = bool(row.packed or row.state) and f"def {row.name}(" not in source.text
+            shown = table.get(row.state or row.name.removeprefix("segment_")) if derived else row
+            assert source.place.startswith(f"{package}/{shown.family}")
+            text = source.text.removeprefix(f"# {row.name} is derived from {shown.name}:\n\n")
+            assert (text != source.text) == derived
+            assert re.match(rf"@\w+(\(.*\))?\ndef {shown.name}\(", text)
+            assert source.signature.startswith(f"{row.name}(")
+    for name in ("cross_attention_pooling", *sorted(set(attnpool_ref.__all__) - table.BY_NAME.keys() - {"formats"})):
+        output = run("show", name, columns=1000).output
+        assert output.index("definition, NumPy: attnpool_ref/") < output.index("implementation, JAX: attnpool_flax/")
+        assert f"signature  {name}(" in output
 
 
 def test_a_module_shows_its_function_and_a_name_of_another_library_what_is_found():
@@ -138,35 +107,9 @@ def test_a_module_shows_its_function_and_a_name_of_another_library_what_is_found
         assert run("show", name).output == run("find", name).output != ""
 
 
-def test_the_definition_stands_above_the_implementation_and_no_line_is_wider_than_the_terminal():
-    lines = run("show", "mean_pooling", columns=70).output.splitlines()
-    assert max(map(len, lines)) <= 70
-    oracle, twin = (
-        next(i for i, line in enumerate(lines) if kind in line) for kind in ("definition,", "implementation,")
-    )
-    assert oracle < twin
-
-
-def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
-    text = show.read_source("attnpool_ref", table.get("attention_pooling")).text
-    assert "layer_norm.body(query, " in text, "it calls another row"
-    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "attention_scores"]
-
-
-def test_long_docstrings_are_cut_and_the_code_is_whole():
-    text = show.read_source("attnpool_ref", table.get("l2_normalize")).text
-    assert text.splitlines()[2:] == [
-        '    r"""Divides vectors by their Euclidean norm; the zero vector stays 0."""',
-        "    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow",
-        "    norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))",
-        "    return scaled / np.where(norm == 0, 1, norm)",
-    ]
-
-
-def test_code_is_coloured_and_no_color_is_respected():
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
-    assert COLOUR.search(run("show", "mean_pooling", env=terminal).output)
-    assert not COLOUR.search(run("show", "mean_pooling", env=terminal | {"NO_COLOR": "1"}).output)
+def test_no_color_is_respected():
+    assert COLOUR.search(run("show", "mean_pooling", env=TERMINAL).output)
+    assert not COLOUR.search(run("show", "mean_pooling", env=TERMINAL | {"NO_COLOR": "1"}).output)
     assert "\x1b" not in run("show", "mean_pooling").output
 
 
@@ -187,47 +130,23 @@ def test_an_unknown_name_is_refused_in_one_line_with_the_nearest(arguments):
     assert re.fullmatch(r"Error: no function is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
 
 
-# check
+def cells(output, name):
+    (line,) = (line for line in output.splitlines() if line.startswith(f"{name} "))
+    return [cell.strip() for cell in line.split("│")]
 
 
 def test_the_report_shows_errors_beside_what_is_allowed(judged):
     judged(report_of(PASSED))
     output = run("check").output
-    (line,) = (line for line in output.splitlines() if line.startswith("mean_pooling"))
-    assert [cell.strip() for cell in line.split("│")] == ["mean_pooling", "0.4/18  3.2/61", "n/a", "2/2", "pass"]
+    assert cells(output, "mean_pooling") == ["mean_pooling", "0.4/18  3.2/61", "n/a", "2/2", "pass"]
     assert "cpu (test); numpy 9.8.7" in output
-
-
-def test_a_narrow_terminal_gets_a_line_for_each_dtype(judged):
-    judged(report_of(PASSED))
-    lines = run("check", columns=80).output.splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith("mean_pooling"))
-    first, second = ([cell.strip() for cell in line.split("│")] for line in lines[place : place + 2])
-    assert first == ["mean_pooling", "float32", "0.4/18  3.2/61", "2/2", "pass"]
-    assert second[:3] == ["", "bfloat16", "n/a"]
-
-
-def test_what_to_do_next_is_printed(judged):
-    judged(report_of(RowReport("mean_pooling", "missing"), RowReport("max_pooling", "missing")))
-    (line,) = run("check", "attnpool_ref").stdout.splitlines()
-    assert line.startswith("No function of ") and ":FUNCTION --as NAME (see attnpool find)." in line
-    report = report_of(PASSED)
-    report.waivers = report.idle_waivers = {"values": "it holds"}
-    judged(report)
-    assert "1 row: 1 passed, but 1 idle waiver, so failed." in run("check", "attnpool_ref").stdout
-    kept = Kept("empty rows", "broken", failures=[Failure("mean_pooling", "empty rows", "float32", "is 1", "", 1)])
-    failed = RowReport("mean_pooling", "fail", promises={"empty rows": kept})
-    judged(report_of(failed))
-    assert "differ only in fully masked rows" in run("check", "attnpool_ref").stdout
-    assert str(report_of(failed)).endswith(": fail\nmean_pooling: empty rows (float32): is 1")
-    assert "no function is called 'abmil'; see `attnpool find abmil`" in run("check", "x:y", "--as", "abmil").output
+    assert "0.4/18  3.2/61" in run("check", columns=80).output
 
 
 def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):
     judged(report_of(RowReport("mean_pooling", "n/a", cells={"float32": Cell()})))
     result = run("check", "attnpool_ref")
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith("mean_pooling "))
-    assert [cell.strip() for cell in line.split("│")] == ["mean_pooling", "n/a", "n/a", "n/a"]
+    assert cells(result.stdout, "mean_pooling") == ["mean_pooling", "n/a", "n/a", "n/a"]
     assert "Nothing passed" in result.stdout
     assert result.exit_code == 1
 
@@ -235,15 +154,16 @@ def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):
 def test_broken_promises_are_named_and_missing_rows_reported(judged):
     judged(report_of(PASSED, FAILED, MISSING))
     output = run("check").output
-    lines = output.splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling "))
-    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "wrong  n/a", "n/a", "1/3", "fail"]
-    assert "NaN in padding" in lines[place + 1]
+    assert cells(output, "max_pooling") == ["max_pooling", "wrong  n/a", "n/a", "1/3", "fail"]
     assert (
         "\nmax_pooling\n  broken: NaN in padding\n      float16: got [..., 1]\n      what follows from it: inf in padding\n\n"
     ) in output
-    assert any(line.startswith("dot_score ") and line.rstrip().endswith("missing") for line in lines)
+    assert cells(output, "dot_score")[-1].endswith("missing")
     assert "3 rows: 1 passed, 1 failed, 1 missing." in output
+    report = report_of(PASSED)
+    report.waivers = report.idle_waivers = {"values": "it holds"}
+    judged(report)
+    assert "1 row: 1 passed, but 1 idle waiver, so failed." in run("check", "attnpool_ref").stdout
 
 
 @pytest.mark.parametrize(
@@ -254,30 +174,12 @@ def test_the_exit_status_says_the_verdict(judged, rows, status):
     assert run("check").exit_code == status
 
 
-@pytest.mark.parametrize("columns", [40, 200])
-def test_the_smallest_failing_case_can_be_pasted(judged, columns):
+@pytest.mark.parametrize("options", [{"columns": 40}, {"columns": 200}, {"env": TERMINAL}], ids=str)
+def test_the_smallest_failing_case_can_be_pasted(judged, options):
     judged(report_of(PASSED, FAILED))
-    output = run("check", columns=columns).output
+    output = run("check", **options).output
     assert f"\n\n{SNIPPET}\n" in output
-    said = "The smallest failing case is max_pooling in float16, padding amount. At a Python prompt:"
-    assert said in " ".join(output.split())
-
-
-def test_what_is_beyond_its_limit_is_red():
-    assert verdicts._measure(Measure(2.0, 1.0, "")).style == "bold red"
-    assert verdicts._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
-    assert verdicts._measure(Measure(1.0, 2.0, "")).style == "green"
-
-
-def test_an_error_that_is_no_number_and_integers_without_one_are_shown_in_words():
-    assert [verdicts._measure(Measure(error, 0.0, "")).plain for error in (0.0, float("inf"))] == ["exact", "wrong"]
-
-
-def test_colour_never_enters_the_pasted_code(judged):
-    judged(report_of(FAILED))
-    output = run("check", env={"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}).output
-    assert COLOUR.search(output)
-    assert f"\n\n{SNIPPET}\n" in output
+    assert bool(COLOUR.search(output)) == ("env" in options)
 
 
 def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
@@ -287,18 +189,6 @@ def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
     assert first == "[0/2] mean_pooling float32"
     assert second == "[1/2] max_pooling float32"
     assert "[0/2]" not in result.stdout
-
-
-def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch, capfd):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with check.shown_progress() as bar:
-        bar(1, 4, "mean_pooling [...]")
-    shown = capfd.readouterr().err
-    assert "left: " in shown
-    assert "mean_pooling [...]" in shown
-    assert "1/4" in shown
-    assert shown.rstrip().endswith("\x1b[2K"), "the last thing written erases the bar"
 
 
 def test_json_has_the_schema_version_and_no_number_that_json_lacks(judged, tmp_path):
@@ -373,24 +263,6 @@ def test_a_candidate_that_lacks_jax_says_which_extra():
     assert result.stderr == "Error: jax is not installed; in a clone: pip install -e '.[flax]'\n"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (0.42, "0.4"),
-        (9.96, "10"),
-        (18.4, "18"),
-        (9999.4, "9999"),
-        (123456.0, "1e5"),
-        (0.012, "1e-2"),
-        (float("inf"), "inf"),
-        (float("nan"), "nan"),
-    ],
-)
-def test_numbers_take_few_characters(value, text):
-    assert verdicts._number(value) == text
-
-
 def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64", "--jobs", "0")
     assert result.exit_code == 1
@@ -400,45 +272,6 @@ def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     assert pasted.returncode == 0, pasted.stderr
     candidate, oracle = re.findall(r"(?:candidate|oracle): (.*)", pasted.stdout)
     assert candidate != oracle
-
-
-LEAVES_MOST = """
-import numpy as np
-def pool(tokens, query, mask):
-    print("a long line of " + "words " * 30)
-    scores = np.where(mask, (tokens * query[..., None, :]).sum(-1), -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return (weights[..., None] * tokens).sum(-2) / weights.sum(-1, keepdims=True)
-"""
-
-
-def test_a_report_has_the_causes_then_what_is_broken_and_counts_the_rest_in_one_line(here):
-    (here / "leaves_of_a_test.py").write_text(LEAVES_MOST)
-    words = ("check", "leaves_of_a_test:pool", "--as", "attention_pooling", "--mask-required")
-    output = run(*words, "--dtype", "float32", columns=80).stdout
-    parts = ["attention_pooling: no 1/sqrt(d)", "\n  broken: values under masks\n", "\nThe smallest failing case is "]
-    parts += [
-        "\nprint('oracle:'",
-        "\nVariant ",
-        "\n1 row: 1 failed.",
-        "\nattention_pooling: took `tokens` as `x`",
-        "\nNotes (they do not change the verdict):\n  attention_pooling: prints: a long line of ",
-        "\nHeld: ",
-    ]
-    places = [output.index(part) for part in parts]
-    assert places == sorted(places)
-    code = output[places[2] : places[4]].splitlines()
-    assert max(len(line) for line in output.splitlines() if line not in code) <= 80
-    assert "no such argument" not in output and "\n    words " in output
-    assert re.fullmatch(
-        r"Held: \d+; not judged: \d+; skipped: \d+(; more notes: \d+)?. --all lists them.", output.splitlines()[-1]
-    )
-    assert not re.search(r"\[[^\[\]]{90,}\]", output.replace(output[places[2] : places[4]], "")), "a long array"
-    listed = run(*words, "--dtype", "float32", "--all", columns=80).stdout
-    assert listed.count("no such argument") == 1 and "\nHeld: " not in listed
-    assert (
-        "attention_pooling: held: an answer, " in listed and "n/a, numpy arrays have no gradients: gradient" in listed
-    )
 
 
 @pytest.fixture

@@ -1,75 +1,56 @@
-"""What tools/ writes is what stands in the repository: the stubs, the pages of variants, mistakes, names and trained heads."""
+"""Each generated file is what its generator writes: stubs, pages, the bibliography, pictures, notebooks."""
 
 import re
+from functools import partial
 
-import bugs
+import bibliography
 import make_docs
+import make_notebooks
+import make_pictures
 import make_stubs
+import nbformat
 import pytest
-from bugs.table import NOTE
-
-import attnpool_ref
-from attnpool_ref import formats, table
-from attnpool_ref.table import names
 
 REPAIR = "run `make docs` and commit what it writes"
+GENERATED = {
+    **{make_stubs.path_of(package): partial(make_stubs.stub, package) for package in make_stubs.PACKAGES},
+    make_docs.PATH: make_docs.page,
+    make_docs.BUGS_PATH: make_docs.bugs_page,
+    make_docs.TRAPS_PATH: make_docs.traps_page,
+    make_docs.WHICH_PATH: make_docs.which_page,
+    make_docs.HEADS_PATH: make_docs.heads_page,
+    bibliography.PAGE: bibliography.page,
+    bibliography.MODULE: bibliography.module,
+    **{make_pictures.FOLDER / f"{name}.svg": draw for name, draw in make_pictures.PICTURES.items()},
+}
 
 
-def section_of(page, title):
-    """The text under a heading of the third level, which stands on a page once."""
-    (text,) = re.findall(rf"^### {re.escape(title)}\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
-    return text
+def of_any_machine(text):
+    """Removes measured errors, which differ between processors, and NumPy's version from the picture of a terminal."""
+    return re.sub(r"numpy [\d.]+", "numpy", re.sub(r"[\d.]+/\d+", "error/allowed", text))
 
 
-@pytest.mark.parametrize("package", make_stubs.PACKAGES)
-def test_the_stub_follows_from_the_table_and_the_signatures(package):
-    assert make_stubs.path_of(package).read_text() == make_stubs.stub(package), REPAIR
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: "/".join(path.parts[-2:]))
+def test_a_file_is_what_its_generator_writes(path):
+    stored, written = path.read_text(encoding="utf-8"), GENERATED[path]()
+    if path.name == "terminal.svg":
+        stored, written = of_any_machine(stored), of_any_machine(written)
+    assert stored == written, REPAIR
 
 
-def test_the_page_of_variants_follows_from_the_table_and_the_docstrings():
-    assert make_docs.PATH.read_text() == make_docs.page(), REPAIR
+def words(picture):
+    """Returns the labels, ticks and percentages of an SVG."""
+    return re.findall("<!-- (.*) -->", picture.read_text())
 
 
-def test_the_page_of_mistakes_follows_from_their_table():
-    assert make_docs.BUGS_PATH.read_text() == make_docs.bugs_page(), REPAIR
-
-
-def test_the_page_of_names_follows_from_their_table():
-    page = make_docs.WHICH_PATH.read_text()
-    assert page == make_docs.which_page(), REPAIR
-    for entry in (entry for group in names.GROUPS for entry in group.shown):
-        card = section_of(page, entry.names[0])
-        assert all(part in card for part in (*entry.names[1:], entry.call, entry.source, entry.differs))
-
-
-def test_the_page_of_trained_heads_follows_from_the_formats():
-    page = make_docs.HEADS_PATH.read_text()
-    assert page == make_docs.heads_page(), REPAIR
-    for row in formats.FORMATS.values():
-        section = page.split(f"\n## {row.name}\n")[1].split("\n## ")[0]
-        assert all(
-            part in section
-            for part in (row.title[1:], row.module, row.verified, row.notes, row.source, f'(source, "{row.name}"')
-        )
-
-
-@pytest.mark.parametrize("bug", bugs.BUGS, ids=lambda bug: bug.name)
-def test_every_mistake_has_its_card_or_note_with_all_that_its_row_says(bug):
-    page = make_docs.BUGS_PATH.read_text()
-    if bug.kind == NOTE:
-        (text,) = (line for line in page.splitlines() if line.startswith(f"* {bug.name}: "))
-    else:
-        text = section_of(page, bug.name)
-    assert all(part in text for part in (bug.what, bug.call, bug.reason, *bug.given, *bug.now.split()))
-
-
-@pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
-def test_every_variant_has_its_place_on_the_page(row):
-    section = make_docs.PATH.read_text().split(f"\n### {row.name}\n")[1].split("\n### ")[0]
-    assert "```math" in section
-    assert "\n* shapes: `" in section
-    assert re.search(rf"^\* source: .*`{row.source}`$", section, re.MULTILINE)
-    assert (f"\n* Flax module: `{row.module}`" in section) == bool(row.module)
-    assert ":math:" not in section
-    assert f"{row.name}(" in section.split("```pycon")[1]
-    assert getattr(attnpool_ref, row.name).__doc__.splitlines()[0].split("`")[0].split(":func:")[0].strip() in section
+@pytest.mark.parametrize("path", make_notebooks.PAGES, ids=lambda path: path.stem)
+def test_a_notebook_has_the_output_and_the_pictures_of_its_code(path, tmp_path):
+    page = path.read_text()
+    assert page == make_notebooks.executed(page, tmp_path), REPAIR
+    drawn = sorted(picture.name for picture in tmp_path.iterdir())
+    assert sorted(re.findall(r"^!\[.+\]\((.*)\)$", page, re.MULTILINE)) == drawn != []
+    for name in drawn:
+        assert words(path.parent / name) == words(tmp_path / name) != [], REPAIR
+    stored = (path.parent / "ipynb" / f"{path.stem}.ipynb").read_text()
+    assert stored == make_notebooks.notebook(path), REPAIR
+    nbformat.validate(nbformat.reads(stored, as_version=4))

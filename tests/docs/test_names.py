@@ -1,25 +1,27 @@
-"""What people look for: each call is one of this version, whatever is left out is known, and words find it."""
+"""The index of names: each call is one of this version, what is left out is known, and words find it."""
 
 import inspect
-import re
 
 import pytest
 from command import run
-from packages import every_package
+from packages import PACKAGES
 
 import attnpool_flax
-import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli import finding
 from attnpool_ref.table import names
-from attnpool_ref.table.names.entry import FOREIGN, Entry
+from attnpool_ref.table.names.entry import Entry
 
 SHOWN = [entry for group in names.GROUPS for entry in group.shown]
 
 
-def test_nothing_is_left_out():
+def test_nothing_is_left_out_and_what_is_shown_is_in_both_packages():
     assert {why for entry in names.ENTRIES for why in entry.missing} == set()
     assert len(SHOWN) == len(names.ENTRIES)
+    classes = {name for name in dir(attnpool_flax) if inspect.isclass(getattr(attnpool_flax, name))}
+    for entry in SHOWN:
+        assert all(set(entry.functions) <= set(package.__all__) for package in PACKAGES), entry.names
+        assert entry.module in classes | {""}, entry.names
 
 
 def test_a_call_that_is_none_of_this_version_is_left_out():
@@ -36,17 +38,8 @@ def test_a_call_that_is_none_of_this_version_is_left_out():
     assert missing('attend(s, v, normalizer="sparsemax")') == ()
     assert missing("mean_pooling(x)", "mean_pooling x[..., L, d]", "attend normalizer=softmax") == ()
     assert missing("mean_pooling(x)", "mean_pooling x[L]", "attend normalizer=x") == (
-        "mean_pooling x[L]",
-        "attend normalizer=x",
+        *("mean_pooling x[L]", "attend normalizer=x"),
     )
-
-
-@every_package
-def test_what_is_shown_is_in_both_packages(package):
-    for entry in SHOWN:
-        assert set(entry.functions) <= set(package.__all__), entry.names
-    classes = {name for name in dir(attnpool_flax) if inspect.isclass(getattr(attnpool_flax, name))}
-    assert {entry.module for entry in SHOWN} - {""} <= classes
 
 
 def test_every_dense_row_is_named_by_an_entry():
@@ -55,111 +48,45 @@ def test_every_dense_row_is_named_by_an_entry():
     assert missing == [], "add an Entry that calls it to a file of attnpool_ref/table/names/"
 
 
-def test_an_entry_says_short_sentences_about_what_there_is():
-    assert not FOREIGN & set(attnpool_ref.__all__)
-    calls = " ".join(entry.call for entry in names.ENTRIES)
-    assert [name for name in sorted(FOREIGN) if not re.search(rf"\b{name}\(", calls)] == []
+def test_an_entry_is_found_by_each_of_its_names():
     first = [entry.names[0] for entry in names.ENTRIES]
-    assert sorted(set(first)) == sorted(first)
-    for entry in names.ENTRIES:
-        assert entry.source and entry.differs.endswith(".") and len(entry.differs) <= 125, entry.names
-        assert set(re.findall(r"\((\w+\d{4}|notebook\d+|d2l)\)", entry.source)) <= set(table.SOURCES), entry.names
+    assert len(set(first)) == len(first)
     for entry in SHOWN:
-        said = re.findall(r"`(\w+_(?:pooling|attention|score|state|decomposition|vector)|l?\w*softmax)`", entry.differs)
-        assert set(said) <= set(attnpool_ref.__all__), entry.names
+        for name in entry.names:
+            for written in (name, name.upper(), name.lower().replace("-", ""), name.replace("-", " ")):
+                assert entry in finding.search(written.split(), SHOWN), written
 
 
-@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: entry.names[0])
-def test_an_entry_is_found_by_each_of_its_names(entry):
-    for name in entry.names:
-        for written in (name, name.upper(), name.lower().replace("-", ""), name.replace("-", " ")):
-            found = finding.search(written.split(), SHOWN)
-            assert entry in found, written
-            assert written == name or found == finding.search(name.split(), SHOWN) or " " in written
+FIRST = {
+    **{"cls": "CLS", "last token": "last token", "left padding": "last token", "bert-pooler": "BERT pooler"},
+    **{"cls pooler": "BERT pooler", "SCALED dot product": "scaled dot-product attention", "peters": "ScalarMix"},
+    **{"global attention": "global attention", "kernel_regression": "Nadaraya-Watson"},
+    **{"bahdanau2015": "Bahdanau attention", "log softmax": "log softmax"},
+    "masked_softmax": "masked softmax",  # which stands below calls of it
+    "attention_pooling": "attention pooling",
+    "additive_attention_pooling": "Lin's self-attentive embedding",  # no name of an entry
+    **{"heatmap": "attention weights", "Attn": "attention pooling", "权重": "attention weights"},
+    **{"注意力池化": "attention pooling", "whole slide": "ABMIL", "speaker embedding": "x-vector"},
+    **{"weighted average": "IDF-weighted mean", "subword": "word vectors", "word_ids": "word vectors"},
+    **{"vmap": "word vectors", "register tokens": "special tokens", "SortPool": "LSTMAggregation"},
+    **{"offsets": "EmbeddingBag", "bge-m3": "BGE-M3", "attn_mask": "attn_mask", "onnx": "ONNX"},
+    **{"multiple queries": "multiple queries", "per-feature mask": "missing values", "dropout": "attention dropout"},
+    **{"speaker masks": "speaker masks", "masked mean": "mean pooling", "masked max": "max pooling"},
+    **dict.fromkeys(["tfidf", "tf-idf", "tf idf", "inverse document frequency"], "IDF-weighted mean"),
+    **{"generalized mean": "GeM", "generalised mean": "GeM", "k largest": "top-k MIL", "logmeanexp": "LSE pooling"},
+}
+"""Words, and the name that they find first."""
 
 
-@pytest.mark.parametrize(
-    ("words", "first"),
-    [
-        (["cls"], "CLS"),
-        (["last", "token"], "last token"),
-        (["bert-pooler"], "BERT pooler"),
-        (["Berts", "pooling"], None),
-        (["SCALED dot product"], "scaled dot-product attention"),
-        (["global", "attention"], "global attention"),
-        (["kernel_regression"], "Nadaraya-Watson"),
-        (["bahdanau2015"], "Bahdanau attention"),
-        (["peters"], "ScalarMix"),
-        (["log", "softmax"], "log softmax"),
-        (["masked_softmax"], "masked softmax"),  # which stands below calls of it
-        (["attention_pooling"], "attention pooling"),
-        (["additive_attention_pooling"], "Lin's self-attentive embedding"),  # no name of an entry
-        (["heatmap"], "attention weights"),
-        (["Attn"], "attention pooling"),
-        (["权重"], "attention weights"),
-        (["注意力池化"], "attention pooling"),
-        (["whole", "slide"], "ABMIL"),
-        (["speaker", "embedding"], "x-vector"),
-        (["left", "padding"], "last token"),
-        (["weighted", "average"], "IDF-weighted mean"),
-        (["cls", "pooler"], "BERT pooler"),
-        (["subword"], "word vectors"),
-        (["word_ids"], "word vectors"),
-        (["vmap"], "word vectors"),
-        (["registers"], None),
-        (["register", "tokens"], "special tokens"),
-        (["SortPool"], "LSTMAggregation"),
-        (["offsets"], "EmbeddingBag"),
-        (["bge-m3"], "BGE-M3"),
-        (["attn_mask"], "attn_mask"),
-        (["multiple", "queries"], "multiple queries"),
-        (["per-feature", "mask"], "missing values"),
-        (["speaker", "masks"], "speaker masks"),
-        (["onnx"], "ONNX"),
-        (["masked", "mean"], "mean pooling"),
-        (["masked", "max"], "max pooling"),
-        (["tfidf"], "IDF-weighted mean"),
-        (["tf-idf"], "IDF-weighted mean"),
-        (["tf", "idf"], "IDF-weighted mean"),
-        (["inverse", "document", "frequency"], "IDF-weighted mean"),
-        (["generalized", "mean"], "GeM"),
-        (["generalised", "mean"], "GeM"),
-        (["k", "largest"], "top-k MIL"),
-        (["logmeanexp"], "LSE pooling"),
-        (["dropout"], "attention dropout"),
-        (["...", "-"], None),
-    ],
-)
-def test_words_find_what_they_name_first(words, first):
-    result = run("find", *words)
-    if first is None:
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr.startswith("Nothing is called ")
-    else:
-        assert result.exit_code == 0
-        assert result.stdout.startswith(first)
+def test_words_find_what_they_name_first():
+    found = {words: run("find", *words.split()) for words in FIRST}
+    assert {words: result.exit_code for words, result in found.items()} == dict.fromkeys(FIRST, 0)
+    assert {words: found[words].stdout[: len(first)] for words, first in FIRST.items()} == FIRST
 
 
-def test_nothing_found_says_the_nearest_names():
-    result = run("find", "bahdanov", "attention")
+@pytest.mark.parametrize("words", ["Berts pooling", "registers", "... -", "bahdanov attention", "qqqqqqqq"])
+def test_nothing_found_says_the_nearest_names(words):
+    result = run("find", *words.split())
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "Near it: Bahdanau attention" in result.stderr
-    assert "Near it" not in run("find", "qqqqqqqq").stderr
-
-
-@pytest.mark.parametrize("columns", [60, 80])
-def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
-    output = run("find", "a", columns=columns).output
-    lines = output.splitlines()
-    assert max(map(len, lines)) <= columns
-    entry = next(entry for entry in SHOWN if entry.names[0] == "causal attention")
-    place = next(i for i, line in enumerate(lines) if line.startswith("causal attention"))
-    shown = " ".join(" ".join(lines[place + 1 : place + 9]).split())
-    assert " ".join(entry.call.split()) in shown
-    assert f"module attnpool_flax.{entry.module} source {entry.source} note " in shown
-
-
-def test_what_attnpool_does_not_have_is_said_too():
-    for name, what in (("TransMIL", "these models"), ("ISAB", "these layers")):
-        output = run("find", name).output
-        assert re.search(rf"^    instead  attnpool does not have {what}\.", output, re.MULTILINE)
+    assert result.stderr.startswith("Nothing is called ")
+    assert ("Near it: Bahdanau attention" in result.stderr) == (words == "bahdanov attention")

@@ -1,137 +1,166 @@
-"""The pages are true: every code block runs and prints what it says, every link leads somewhere, every page is listed."""
+"""The README and the pages: each Python block prints what it says, commands work, links and names lead somewhere."""
 
+import builtins
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import jax
 import pytest
-from documents import ROOT, assert_prints_what_it_says, block_id, broken_links, python_blocks, shell_lines
-from marks import thorough
+from command import run
+from documents import (
+    ROOT,
+    assert_prints_what_it_says,
+    assert_shown_is_printed,
+    blocks_of,
+    broken_links,
+    own_files,
+    python_blocks,
+    shell_lines,
+)
+from flax import nnx
 
-from attnpool_ref.table import BY_NAME, SOURCES
+import attnpool_flax
+from attnpool_flax.modules.sentences import SentencePool
+from attnpool_ref.conformance.report.promises import PROMISES
+from attnpool_ref.formats.sentences import Stage
 
-DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
-GENERATED = {
-    "variants.md",
-    "bugs.md",
-    "traps.md",
-    "which.md",
-    "verdicts.md",
-}  # their lines are run from what they are written from
-OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md", "questions.md")  # their blocks are JAX's own
-ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py
-IN_OTHER_TESTS = {"guarantees.md", "index.md"}  # test_contract_page.py, test_first_page.py
-OF_BOTH = [
-    path
-    for path in PAGES
-    if path.name not in {*GENERATED, *OF_JAX, *IN_OTHER_TESTS, "judging.md"} and path.parent.name not in ELSEWHERE
-]
-RECIPES = re.split(r"^## ", (DOCS / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-
-
-def python_of(paths):
-    return [text for path in paths for text in python_blocks(path.read_text(encoding="utf-8"))]
-
-
-@pytest.mark.parametrize("package", ["attnpool_ref", *thorough(["attnpool_flax"])])
-@pytest.mark.parametrize("text", python_of(OF_BOTH), ids=block_id)
-def test_a_block_of_a_page_prints_the_same_with_both_packages(text, package, capsys):
-    assert "from attnpool_ref import" in text
-    with jax.numpy_rank_promotion("allow"):  # the reader's own arithmetic, which no test configures
-        assert_prints_what_it_says(text.replace("attnpool_ref", package), capsys)
-
-
-@pytest.mark.parametrize("text", python_of(DOCS / name for name in OF_JAX), ids=block_id)
-def test_a_block_about_jax_runs_and_prints_what_it_says(text, capsys):
-    if ".serialize(" in text:
-        pytest.importorskip("flatbuffers", reason="`flatbuffers`, of the extra `dev`, is not installed")
-    assert_prints_what_it_says(text, capsys)
-
-
-def test_the_page_about_judging_runs(capsys):
-    texts = [
-        text for text in python_of([DOCS / "judging.md"]) if "import tensorflow" not in text
-    ]  # that is run by tests/peers
-    assert_prints_what_it_says("\n".join(texts), capsys)
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_the_links_of_a_page_lead_somewhere(path):
-    assert list(broken_links(path)) == []
-
-
-def test_the_list_of_pages_has_every_page_once():
-    lists = [DOCS / "README.md", DOCS / "notebooks" / "README.md", DOCS / "decisions" / "README.md"]
-    listed = [
-        (path.parent / target).resolve()
-        for path in lists
-        for target in re.findall(r"^ *\* \[.*?\]\(([^)#]*)\)", path.read_text(encoding="utf-8"), re.MULTILINE)
-    ]
-    assert len(listed) == len(set(listed))
-    assert set(PAGES) - {DOCS / "README.md", DOCS / "index.md"} <= set(listed)
-
-
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-INSTALLING = [line for line in shell_lines((DOCS / "install.md").read_text(encoding="utf-8"))]
-
-
-@pytest.mark.parametrize("line", INSTALLING)
-def test_a_command_of_the_installation_is_one_that_works(line):
-    program, *arguments = shlex.split(line)
-    if program == "attnpool":
-        subprocess.run([sys.executable, "-m", "attnpool_ref", *arguments], check=True, capture_output=True, cwd=ROOT)
-        return
-    assert [program, *arguments[:2]] == ["pip", "install", "-e"]
-    assert re.fullmatch(r"\.(\[(\w+)\])?", arguments[2])
-    assert arguments[2] == "." or arguments[2][2:-1] in EXTRAS
-    assert set(arguments[3:]) <= {"jax[cuda12]", "jax[cuda13]", "jax[tpu]"}
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_no_table_has_more_columns_than_fit_a_page(path):
-    rows = [line for line in path.read_text(encoding="utf-8").splitlines() if re.match(r"\|.*\|$", line)]
-    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) > 5] == []
-
-
-def test_every_extra_of_users_is_explained():
-    page = (DOCS / "install.md").read_text(encoding="utf-8")
-    assert (
-        set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {"flax", "cli", "plot", "all", "test"} <= set(EXTRAS)
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+FOR_CONTRIBUTORS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in (
+        *("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ".github/pull_request_template.md"),
+        *("attnpool_ref/README.md", "attnpool_flax/README.md"),
     )
+}
+ELSEWHERE = {
+    *(
+        "docs/variants.md",
+        "docs/which.md",
+        "docs/bugs.md",
+        "docs/traps.md",
+        "docs/verdicts.md",
+    ),  # from what writes them
+    *(name for name in PAGES if name.startswith("docs/notebooks/")),  # test_generated.py
+    "docs/guides/library-author.md",  # tests/peers
+    "docs/guarantees.md",  # below
+}
+ONE_PACKAGE = {
+    *("README.md", "docs/index.md", "docs/judging.md", "docs/questions.md"),
+    *("docs/scale.md", "docs/heads.md", "docs/deploying.md", "docs/training.md"),
+}
+"""Pages whose blocks run as they are written; those of the others run with JAX too, if they import the oracle."""
 
 
-def test_the_poolings_that_are_recommended_exist_and_every_pooling_is_recommended():
-    page = (DOCS / "choosing.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")][2:]
-    named = set(re.findall(r"`(\w+_\w+|attend)`", " ".join(rows)))
-    assert named <= set(BY_NAME)
-    assert {row.name for row in BY_NAME.values() if row.family in ("pooling", "pairs")} <= named
+def programs(name):
+    """Returns the programs of a page: each block, or in guides all blocks one after another."""
+    texts = [text for text in python_blocks(PAGES[name]) if not re.search(r"^import (torch|tensorflow)", text, re.M)]
+    return ["\n".join(texts)] if "/guides/" in name or name == "docs/judging.md" else texts
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.splitlines()[0])
-def test_a_recipe_stands_beside_its_source_and_calls_what_it_imports(recipe):
-    (text,) = python_blocks(recipe)
-    imported = set(re.findall(r"\w+", re.search(r"from attnpool_ref import (.*)", text)[1]))
-    assert imported <= set(BY_NAME)
-    assert all(text.count(name) > 1 for name in imported)
-    assert re.search(r"^Source: ", recipe, re.MULTILINE)
-    assert set(re.findall(r"\(`(\w+\d*)`\)", recipe)) <= set(SOURCES)
-    assert re.search(r"\(`\w+`\)", recipe)
+def runs():
+    """Yields (page, package) of each run; `make thorough` runs the guides, and pages in JAX."""
+    for name in PAGES.keys() - ELSEWHERE:
+        texts = programs(name)
+        if texts:
+            own = [pytest.mark.compiles] if "/guides/" in name else []
+            yield pytest.param(name, "attnpool_ref", marks=own, id=name)
+            if name not in ONE_PACKAGE and all("from attnpool_ref import" in text for text in texts):
+                yield pytest.param(name, "attnpool_flax", marks=[*own, pytest.mark.thorough], id=f"{name}, JAX")
 
 
-def test_every_recipe_has_its_section():
-    first_words = [re.split(":|\n", recipe)[0] for recipe in RECIPES]
-    assert first_words == [
-        *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
-        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
-        *("Entropy", "x-vector", "Attentive statistics", "MHASTP", "Sums and means"),
-        *("SGPT", "AllenNLP", "Peters"),
-        *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI"),
-        "SimPool, without its power",
-        *("ABMIL and CLAM", "HAN, Lin et al., SAP"),
-        *("ColBERT, ColPali, PyLate", "NetVLAD", "NV-Embed"),
+def write_heads(page):
+    """Writes files of trained heads under the names that a page loads."""
+    if page == "README.md":
+        head = attnpool_flax.MAPHead(in_features=24, num_heads=12, hidden_features=48, rngs=nnx.Rngs(0))
+        attnpool_flax.save(head, "siglip2.safetensors", "siglip")
+        Path("models").mkdir()
+        pool = SentencePool((Stage("pooling", modes=("mean",), width=24), Stage("normalize")), rngs=nnx.Rngs(0))
+        attnpool_flax.save(pool, "models/all-MiniLM-L6-v2", "sentence_transformers")
+    elif page == "docs/index.md":
+        head = attnpool_flax.MAPHead(in_features=768, num_heads=12, hidden_features=8, rngs=nnx.Rngs(0))
+        attnpool_flax.save(head, "siglip.safetensors", "siglip", prefix="vision_model.head.")
+
+
+@pytest.mark.parametrize(("name", "package"), sorted(runs(), key=lambda run: run.id))
+def test_the_blocks_of_a_page_print_what_they_say(name, package, current_folder, capsys):
+    write_heads(name)
+    if ".serialize(" in PAGES[name]:
+        pytest.importorskip("flatbuffers", reason="`flatbuffers`, of the extra `dev`, is not installed")
+    for text in programs(name):
+        with jax.numpy_rank_promotion("allow"):  # the reader's own arithmetic, which no test configures
+            assert_prints_what_it_says(text.replace("from attnpool_ref import", f"from {package} import"), capsys)
+
+
+@pytest.mark.parametrize("package", ["attnpool_ref", "attnpool_flax"])
+def test_every_guarantee_has_a_demonstration_that_shows_what_it_says(package, capsys):
+    introduction, *sections = re.split(r"^## ", PAGES["docs/guarantees.md"], flags=re.MULTILINE)
+    (setup,) = python_blocks(introduction)
+    demonstrations = {section.partition("\n")[0]: python_blocks(section)[0] for section in sections}
+    assert list(demonstrations) == [promise.name for promise in PROMISES]
+    for text in demonstrations.values():
+        if package == "attnpool_flax" and "attnpool_flax" in text:
+            continue  # it is about JAX already
+        program = f"{setup.replace('from attnpool_ref import', f'from {package} import')}\n{text}"
+        refused = re.search(r"^\w+\(.*\)  # (\w+Error): (.*)$", text, re.MULTILINE)
+        if refused:
+            with pytest.raises(getattr(builtins, refused[1]), match=re.escape(refused[2])):
+                exec(program, {})
+        else:
+            with jax.numpy_rank_promotion("allow"):
+                assert_prints_what_it_says(program, capsys)
+
+
+def test_the_checker_prints_what_the_readme_shows_without_jax(tmp_path):
+    (check,) = (line for line in shell_lines(PAGES["README.md"]) if line.startswith("attnpool check"))
+    (shown,) = blocks_of(PAGES["README.md"], "text")
+    for name, text in own_files(PAGES["README.md"]).items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules.update(jax=None, flax=None, torch=None)\n")
+    command = [sys.executable, "-m", "attnpool_ref", *shlex.split(check)[1:]]
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"}
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert result.returncode == 1, result.stderr
+    assert_shown_is_printed(shown, result.stdout)
+
+
+def test_other_commands_of_the_first_pages_work(current_folder):
+    write_heads("docs/index.md")
+    lines = [line for name in ("README.md", "docs/index.md", "docs/install.md") for line in shell_lines(PAGES[name])]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("attnpool ") and " check " not in line]
+    results = {command[0]: run(*command) for command in commands}
+    assert {name: result.exit_code for name, result in results.items()} == {"inspect": 0, "list": 0, "show": 0}
+    assert 'load("siglip.safetensors", "siglip", num_heads=...' in results["inspect"].output
+
+
+def test_the_extras_and_targets_that_pages_name_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for name, text in (PAGES | FOR_CONTRIBUTORS).items():
+        assert set(re.findall(r"\w+", " ".join(re.findall(r"'\.\[([\w,]+)\]'", text)))) <= extras.keys(), name
+        assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(targets), name
+
+
+def test_the_functions_and_modules_that_pages_recommend_exist():
+    own = re.compile(r"`(\w+_(?:pooling|score|score_all_pairs|attention|softmax|state)|\w+Pool(?:er|2d)?)[`(]")
+    pages = [
+        name for name in PAGES if "/guides/" in name or name in ("README.md", "docs/choosing.md", "docs/recipes.md")
     ]
+    for page in pages:
+        assert {name for name in own.findall(PAGES[page]) if not hasattr(attnpool_flax, name)} == set(), page
+
+
+def test_every_link_leads_somewhere_and_every_path_that_is_named_exists():
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in ("build", "dist", ".git")}
+    placeholder = re.compile(r"FAMILY|\b[A-Z]{4,}\b|[*<{]|\.\.\.")
+    for name, text in (PAGES | FOR_CONTRIBUTORS).items():
+        assert list(broken_links(ROOT / name)) == [], name
+        paths = [path for path in re.findall(r"`([\w.-]+/[\w./-]+)`", text) if path.partition("/")[0] in folders]
+        if name != "CHANGELOG.md":  # which names paths of its time
+            assert [path for path in paths if not placeholder.search(path) and not (ROOT / path).exists()] == [], name

@@ -1,10 +1,9 @@
-"""Both packages offer what the table names: the same functions, in its order, with the same signatures and a docstring."""
+"""Both packages offer what the table names: the same functions, in its order, with the same signatures."""
 
 import functools
 import inspect
 import re
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,54 +13,32 @@ from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import dispatch
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.table.language import Excludes, arguments_of, terms
 
-NAMES = [row.name for row in table.BY_NAME.values()]
-OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
+ROWS = table.BY_NAME.values()
+OF_STATES, OF_SEQUENCES = ["merge_states", "finalize_state"], ["pad", "pack", "unpack"]
 """Functions of states, and from and to lists of sequences, which are no rows."""
 
-
-every_row = pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
 a_row_of_each_family = pytest.mark.parametrize(
-    "row", one_of_each(lambda row: row.family, table.BY_NAME.values()), ids=lambda row: row.name
+    "row", one_of_each(lambda row: row.family, ROWS), ids=lambda row: row.name
 )
 
 
-def public_functions(package):
-    return [name for name in package.__all__ if inspect.isfunction(getattr(package, name))]
-
-
 @every_package
-def test_the_functions_of_all_have_the_order_of_the_table(package):
-    own = ["load", "save", *OWN[2:], "chosen_implementation"]
-    assert public_functions(package) == NAMES + (OWN[:2] + own if package is attnpool_flax else OWN)
-
-
-def test_what_is_no_row_and_no_class_comes_last():
-    assert attnpool_ref.__all__[-4:] == ["formats", "pad", "pack", "unpack"]
-    assert attnpool_flax.__all__[-7:] == ["linen", "load", "save", "pad", "pack", "unpack", "chosen_implementation"]
-
-
-@every_package
-def test_all_names_what_is_there_once(package):
+def test_all_has_each_name_once_and_its_functions_in_the_order_of_the_table(package):
     assert len(set(package.__all__)) == len(package.__all__)
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
+    functions = [name for name in package.__all__ if inspect.isfunction(getattr(package, name))]
+    of_jax = ["load", "save", *OF_SEQUENCES, "chosen_implementation"]
+    assert functions == [*table.BY_NAME, *OF_STATES, *(of_jax if package is attnpool_flax else OF_SEQUENCES)]
 
 
 def test_both_packages_have_one_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", attnpool_ref.__version__)
     assert attnpool_flax.__version__ == attnpool_ref.__version__
-
-
-@every_row
-@every_package
-def test_a_function_stands_in_the_file_of_its_family(package, row):
-    function = inspect.unwrap(getattr(package, row.name))
-    assert f"{function.__module__}.".startswith(f"{package.__name__}.{row.family}.")
 
 
 def test_a_row_says_in_which_layouts_its_function_is_there():
@@ -76,18 +53,19 @@ def test_a_row_says_in_which_layouts_its_function_is_there():
     assert there == {row.name: row.layouts for row in table.VARIANTS}
 
 
-def test_the_table_keeps_a_family_together():
-    families = [row.family for row in table.BY_NAME.values()]
-    assert sorted(families, key=families.index) == families
-
-
-@every_row
-def test_the_signatures_are_the_same_but_for_how_to_compute(row):
-    definition = inspect.signature(getattr(attnpool_ref, row.name))
-    implementation = inspect.signature(getattr(attnpool_flax, row.name))
-    own = ("axis_name", "implementation", "precision")
-    parameters = [p for p in implementation.parameters.values() if p.name not in own]
-    assert implementation.replace(parameters=parameters) == definition
+def test_the_signatures_are_those_of_the_row_and_the_same_but_for_how_to_compute():
+    for row in ROWS:
+        definition = inspect.signature(getattr(attnpool_ref, row.name))
+        implementation = inspect.signature(getattr(attnpool_flax, row.name))
+        own = ("axis_name", "implementation", "precision")
+        parameters = [p for p in implementation.parameters.values() if p.name not in own]
+        assert implementation.replace(parameters=parameters) == definition, row.name
+        described = {*row.arguments, *row.options, *(["return_weights"] if row.weights else [])}
+        assert set(definition.parameters) == described, row.name
+        for name, argument in row.arguments.items():
+            # the query of a state has the place of attention_pooling's, and no mean
+            optional = argument.optional or (row.name, name) == ("attention_state", "query")
+            assert (definition.parameters[name].default is None) == optional, (row.name, name)
 
 
 @a_row_of_each_family
@@ -167,65 +145,3 @@ def ones(argument, sizes, size):
         for axis in argument.shapes[0]
     ]
     return jnp.ones(shape, int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32))
-
-
-@every_row
-def test_the_signature_and_the_row_name_the_same_arguments(row):
-    signature = set(inspect.signature(getattr(attnpool_ref, row.name)).parameters)
-    described = set(row.arguments) | set(row.options) | ({"return_weights"} if row.weights else set())
-    assert signature == described
-
-
-@every_row
-def test_an_argument_may_be_none_if_its_row_says_so(row):
-    parameters = inspect.signature(getattr(attnpool_ref, row.name)).parameters
-    for name, argument in row.arguments.items():
-        needed = (row.name, name) == (
-            "attention_state",
-            "query",
-        )  # it has the place of attention_pooling's, and no mean
-        assert (parameters[name].default is None) == (argument.optional or needed), name
-
-
-@every_row
-def test_the_source_of_a_row_is_listed(row):
-    assert row.source in table.SOURCES
-
-
-@every_row
-def test_the_definition_is_documented_in_full(row):
-    function = getattr(attnpool_ref, row.name)
-    text = inspect.getdoc(function)
-    parts = (
-        r"\A\w[^\n]*\.\n",
-        r"^\.\. math:: ",
-        "^Args:\n",
-        "^Returns:\n",
-        "^Raises:\n  ValueError: ",
-        "^Source:\n",
-        "^>>> ",
-    )
-    found = [re.search(part, text, re.MULTILINE) for part in parts]
-    assert [part for part, match in zip(parts, found, strict=True) if match is None] == []
-    assert sorted(found, key=re.Match.start) == found
-    assert f"{row.name}(" in text[found[-1].start() :]
-    documented = re.findall(r"^  (\w+): ", text[found[2].end() : found[3].start()], re.MULTILINE)
-    assert documented == list(inspect.signature(function).parameters)
-
-
-@every_row
-def test_the_twin_says_whose_twin_it_is(row):
-    body = FUNCTIONS[row.name].body
-    assert body.__name__ == row.name.removeprefix("segment_" if row.packed else "")
-    assert inspect.getdoc(body).startswith(f"Twin of :func:`attnpool_ref.{body.__name__}`")
-
-
-def test_get_suggests_the_nearest_names():
-    with pytest.raises(ValueError, match="no function is called 'mean_poling'; did you mean mean_pooling"):
-        table.get("mean_poling")
-
-
-def test_the_calls_of_the_precision_test_reach_the_arithmetic():
-    """The calls that decide who multiplies are real calls: their result has the shape that the row states."""
-    row = table.get("mean_pooling")
-    chex.assert_shape(next(calls_of(attnpool_flax.mean_pooling, row))(), (2, 2))

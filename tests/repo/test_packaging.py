@@ -1,4 +1,4 @@
-"""What a user installs: a light import, a wheel that is whole without any extra, one line where an extra is missing."""
+"""What a user installs: a light import, a wheel that is whole without any extra, a message where an extra is missing."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from imports import imports_of
 
 import attnpool_ref
 
@@ -55,26 +56,26 @@ def test_importing_the_oracle_takes_about_as_long_as_importing_numpy():
     assert ours < MOST_OF_NUMPYS * numpys, (ours, numpys)
 
 
-def test_pytest_waits_for_nothing_of_the_kit_at_its_start():
+def test_pytest_waits_for_nothing_of_the_kit_and_judging_for_no_jax():
     code = "import sys, pytest; before = set(sys.modules); import pytest_attnpool; print(*set(sys.modules) - before)"
     assert run_python("-c", code).stdout.split() == ["pytest_attnpool"]
-
-
-def test_the_tests_of_a_candidate_import_without_jax():
     code = "import sys, attnpool_ref.cli.pytest_plugin; print('jax' in sys.modules)"
     assert run_python("-c", code).stdout.split() == ["False"]
 
 
-def test_no_file_of_the_oracle_but_a_command_imports_jax_at_its_top():
-    """The adapters import it when they are called, and a command's module is imported when the command is."""
-    lines = [
-        f"{path.relative_to(ROOT)}: {line}"
-        for path in (ROOT / "attnpool_ref").rglob("*.py")
-        if path.parent.name != "cli"
-        for line in path.read_text().splitlines()
-        if re.match(r"(import|from) (jax|flax|chex|attnpool_flax)\b", line)
-    ]
-    assert lines == []
+OFFERED = {"contract", "table", "formats", "__version__"}
+"""What attnpool_flax takes of the oracle's package: the rules of arguments, the rows and the files of heads, no arithmetic."""
+
+
+def test_neither_package_computes_with_the_other():
+    """The adapters import JAX when they are called, and a command's module is imported when the command is."""
+    of_oracle = [path for path in (ROOT / "attnpool_ref").rglob("*.py") if path.parent.name != "cli"]
+    assert [path for path in of_oracle for name in imports_of(path) if name.startswith("attnpool_flax")] == []
+    taken = {name for path in (ROOT / "attnpool_flax").rglob("*.py") for name in imports_of(path)}
+    assert "attnpool_ref" not in taken
+    assert {name.split(".")[1] for name in taken if name.startswith("attnpool_ref.")} == OFFERED
+    at_top = re.compile(r"^(?:import|from) (?:jax|flax|chex)\b", re.MULTILINE)
+    assert [path for path in of_oracle if at_top.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.fixture(scope="module")
@@ -103,27 +104,14 @@ def alone(wheel, tmp_path_factory):
     return python
 
 
-def test_the_wheel_holds_types_and_licence_and_nothing_else(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    for needed in (
-        "attnpool_ref/py.typed",
-        "attnpool_ref/__init__.pyi",
-        "attnpool_flax/py.typed",
-        "attnpool_flax/__init__.pyi",
-        f"attnpool-{attnpool_ref.__version__}.dist-info/licenses/LICENSE",
-    ):
-        assert needed in names
-    tops = {name.split("/")[0] for name in names}
-    assert tops == {
-        "attnpool_ref",
-        "attnpool_flax",
-        "pytest_attnpool.py",
-        f"attnpool-{attnpool_ref.__version__}.dist-info",
+def test_the_wheel_is_small_and_holds_types_and_licence_and_nothing_else(wheel):
+    names, info = zipfile.ZipFile(wheel).namelist(), f"attnpool-{attnpool_ref.__version__}.dist-info"
+    typed = {
+        f"{package}/{name}" for package in ("attnpool_ref", "attnpool_flax") for name in ("py.typed", "__init__.pyi")
     }
+    assert {*typed, f"{info}/licenses/LICENSE"} <= set(names)
+    assert {name.split("/")[0] for name in names} == {"attnpool_ref", "attnpool_flax", "pytest_attnpool.py", info}
     assert [name for name in names if name.endswith((".pyc", ".stamp"))] == []
-
-
-def test_the_wheel_is_small(wheel):
     assert wheel.stat().st_size < 1e6
 
 
@@ -134,17 +122,12 @@ def test_the_wheel_alone_pools(alone, tmp_path):
     assert result == f"{attnpool_ref.__version__} [2.]"
 
 
-@pytest.mark.parametrize("arguments", [("-m", "attnpool_ref"), ("-m", "attnpool_ref", "list")], ids=" ".join)
-def test_the_command_without_its_extra_names_it_in_one_line(alone, tmp_path, arguments):
-    result = run_python(*arguments, python=alone, check=False, cwd=tmp_path)
-    (line,) = (result.stdout + result.stderr).splitlines()
-    assert "pip install -e '.[cli]'" in line
-    assert result.returncode != 0
-
-
-def test_the_wheel_alone_installs_the_command(alone, tmp_path):
-    result = run_python(alone.with_name("attnpool"), python=alone, check=False, cwd=tmp_path)
-    assert "pip install -e '.[cli]'" in result.stderr + result.stdout
+def test_the_command_of_the_wheel_without_its_extra_names_it_in_one_line(alone, tmp_path):
+    for arguments in (("-m", "attnpool_ref"), ("-m", "attnpool_ref", "list"), (alone.with_name("attnpool"),)):
+        result = run_python(*arguments, python=alone, check=False, cwd=tmp_path)
+        (line,) = (result.stdout + result.stderr).splitlines()
+        assert "pip install -e '.[cli]'" in line
+        assert result.returncode != 0
 
 
 @pytest.mark.parametrize("absent", ["jax", "flax"])
@@ -161,52 +144,37 @@ def test_modules_are_there_where_python_strips_docstrings():
     assert run_python("-OO", "-c", code).stdout == "PMA\n"
 
 
-def test_what_tests_alone_import_is_in_no_extra_of_users():
+def test_extras_hold_what_they_say():
     extras = PROJECT["optional-dependencies"]
-    names = {extra: [re.match(r"[\w-]+", one)[0] for one in extras[extra]] for extra in ("flax", "dev")}
-    assert names["flax"] == ["jax", "flax"]
-    assert "chex" in names["dev"]
-
-
-def test_numpy_is_the_only_requirement():
+    names = {extra: [re.match(r"[\w\[\],-]+", one)[0] for one in extras[extra]] for extra in ("flax", "all", "test")}
+    assert names == {"flax": ["jax", "flax"], "all": ["attnpool[flax,cli,plot]"], "test": ["attnpool[cli]", "pytest"]}
     assert [re.match(r"\w+", requirement)[0] for requirement in PROJECT["dependencies"]] == ["numpy"]
 
 
-def test_one_extra_holds_what_the_commands_need():
-    assert PROJECT["optional-dependencies"]["all"] == ["attnpool[flax,cli,plot]"]
+VERSIONED = {
+    "attnpool_flax/numerics/platforms.py: _BEFORE_0_10 = jax.__version_info__ < (0, 10)",
+    "attnpool_ref/conformance/candidates/adapters/jax_arrays.py: if jax.__version_info__ < (0, 11):",
+}
+"""Every line of the packages that depends on the version of another package: names of JAX, and speed of the judge."""
 
 
-def test_the_extra_for_judging_brings_no_jax():
-    names = [re.match(r"[\w\[\]]+", requirement)[0] for requirement in PROJECT["optional-dependencies"]["test"]]
-    assert names == ["attnpool[cli]", "pytest"]
+def test_the_lines_that_depend_on_a_version_are_these():
+    compared = re.compile(r"version(_info)?(__)? *[<>=]=?[^=]*\(\d|hexversion")
+    files = [file for package in ("attnpool_flax", "attnpool_ref") for file in (ROOT / package).rglob("*.py")]
+    lines = {(file, line.strip()) for file in files for line in file.read_text(encoding="utf-8").splitlines()}
+    found = {f"{file.relative_to(ROOT).as_posix()}: {line}" for file, line in lines if compared.search(line)}
+    assert found == VERSIONED
+
+
+def test_the_oldest_versions_that_ci_installs_are_the_lower_bounds_of_the_package():
+    text = (ROOT / ".ci" / "oldest.txt").read_text(encoding="utf-8")
+    oldest = dict(re.findall(r"^(\w+)==([\d.]+)$", text, re.MULTILINE))
+    assert PROJECT["optional-dependencies"]["flax"] == [f"{name}>={oldest[name]}" for name in ("jax", "flax")]
+    assert oldest["jaxlib"] == oldest["jax"]
 
 
 def test_the_files_of_the_project_agree_on_version_and_licence():
-    citation = (ROOT / "CITATION.cff").read_text()
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {attnpool_ref.__version__}\n" in citation
     assert f"license: {PROJECT['license']}\n" in citation
-    assert "Apache License" in (ROOT / "LICENSE").read_text()
-
-
-def test_every_target_of_the_makefile_is_listed_by_help():
-    text = (ROOT / "Makefile").read_text()
-    phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split()
-    assert re.findall(r"^([\w-]+): .*## ", text, re.MULTILINE) == phony
-    assert phony[1:] == [
-        "env",
-        "demo",
-        "check",
-        "test",
-        "thorough",
-        "peers",
-        "examples",
-        "lint",
-        "docs",
-        "site",
-        "site-test",
-        "verdicts",
-        "bench",
-        "accelerator",
-        "aot",
-        "dist",
-    ]
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")

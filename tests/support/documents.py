@@ -38,10 +38,6 @@ def own_files(page):
     return {match[1]: match.string for match in named if match}
 
 
-def block_id(text):
-    return next(line for line in text.splitlines()[::-1] if line.strip())[:40]
-
-
 def assert_prints_what_it_says(text, capsys):
     """Runs a block and asserts that each ``print`` prints the comment after it."""
     expected = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
