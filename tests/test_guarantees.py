@@ -10,9 +10,7 @@ A new guarantee is a function of a :class:`Calls` that returns messages of what 
 """
 
 import functools
-from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 from one_program import OneProgram, is_differentiable
@@ -23,7 +21,7 @@ from attnpool_ref import table
 from attnpool_ref.conformance import Candidate, cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.candidates.chunks import InChunks
-from attnpool_ref.conformance.checks import CHECKS, Situation, gradients, invariances, padding, transformations
+from attnpool_ref.conformance.checks import CHECKS, Situation, gradients
 from attnpool_ref.conformance.checks.agreement import agreement, changed, same_bits
 from attnpool_ref.conformance.checks.definition import long_sums
 from attnpool_ref.conformance.checks.subject import Subject

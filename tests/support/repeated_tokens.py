@@ -106,8 +106,9 @@ class LargeCase:
             return "is not 0 at padding"
         if self.case.row.ordered or self.case.row.name in FIRST_OF_TIES:
             return ""
-        size = float(np.max(np.abs(g), initial=tolerances.EPSILON["float32"] * largest))
-        allowed = tolerances.allowed_error(size, size, self.case.terms(), "float32")
+        size, terms = float(np.max(np.abs(g), initial=0)), self.case.terms()
+        rounding = tolerances.allowed_error(0, largest, terms, "float32")
+        allowed = rounding if size <= rounding else tolerances.allowed_error(size, size, terms, "float32")
         for axis, positions in self.positions.items():
             for place in cases.places_of(axis, self.case.axes[key], g.ndim):
                 first = np.take(
