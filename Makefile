@@ -23,10 +23,12 @@ check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every functi
 	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests; ARGS names folders of them
-	$(BIN)/pytest -q $(PROCESSES) -m 'not thorough' $(ARGS)
+	$(BIN)/pytest -q $(PROCESSES) -m 'not thorough and not mesh' $(ARGS)
+	$(if $(ARGS),,JAX_NUM_CPU_DEVICES=8 $(BIN)/pytest -q $(PROCESSES) -m 'mesh and not thorough' $(MESH))
 
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
-	$(BIN)/pytest -q $(PROCESSES) -m thorough
+	$(BIN)/pytest -q $(PROCESSES) -m 'thorough and not mesh'
+	JAX_NUM_CPU_DEVICES=8 $(BIN)/pytest -q $(PROCESSES) -m 'mesh and thorough'
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, TensorFlow, Flax, PyG, entmax, transformers, timm; fails where they are skipped
 	$(BIN)/pytest -q $(PROCESSES) tests/peers

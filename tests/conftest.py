@@ -15,10 +15,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from replacements import as_found, current_folder, full_disk, judged, one_device, set_mean, watched, without  # noqa: F401
+from replacements import as_found, current_folder, full_disk, judged, set_mean, watched, without  # noqa: F401
 from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
+
+DEVICES = 8
+"""The number of devices for tests over a mesh."""
 
 IS_QUICK = jax.__version_info__ < (0, 11)
 """Whether XLA has the older way to write loops, which compiles three times as fast."""
@@ -29,7 +32,6 @@ if IS_QUICK:
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_num_cpu_devices", 1)
 jax.config.update("jax_disable_most_optimizations", True)
 
 
@@ -54,16 +56,12 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
-def pytest_addoption(parser):
-    parser.addoption("--compiles", action="store_true", help="also run what is marked `compiles`, as CI does once")
-
-
-@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
-def pytest_collection_modifyitems(config, items):
-    """Leaves what is marked ``compiles`` to the thorough run, unless it is asked for."""
+def pytest_collection_modifyitems(items):
+    """Skips tests over a mesh in a process that has one device, as users have; others run in a process of their own."""
+    lacking = pytest.mark.skip(reason=f"needs {DEVICES} devices: JAX_NUM_CPU_DEVICES={DEVICES} pytest -m mesh")
     for item in items:
-        if item.get_closest_marker("compiles") and not config.getoption("--compiles"):
-            item.add_marker("thorough")
+        if item.get_closest_marker("mesh") and jax.config.jax_num_cpu_devices != DEVICES:
+            item.add_marker(lacking)
 
 
 def pytest_collection_finish():

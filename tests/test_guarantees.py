@@ -328,14 +328,15 @@ def packed_equals_dense(calls):
     return wrong
 
 
-@in_rotation("bfloat16", has_floats)
-def bfloat16(calls):
-    """Narrow tokens: results and gradients, and NaN at padding."""
-    subject = OneProgram(calls.row, calls.function, "bfloat16")
-    wrong = messages(
-        [agreement(subject, calls.fullest, calls.weights), gradients.gradient(subject, calls.fullest, calls.weights)]
-    )
-    return wrong + calls.run("NaN in padding", calls.fullest, "main", subject)
+def in_another_dtype(dtype, calls):
+    """Returns what is wrong with results and gradients in a dtype, and with NaN at padding."""
+    subject, case = OneProgram(calls.row, calls.function, dtype), calls.fullest
+    wrong = messages([agreement(subject, case, calls.weights), gradients.gradient(subject, case, calls.weights)])
+    return wrong + calls.run("NaN in padding", case, "main", subject)
+
+
+for _dtype in ("bfloat16", "float16", "float64"):
+    in_rotation(_dtype, has_floats)(functools.partial(in_another_dtype, _dtype))
 
 
 SHAPES = ("no batch", "length 1", "length 0", "empty batch", "batch of 1", "widths of 1, batch (2, 1, 3)", "rank 1")
@@ -387,6 +388,17 @@ def sums_of_a_million_tokens(calls):
     return messages(long_sums(calls.direct))
 
 
+# Over a mesh of eight devices, in a process of their own ---------------------------------------------------------
+
+OVER_A_MESH = {}
+
+
+@guarantee("split over devices", lambda row: "mesh" in row.layouts, OVER_A_MESH)
+def split_over_devices(calls):
+    """Tokens that are split over eight devices: results, gradients and NaN at padding."""
+    return calls.run("split over devices")
+
+
 def parameters():
     """Yields a parameter for each function and guarantee; in `make test` each function has one in rotation."""
     for place, row in enumerate(ROWS.values()):
@@ -396,11 +408,14 @@ def parameters():
                 taken = name in GUARANTEES or name == possible[place % len(possible)]
                 marks = () if taken else pytest.mark.thorough
                 yield pytest.param(row.name, name, id=f"{row.name}: {name}", marks=marks)
+        for name, (_, when) in OVER_A_MESH.items():
+            if when(row):
+                yield pytest.param(row.name, name, id=f"{row.name}: {name}", marks=pytest.mark.mesh)
 
 
 @pytest.mark.parametrize(("name", "promise"), list(parameters()))
 def test_guarantee(name, promise):
-    check, _ = (GUARANTEES | ROTATION)[promise]
+    check, _ = (GUARANTEES | ROTATION | OVER_A_MESH)[promise]
     with np.errstate(all="ignore"):
         wrong = check(calls_of(name))
     assert not wrong, f"`attnpool check --only {name}` shows the smallest case"

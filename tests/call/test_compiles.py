@@ -19,14 +19,14 @@ APART = [name for name, frame in FUNCTIONS.items() if frame.weights_apart]
 
 @pytest.fixture(scope="module", params=table.VARIANTS, ids=lambda row: row.name)
 def example(request):
-    """(row, arrays on the second device, a call that takes them) of a row, called once; what others compiled is put aside.
+    """(row, arrays on the last device, a call that takes them) of a row, called once; what others compiled is put aside.
 
     Every argument is given but numbers that have a default.
     """
     row = request.param
     arrays, call = arguments_of(fullest(row), getattr(attnpool_flax, row.name))
     numbers = numbers_of(row)
-    arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
+    arrays = {key: jax.device_put(value, jax.devices()[-1]) for key, value in arrays.items() if key not in numbers}
     arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
     with compiling_anew(FUNCTIONS[row.name]):
         call(arrays)
@@ -65,7 +65,7 @@ def numbers_of(row):
     }
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_other_values_compile_nothing(example):
     row, arrays, call = example
     floats = {k: v for k, v in arrays.items() if k not in numbers_of(row) and v.dtype == np.float32}
@@ -73,7 +73,7 @@ def test_other_values_compile_nothing(example):
     assert events(lambda: call(moved)) == []
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_a_number_in_any_form_is_the_program_of_its_default(example):
     row, arrays, call = example
     numbers = numbers_of(row)
@@ -96,8 +96,8 @@ def test_asking_for_the_weights_takes_the_same_program_and_one_more_where_they_a
     assert len(both) == len(without) + (row.name in APART)
 
 
-@pytest.mark.compiles
-@pytest.mark.parametrize("place", [1, None])
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", [pytest.param(1, marks=pytest.mark.mesh), None])
 def test_device_arrays_with_default_numbers_transfer_nothing(example, place):
     row, arrays, call = example
     if place is None and not any(default is not None for default in numbers_of(row).values()):

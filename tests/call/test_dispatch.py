@@ -31,7 +31,7 @@ def calls_of(row):
         yield {key: np.asarray(value) for key, value in case.values.items() if value is not None}, options
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("few", [2, pytest.param(None, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_what_is_looked_up_is_what_is_dispatched(row, few):

@@ -117,7 +117,7 @@ WAYS = functools.partial(pytest.mark.parametrize, ("row", "title"), ids=lambda p
 @WAYS(
     [
         (table.get("mean_pooling"), "with lengths"),
-        pytest.param(table.get("attention_pooling"), "fullest", marks=pytest.mark.compiles),
+        pytest.param(table.get("attention_pooling"), "fullest", marks=pytest.mark.thorough),
         *(
             pytest.param(table.get(name), title, marks=pytest.mark.thorough)
             for name, title in (

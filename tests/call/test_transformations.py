@@ -15,7 +15,7 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
-BATCH = 4  # divides among the devices of tests/conftest.py
+BATCH = 4  # divides among the devices of tests that have eight
 NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
 
 
@@ -96,7 +96,7 @@ def example(request):
     return Example(request.param)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_forward_mode_is_there(example):
     """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_judged.py``."""
     jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(example.arrays)
@@ -135,6 +135,7 @@ def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
 
 
 @pytest.mark.thorough
+@pytest.mark.mesh
 def test_shard_map_over_the_batch_with_its_checks_on(example):
     mesh = jax.make_mesh((2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = {k: PartitionSpec("batch") if k in example.split else PartitionSpec() for k in example.arrays}

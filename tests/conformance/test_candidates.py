@@ -579,6 +579,7 @@ def test_the_device_of_jax_arrays_is_that_of_new_arrays(monkeypatch):
     assert not JaxArrays().reduced_products()
 
 
+@pytest.mark.mesh
 def test_the_device_of_jax_arrays_is_named_under_a_mesh_of_several():
     with jax.set_mesh(jax.make_mesh((2,), ("a",), devices=jax.devices()[:2])):
         assert JaxArrays().device().startswith("cpu ")

@@ -274,7 +274,7 @@ def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients(
     assert set(found) == {"jit and vmap", "gradient"} and "the gradient of `query`" in found["gradient"]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @left_as_found
 def test_of_two_numbers_only_the_one_that_is_no_tracer_is_left_out():
     def pool(x, mask=None, *, ddof=0.0, epsilon=0.0):

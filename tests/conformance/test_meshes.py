@@ -8,6 +8,8 @@ import attnpool_flax
 from attnpool_ref import conformance
 from attnpool_ref.conformance.report.promises import SPLIT
 
+pytestmark = pytest.mark.mesh
+
 ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False}
 
 

@@ -69,7 +69,7 @@ def runs():
     for name in PAGES.keys() - ELSEWHERE:
         texts = programs(name)
         if texts:
-            own = [pytest.mark.compiles] if "/guides/" in name else []
+            own = [pytest.mark.thorough] if "/guides/" in name else []
             yield pytest.param(name, "attnpool_ref", marks=own, id=name)
             if name not in ONE_PACKAGE and all("from attnpool_ref import" in text for text in texts):
                 yield pytest.param(name, "attnpool_flax", marks=[*own, pytest.mark.thorough], id=f"{name}, JAX")

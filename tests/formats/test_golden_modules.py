@@ -14,7 +14,7 @@ import attnpool_flax
 from attnpool_flax import linen
 from attnpool_ref import formats
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 
 @partial(nnx.jit, static_argnums=0)

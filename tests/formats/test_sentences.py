@@ -88,7 +88,7 @@ def test_a_mistake_shows(mistake):
     assert np.max(np.abs(got - expected)) > errors["float64"]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_narrow_tokens_are_pooled_as_wide_ones_and_rounded_once():
     """bfloat16 cannot count beyond 256, and float16 sums of 1000 tokens of 300 overflow."""
     stage = formats.sentences.Stage("pooling", modes=("weightedmean", "mean_sqrt_len_tokens"))

@@ -99,7 +99,7 @@ def messages(name, check, platform):
     return [finding.message for finding in found if finding.message]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
 @pytest.mark.parametrize("check", DTYPES)
 @pytest.mark.parametrize("name", all_with_few_quick(ROWS, ["segment_attention_pooling"]))

@@ -17,7 +17,7 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 in_both = pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.thorough)])
 EXACT = decimal.Context(prec=60, Emin=-(10**9), Emax=10**9)

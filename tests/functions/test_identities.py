@@ -7,7 +7,7 @@ from drawn import draw
 from packages import every_package
 from rounding import assert_close, rounded
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 BATCH, N, M, D, E, V, H = 2, 3, 5, 4, 6, 7, 8
 

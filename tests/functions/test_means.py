@@ -16,7 +16,7 @@ X = RNG.standard_normal((2, 6, 3)).astype(np.float32)
 MASK = np.array([[1, 1, 0, 1, 1, 1], [0, 1, 1, 0, 0, 0]], bool)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_package
 def test_means_are_each_others_limits_and_logarithms(package):
     scale = np.float32([-1.5, 0.3, 2])
@@ -57,7 +57,7 @@ def test_small_scales_and_rare_tokens_keep_their_digits(package):
         package.merge_states(package.logsumexp_state(line), package.logsumexp_state(line, mean=False))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_slopes_where_plain_formulas_lose_them():
     """By a scale near 0, which is half of the variance; at the clamp; and of tokens of 0 without a clamp."""
     line = jnp.array([[1.0], [2.0], [4.0]])

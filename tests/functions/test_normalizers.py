@@ -13,7 +13,7 @@ from rounding import assert_close
 import attnpool_flax
 import attnpool_ref
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 RNG = np.random.default_rng(0)
 SCORES, X = (RNG.normal(size=shape).astype(np.float32) for shape in ((3, 2, 7), (3, 7, 4)))

@@ -14,7 +14,6 @@ from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax import pairs
 from attnpool_flax.reductions.loops import blocks
 
 pytestmark = pytest.mark.thorough
@@ -122,14 +121,6 @@ def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
     assert held(pool, (b, length, WIDTH), (c, other, WIDTH)) < 4 * weights < FLOAT * b * c * length * other / 10
 
 
-@pytest.fixture
-def one_device():
-    """What a process with one CPU device chooses; this one has several."""
-    with replaced(pairs, default_implementation=lambda *_: "tiles"):
-        yield
-
-
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_pooled_pairs_are_written_once(reduction):
     """No copy of either side's results, none of the tokens."""
@@ -139,7 +130,6 @@ def test_pooled_pairs_are_written_once(reduction):
     assert held(pool, *shapes) < 4 * BLOCK < results / 4
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("reduction", ["sum", "max"])
 def test_all_pairs_in_blocks_are_the_definition(reduction):
     """Blocks that overlap; gradients and forward mode of whole products; NaN in padding changes no bit."""

@@ -29,7 +29,7 @@ def test_equal_labels_share_the_gradient_of_the_maximum():
     chex.assert_trees_all_equal(of_labels[:2], np.stack([alone[0] / 2] * 2))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_equal_query_tokens_share_the_gradient_of_bidafs_maximum():
     kernel = np.array([0, 0, 0, 0, 1, 1], np.float32)
 
@@ -42,7 +42,7 @@ def test_equal_query_tokens_share_the_gradient_of_bidafs_maximum():
     chex.assert_trees_all_equal(of_query[:2], np.stack([alone[0] / 2] * 2))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_equal_tokens_share_the_gradient_of_all_pairs_maximum():
     def pool(y):
         return attnpool_flax.cross_attention_pooling_all_pairs(CONTEXT[None], y[None], reduction="max")[0]

@@ -24,7 +24,7 @@ from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 MULTIPLYING = [row for row in table.VARIANTS if "precision" in FUNCTIONS[row.name].signature.parameters]
 DENSE = [row.name for row in MULTIPLYING if not row.packed]

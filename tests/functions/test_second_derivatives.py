@@ -31,7 +31,7 @@ POOLINGS = {
 """Poolings whose packed form sums by the rule of tiles, and the arguments that they need."""
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_the_hessian_of_the_cube_of_a_mean_is_the_same_over_two_chunks():
     def cube(pool):
         return np.asarray(jax.hessian(lambda x: jnp.sum(pool(x) ** 3))(X[0]))
@@ -80,7 +80,7 @@ def test_second_derivatives_of_additive_pooling_ignore_nan_in_the_padding():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["weighted_state"])
 def test_second_derivatives_of_merged_states_are_those_of_the_definition(name):
     assert judged(attnpool_flax, name, REVERSE) == []

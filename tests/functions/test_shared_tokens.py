@@ -25,7 +25,7 @@ POOLINGS = {
 }
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("mask", [None, MASK], ids=["no mask", "mask"])
 @pytest.mark.parametrize("name", POOLINGS)
 def test_results_and_gradients_are_those_of_repeated_tokens(name, mask):

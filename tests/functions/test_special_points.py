@@ -16,7 +16,7 @@ import attnpool_ref
 from attnpool_flax.numerics.elementwise import OF_SCORES
 from attnpool_ref.conformance.checks.tolerances import allowed_error
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 KERNELS = ["gaussian", "boxcar", "triangular", "epanechnikov", "constant"]

@@ -11,7 +11,7 @@ from rounding import rounded
 
 import attnpool_flax
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 UNSTATED = np.nan
 """Mark of elements whose gradient the contract does not state."""

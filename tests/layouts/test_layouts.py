@@ -26,7 +26,7 @@ def tokens():
     return x, pairs["tail_mask"].sum(1), attnpool_ref.mean_pooling(x[0], lengths=pairs["tail_mask"][0].sum())
 
 
-@pytest.mark.compiles
+@pytest.mark.mesh
 @pytest.mark.parametrize("name", POOLINGS)
 def test_every_layout_gives_the_dense_numbers(name, tokens):
     x, lengths, query = tokens

@@ -29,6 +29,8 @@ from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
+pytestmark = pytest.mark.mesh
+
 COLLECTIVES = {
     ("mean_pooling", "smallest"): (1, 1),
     ("max_pooling", "smallest"): (2, 2),
@@ -192,7 +194,7 @@ def test_lengths_and_segment_numbers_are_refused(mesh):
         cross.apply({}, X[0], X[0], x_segment_ids=ids, y_segment_ids=ids, num_segments=1)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
@@ -222,7 +224,7 @@ EXPLICIT = (
 )
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_over_explicit_axes_functions_give_what_one_device_gives():
     """Split over batch and length; results lie as the arguments do, and so does a state."""
     mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)

@@ -101,7 +101,7 @@ def assert_near(got, want, terms=32):
 # The monoid
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_package
 @every_kind
 def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name):
@@ -131,7 +131,7 @@ def test_padding_that_would_change_the_order_of_the_oracles_sums_is_left_out():
         assert_same_bits(attnpool_ref.merge_states(state, padding), state)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_package
 def test_extremes_and_tokens_are_the_same_bits_in_any_order(package):
     for name in ("max_state", "min_state", "first_state", "last_state"):

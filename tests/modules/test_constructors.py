@@ -75,7 +75,7 @@ def test_what_is_not_stored_is_no_attribute(case):
     assert {key for key in constructor(type(module)) if not key.endswith("_init")} - {"rngs"} <= vars(module).keys()
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @one_of_each
 def test_an_eager_call_makes_few_python_calls_more_than_its_function(case):
     """Shapes are derived when a module is made: a call reads values, checks widths and chooses the layout."""

@@ -118,7 +118,7 @@ def test_linen_drops_as_the_constructor_or_the_call_says_and_refuses_both(case):
         Linen.call(case, case.parameters(), data, masks, options, deterministic=True)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_linen_drops_where_a_call_passes_only_the_tokens():
     """In a sequence of layers, and under the lifted vmap, which pass on what is pooled alone."""
     x = np.ones((3, 2, 5, 4), np.float32)
@@ -134,6 +134,7 @@ def test_linen_drops_where_a_call_passes_only_the_tokens():
             module.apply(module.init(keys, x), x)
 
 
+@pytest.mark.mesh
 @both_kinds
 @pytest.mark.parametrize("axes", [*thorough(["tokens"]), ("batch", "tokens")], ids=["one axis", "two axes"])
 @pytest.mark.parametrize("name", ["AttentionPool", *thorough(["CrossAttentionPool"])])

@@ -45,7 +45,7 @@ def test_multi_head_attention_computes_what_flaxs_own_layer_computes_from_the_sa
     assert_near(ours(*data.values(), mask=mask), expected, allowed(case, data, {"mask": mask}, parameters))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_case
 def test_splitting_and_merging_an_nnx_module_keeps_it(case):
     data, masks = case.draw()

@@ -28,7 +28,7 @@ from modules.cases import (
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_case
 @both_kinds
 def test_the_output_is_the_functions_to_the_bit(case, kind):
@@ -63,7 +63,7 @@ def test_the_weights_are_the_functions_and_change_no_bit(case, kind):
     same_bits(both[0], kind.call(case, parameters, data, masks, **drops))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @thorough_case
 @both_kinds
 def test_gradients_are_the_functions_and_finite_with_padding_and_empty_rows(case, kind):
@@ -99,7 +99,7 @@ def test_what_stands_in_padding_never_matters(case, kind):
     chex.assert_tree_all_finite(clean)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @masked
 @both_kinds
 def test_an_example_without_a_real_token_gives_zero(case, kind):

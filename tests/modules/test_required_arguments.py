@@ -84,7 +84,7 @@ def test_an_nnx_module_of_required_arguments_only_is_called_and_restored(name):
     assert called(again, data) == result
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_module
 def test_a_linen_module_of_required_arguments_only_is_called_and_restored(name):
     ours, kind = KINDS[name]

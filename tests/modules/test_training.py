@@ -82,7 +82,7 @@ def test_an_nnx_model_learns_which_token_counts():
     assert loss(model) < before / 2
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_a_linen_model_learns_which_token_counts():
     x, mask, target = marked_tokens()
     model, optimizer = LinenHead(), optax.sgd(2.0**-4)

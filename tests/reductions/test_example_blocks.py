@@ -110,7 +110,7 @@ def assert_equal(parts, whole, called):
         np.testing.assert_allclose(own, other, rtol=0, atol=rounded(other, terms=4 * B * N * M * E))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_call
 @pytest.mark.parametrize("derived", [step, *thorough(MORE)])
 @pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
@@ -122,17 +122,15 @@ def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
     assert_equal(parts, whole, (name, derived))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_call
 @pytest.mark.parametrize("derived", [step, *thorough(MORE)])
-@pytest.mark.parametrize("devices", [1, 8])
-def test_blocks_of_a_cpu_change_neither_results_nor_derivatives(name, derived, devices, request):
+@pytest.mark.parametrize("devices", [1, pytest.param(8, marks=pytest.mark.mesh)])
+def test_blocks_of_a_cpu_change_neither_results_nor_derivatives(name, derived, devices):
     """On one device they follow one another, on several each has examples from all over the batch."""
     arrays = floats_of(name)
     whole = jax.jit(derived(called(name)))(*arrays)
-    assert jax.device_count() == 8
-    if devices == 1:
-        request.getfixturevalue("one_device")
+    assert jax.device_count() == devices
     with replaced(blocks, LARGEST=2 * N * M):
         parts = jax.jit(derived(called(name)))(*arrays)
     assert_equal(parts, whole, (name, derived))
@@ -147,7 +145,7 @@ SHARED = {
 """Calls whose weights do not depend on the example."""
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", all_with_few_quick(SHARED, ["attend"]))
 @pytest.mark.parametrize("platform", ["cpu", *thorough([TPU])])
 @pytest.mark.parametrize("largest", [2 * N * M, N * M])
@@ -220,7 +218,14 @@ def test_the_loop_reads_and_writes_narrow_arrays(name):
     assert not [part for part in loop.split(", tensor") if "f32>" in part and part.count("x") > 3]
 
 
-@pytest.mark.parametrize(("devices", "splits", "blocked"), [(2, False, False), (1, False, True), (2, True, True)])
+@pytest.mark.parametrize(
+    ("devices", "splits", "blocked"),
+    [
+        pytest.param(2, False, False, marks=pytest.mark.mesh),
+        (1, False, True),
+        pytest.param(2, True, True, marks=pytest.mark.mesh),
+    ],
+)
 def test_a_mesh_of_several_devices_keeps_the_examples_together(devices, splits, blocked, monkeypatch):
     """Over which axes of a mesh arrays are split is not known, except inside of ``shard_map``."""
     mesh = Mesh(np.array(jax.devices()[:devices]), ("examples",), axis_types=(AxisType.Auto,))
@@ -254,7 +259,7 @@ def test_a_tpu_takes_small_blocks_of_a_loop_that_needs_several():
         assert blocks.items_on("tpu", 2) == 50
 
 
-@pytest.mark.parametrize(("devices", "largest"), [(1, 3), (2, 5)])
+@pytest.mark.parametrize(("devices", "largest"), [(1, 3), pytest.param(2, 5, marks=pytest.mark.mesh)])
 def test_documents_on_several_devices_stay_in_large_blocks(devices, largest):
     mesh = Mesh(np.array(jax.devices()[:devices]), ("documents",), axis_types=(AxisType.Auto,))
     y = jax.device_put(drawn(6, M, D), NamedSharding(mesh, PartitionSpec("documents")))

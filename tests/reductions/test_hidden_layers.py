@@ -51,7 +51,7 @@ def size(request):
         yield
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.usefixtures("size")
 @pytest.mark.parametrize("platform", [*thorough([GPU]), TPU])
 @pytest.mark.parametrize("dtype", ["bfloat16", *thorough(["float32"])])

@@ -15,7 +15,7 @@ from rounding import rounded
 import attnpool_flax
 from attnpool_flax import scores
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 N, M, D, H, V = 3, 5, 4, 7, 2
 SHAPES = {

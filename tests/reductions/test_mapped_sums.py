@@ -56,7 +56,7 @@ def test_blocks_give_the_definition(case, dtype):
     chex.assert_trees_all_close(np.float64(result), expected, rtol=tolerance, atol=1e-5)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_the_gradient_of_blocks_is_that_of_all_at_once():
     x = with_nan_in_padding(drawn(3, LENGTH, D), MASK)
 

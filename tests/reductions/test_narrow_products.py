@@ -68,7 +68,7 @@ def on_accelerators(on_gpus):
         yield
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_dtype
 @every_form
 def test_results_and_gradients_are_those_of_float32_tokens(arrays, dtype, on_gpus, heads, on_accelerators):
@@ -110,7 +110,7 @@ def test_padding_changes_no_bit(arrays, dtype, on_gpus, heads, on_accelerators):
         chex.assert_trees_all_equal(filled(poison), filled(0), strict=True)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_gpus", [False, True])
 def test_nan_in_padding_reaches_no_second_derivative(on_gpus, on_accelerators):
     random = np.random.default_rng(7)

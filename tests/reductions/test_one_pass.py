@@ -68,7 +68,7 @@ def text(function, arrays, platform):
     return lowered.as_text()
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @first_spec
 def test_cpus_compute_the_same_bits_as_without(spec):
     for title, narrow, plain, arrays in calls(spec):
@@ -116,8 +116,9 @@ def test_results_of_gradients_are_rounded_where_they_may_be(precision):
     assert is_rounded == [False, precision is NARROW, precision is NARROW]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("context", [False, True])
+@pytest.mark.mesh
 def test_bfloat16_gradients_of_shared_kernels_under_shard_map(context):
     """With replication checks; the kernels do not vary over the mesh."""
     x, kernel, out_kernel = (

@@ -15,7 +15,7 @@ from attnpool_flax.reductions.packed import chunks as packed_chunks
 from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed.segments import segments_of
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 N, S, D = 37, 6, 5
 BITS = {"bfloat16": 16, "float16": 22, "float32": 22}
@@ -166,6 +166,7 @@ def test_any_number_of_segments_and_tokens(length, count, on_gpus):
     chex.assert_trees_all_close(found, expected, atol=allowed, rtol=0)
 
 
+@pytest.mark.mesh
 @every_form
 def test_they_are_mapped_and_sharded(on_gpus):
     x, packing, factors = tokens(False, 2)

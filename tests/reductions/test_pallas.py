@@ -70,7 +70,7 @@ def test_one_query_agrees_with_whole_products_in_float64(dtype):
     assert_right(drawn(dtype, length=131, extra=False))
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.thorough), 7])
 def test_several_queries_with_all_arguments_agree_with_whole_products(length):
     assert_right(drawn("bfloat16", length=length, heads=5, own=True))
@@ -196,7 +196,7 @@ CALLS = {
 }
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "call",
     [
@@ -217,7 +217,7 @@ def test_functions_agree_with_whole_products(call):
     jax.tree.map(functools.partial(assert_near, limit=LIMITS["float32"]), got, want)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_asking_for_the_weights_changes_no_bit_of_the_result():
     x, mask, *_ = drawn(length=131)
     options = {"query": jnp.ones(5), "implementation": "pallas"}

@@ -99,7 +99,7 @@ def test_nan_and_very_large_numbers_of_one_query_reach_no_other(dtype):
             np.testing.assert_array_equal(own[:, :2], two)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_tokens_outside_of_the_range_of_float16_are_pooled(scale):
     random = np.random.default_rng(4)

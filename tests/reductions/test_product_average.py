@@ -64,7 +64,7 @@ def mapped(function, *arrays):
     return jax.vmap(function)(*stacked), jax.vmap(function, (0, None, None, None))(stacked[0], *arrays[1:])
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("derivative", [itself, first, second, forward_mode, mapped])
 def test_twice_and_once_agree(derivative):
     arrays = [jnp.asarray(array) for array in (QUERIES, KEYS, BIAS, VALUES)]

@@ -28,7 +28,7 @@ def ids_of(kind, length, count):
     ]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["random", *thorough(["skewed", "one"])])
 @pytest.mark.parametrize("size", [(700, 9), *thorough(SIZES)], ids=str)
 def test_slots_and_scan_agree_with_the_product(kind, size):

@@ -181,7 +181,7 @@ def test_what_differentiates_backward_first_has_tiles(row, mode, tiny):
 
 @pytest.mark.parametrize("mode", FORWARD)
 @each_reduction
-def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny, one_device):
+def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny):
     """By what is recorded: what whole products give is judged elsewhere."""
     with logged_dispatches() as heard:
         jax.eval_shape(lambda: FORWARD[mode](Derived(row, None)))
@@ -196,7 +196,7 @@ def test_forward_mode_of_tiles_is_refused_by_the_name_of_what_has_it(row, mode, 
 
 
 @pytest.mark.parametrize("mode", HIDDEN)
-def test_forward_mode_that_is_not_seen_is_refused_and_has_whole_products_by_name(mode, tiny, one_device):
+def test_forward_mode_that_is_not_seen_is_refused_and_has_whole_products_by_name(mode, tiny):
     with pytest.raises(TypeError, match=NAMED):
         HIDDEN[mode](Derived(WALKERS[0], None))
     chex.assert_tree_all_finite(HIDDEN[mode](Derived(WALKERS[0], "einsum")))

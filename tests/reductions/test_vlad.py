@@ -14,7 +14,7 @@ import attnpool_ref
 from attnpool_flax.reductions.packed.segments import segments_of
 from attnpool_flax.reductions.vlad import pairs_of
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 B, L, D, K, GHOSTS = 3, 37, 11, 5, 2
 SMALL = 1e-4
@@ -89,7 +89,7 @@ def test_tokens_at_their_center_leave_exactly_nothing(layout, platform, rng):
     assert found[0, [0, 1, 3, 4]].all()
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @on_both
 @in_layouts
 def test_derivatives_are_those_of_the_cpu(layout, platform, rng):

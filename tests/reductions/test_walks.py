@@ -191,6 +191,7 @@ def mesh():
     return jax.make_mesh((4,), ("devices",), axis_types=(AxisType.Auto,))
 
 
+@pytest.mark.mesh
 @pytest.mark.parametrize("axis", ["batch", "length"])
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
@@ -202,6 +203,7 @@ def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
         assert max(gathered(program), default=0) < least
 
 
+@pytest.mark.mesh
 @pytest.mark.parametrize("axis", ["batch", "length"])
 def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh):
     """So that the test above would notice; and the reason why they are not taken by themselves."""
@@ -210,6 +212,7 @@ def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh):
         assert max(gathered(compiled(call.forward, sharded(call, mesh, axis)))) >= call.arrays["x"].size
 
 
+@pytest.mark.mesh
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
     """No collective forward; backward the gradients of what all share are summed, and are right."""

@@ -81,7 +81,7 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
 
 
 @a_row_of_each_family
-def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, one_device):
+def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row):
     """`implementation=None` comes by keyword alone, last or right before `precision`, and is what walks the tokens."""
     function = getattr(attnpool_flax, row.name)
     parameters = list(inspect.signature(function).parameters.values())

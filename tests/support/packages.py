@@ -15,7 +15,7 @@ the_definition = pytest.mark.parametrize(
 
 with_golden_numbers = pytest.mark.parametrize(
     "package",
-    [attnpool_ref, pytest.param(attnpool_flax, marks=pytest.mark.compiles)],
+    [attnpool_ref, pytest.param(attnpool_flax, marks=pytest.mark.thorough)],
     ids=lambda package: package.__name__,
 )
 """For golden numbers: the definitions have them in each run, and ``make test`` holds JAX to the definitions."""

@@ -9,7 +9,6 @@ import os
 import sys
 from unittest import mock
 
-import jax
 import pytest
 
 
@@ -21,12 +20,6 @@ def current_folder(tmp_path):
     with contextlib.chdir(tmp_path):
         yield tmp_path
     sys.path[:] = path
-
-
-@pytest.fixture
-def one_device(monkeypatch):
-    """Makes JAX count one device, where functions take tiles by themselves."""
-    monkeypatch.setattr(jax, "device_count", lambda: 1)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_more_recipes_give_what_their_sources_give(package):
     assert_printed(usual, [(0.314721, 0.376757, 0.357281, -0.038892)])
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @every_head
 def test_a_module_gives_what_its_source_gives_in_nnx_and_in_linen(name, options, parameters, expected):
     module, sizes = MODULES[name]
@@ -117,7 +117,7 @@ def test_a_module_gives_what_its_source_gives_in_nnx_and_in_linen(name, options,
     np.testing.assert_array_equal(of_linen.apply({"params": variables}, X), nnx_result)
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 def test_aims_module_gives_what_its_source_gives_and_keeps_its_statistics_apart():
     expected = (0.210382, 0.294781, 0.129751, -0.131084)
     head = attnpool_flax.AttentiveProbe(in_features=D, num_heads=H, variant="aim", rngs=nnx.Rngs(0))

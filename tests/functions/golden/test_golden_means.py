@@ -85,7 +85,7 @@ def test_what_other_libraries_cut_off(package):
     assert np.asarray(package.power_mean_pooling(huge, p=np.float32(3)))[0] == huge[0, 0]
 
 
-@pytest.mark.compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "key", "number", "value", "of_x", "of_number"), SLOPES)
 def test_slopes_in_every_mode(name, key, number, value, of_x, of_number):
     def pooled(x, number):

@@ -12,7 +12,7 @@ from rounding import assert_printed, rounded
 
 import attnpool_flax
 
-pytestmark = pytest.mark.compiles
+pytestmark = pytest.mark.thorough
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)], np.float32)
 MASK = np.array([True, True, True, False])
