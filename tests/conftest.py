@@ -57,7 +57,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Skips tests over a mesh in a process that has one device, as users have; others run in a process of their own."""
+    """Runs the guarantees first; skips tests over a mesh in a process with one device, as users have."""
+    items.sort(key=lambda item: item.path.name != "test_guarantees.py")
     lacking = pytest.mark.skip(reason=f"needs {DEVICES} devices: JAX_NUM_CPU_DEVICES={DEVICES} pytest -m mesh")
     for item in items:
         if item.get_closest_marker("mesh") and jax.config.jax_num_cpu_devices != DEVICES:

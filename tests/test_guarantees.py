@@ -161,7 +161,8 @@ def direct_calls(calls):
 
     Those with all arguments have the same pooled vector with and without weights; numbers have their defaults.
     """
-    judged = [case for case in calls.kinds["main"] if calls.subject(case) is calls.direct]
+    left_out = ("everything but masks", *(["without masks"] if calls.row.state else []))  # other ways run their code
+    judged = [case for case in calls.kinds["main"] if calls.subject(case) is calls.direct and case.title not in left_out]
     alone = cases.cases_of(calls.row, None, ("alone",))
     judged += [case for case, kind in alone if kind == "way" and case.title.endswith("defaults left away")]
     wrong = messages([agreement(calls.direct, case) for case in [calls.fullest, *judged]])

@@ -1,8 +1,8 @@
 """Segments of packed tokens, and sums over segments that do not drift in float32.
 
-Rounding errors of a long sum in float32 add up. The tokens of a segment are therefore summed in slots of about LONGEST
+Rounding errors of a long sum in float32 add up. The tokens of a segment are therefore summed in slots of about PART
 tokens each, and the sums of slots in further slots, until one sum of at most LONGEST terms remains. The N tokens of all
-segments have at most N / LONGEST slots, plus one for each segment. Integers are summed at once.
+segments have at most N / PART slots, plus one for each segment. Integers are summed at once.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.sums import LEVELS, LONGEST
+from attnpool_flax.numerics.sums import LEVELS, LONGEST, PART
 
 
 @jax.tree_util.register_dataclass
@@ -84,7 +84,7 @@ def segments_of(segment_ids, mask, count, ordered):
         slots, segments, number = _slots(index, sizes[-1] if sizes else length, count, in_order)
         chain.append(slots)
         sizes.append(number)
-        index, longest, in_order = segments, longest // LONGEST + 1, True
+        index, longest, in_order = segments, longest // PART + 1, True
     return Segments(ids, real, (*chain, index), count, (*sizes, count), ordered)
 
 
@@ -94,13 +94,13 @@ def _slots(index, length, count, ordered):
     ``index`` [length] has the segment of each term; ``ordered`` says that it never decreases.
     """
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
-    slots = (terms + LONGEST - 1) // LONGEST
+    slots = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)
     if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
-        slot = (place - at(jnp.cumsum(terms) - terms, index)) // LONGEST
+        slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
     else:  # at random: no regular pattern of ids makes one slot longer than the others
         slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
-    number = count + length // LONGEST
+    number = count + length // PART
     start, segments, _ = enumerated(slots, number)
     return at(start, index) + slot, segments, number
 

@@ -24,7 +24,8 @@ from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
 from attnpool_ref.table.language import MayBeEmpty
 
-LONG = 10**6
+LONG = 1_000_003
+"""Number of tokens of long sums, a prime: no number of equal parts divides it."""
 
 LONG_BY_DEFAULT = 70_000
 """Number of tokens without the option ``contract``: too large for 16-bit integers, small enough for a Python loop."""

@@ -381,7 +381,7 @@ class RowJudge:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
-        title, size = (LONG_SUMS, 10**6) if found is None else (found.case.title, found.case.size())
+        title, size = (LONG_SUMS, drawing.LONG) if found is None else (found.case.title, found.case.size())
         snippet = f"# {title}: an input too long to print"
         kept.failures.append(Failure(self.row.name, LONG_SUMS, subject.dtype, message, snippet, size))
 
