@@ -1,5 +1,7 @@
 """Blocks of examples change neither results nor derivatives, and exist only where they must."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -113,26 +115,14 @@ def assert_equal(parts, whole, called):
 @pytest.mark.thorough
 @every_call
 @pytest.mark.parametrize("derived", [step, *thorough(MORE)])
-@pytest.mark.parametrize("platform", [TPU, *thorough([GPU])])
+@pytest.mark.parametrize("platform", ["cpu", TPU, GPU, pytest.param("cpus", marks=pytest.mark.mesh)])
 def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
-    arrays = floats_of(name)
-    whole = on_device(platform, derived(called(name)))(*arrays)
-    with small_blocks():  # JAX has traced the function above without blocks
-        parts = on_device(platform, derived(called(name)))(*arrays)
-    assert_equal(parts, whole, (name, derived))
-
-
-@pytest.mark.thorough
-@every_call
-@pytest.mark.parametrize("derived", [step, *thorough(MORE)])
-@pytest.mark.parametrize("devices", [1, pytest.param(8, marks=pytest.mark.mesh)])
-def test_blocks_of_a_cpu_change_neither_results_nor_derivatives(name, derived, devices):
-    """On one device they follow one another, on several each has examples from all over the batch."""
-    arrays = floats_of(name)
-    whole = jax.jit(derived(called(name)))(*arrays)
-    assert jax.device_count() == devices
-    with replaced(blocks, LARGEST=2 * N * M):
-        parts = jax.jit(derived(called(name)))(*arrays)
+    """On one CPU device they follow one another, on several each has examples from all over the batch."""
+    arrays, on_cpu = floats_of(name), platform.startswith("cpu")
+    run = jax.jit if on_cpu else functools.partial(on_device, platform)
+    whole = run(derived(called(name)))(*arrays)
+    with replaced(blocks, LARGEST=2 * N * M) if on_cpu else small_blocks():  # JAX has traced it above without blocks
+        parts = run(derived(called(name)))(*arrays)
     assert_equal(parts, whole, (name, derived))
 
 

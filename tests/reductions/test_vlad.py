@@ -89,28 +89,6 @@ def test_tokens_at_their_center_leave_exactly_nothing(layout, platform, rng):
     assert found[0, [0, 1, 3, 4]].all()
 
 
-@pytest.mark.thorough
-@on_both
-@in_layouts
-def test_derivatives_are_those_of_the_cpu(layout, platform, rng):
-    mask, arrays = drawn(rng, 1)
-    function = pooled(layout, mask)
-
-    def derivatives(*arrays):
-        def squares(*arrays):
-            return sum(jnp.sum(own * own) for own in gradients(function)(*arrays))
-
-        along = jax.jvp(function, arrays, tuple(map(jnp.sin, arrays)))
-        mapped = jax.vmap(gradients(function), (0, None, None))(jnp.stack([arrays[0], -arrays[0]]), *arrays[1:])
-        return along, jax.grad(squares, (0, 1, 2))(*arrays), mapped
-
-    arrays = tuple(map(jnp.asarray, arrays))
-    for ours, theirs in zip(
-        *map(jax.tree.leaves, (on_device(platform, derivatives)(*arrays), derivatives(*arrays))), strict=True
-    ):
-        chex.assert_trees_all_close(ours, theirs, rtol=0, atol=rounded(theirs, terms=B * L * K))
-
-
 @on_both
 @pytest.mark.parametrize("layout", ["packed", *thorough(["sorted"])])
 def test_a_real_nan_stays_in_its_segment(layout, platform, rng):
