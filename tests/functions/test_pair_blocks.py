@@ -79,8 +79,7 @@ def test_weights_that_are_asked_for_leave_the_pooled_result_to_its_blocks(name):
     assert np.array_equal(pooled, function(*arrays))
 
 
-def all_pairs_of_largest(x, y):
-    return attnpool_flax.cross_attention_pooling_all_pairs(x, y, reduction="max")
+all_pairs_of_largest = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction="max")
 
 
 @pytest.mark.parametrize(
@@ -130,15 +129,14 @@ def test_pooled_pairs_are_written_once(reduction):
     assert held(pool, *shapes) < 4 * BLOCK < results / 4
 
 
-@pytest.mark.parametrize("reduction", ["sum", "max"])
-def test_all_pairs_in_blocks_are_the_definition(reduction):
+def test_the_largest_products_of_all_pairs_in_blocks_are_the_definition():
     """Blocks that overlap; gradients and forward mode of whole products; NaN in padding changes no bit."""
     rng = np.random.default_rng(7)
     x, y = (rng.normal(size=shape).astype(np.float32) for shape in ((7, 5, 16), (331, 4, 16)))
     x_mask, y_mask = rng.random((7, 5)) < 0.7, rng.random((331, 4)) < 0.7
     x_mask[2], y_mask[330] = False, False
     x[~x_mask], y[~y_mask] = 0, 0
-    pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction, return_weights=True)
+    pool = functools.partial(all_pairs_of_largest, return_weights=True)
 
     def loss(x, y):
         return sum(jnp.sum(jnp.sin(part)) for part in jax.tree.leaves(pool(x, y, x_mask, y_mask)))
@@ -154,9 +152,7 @@ def test_all_pairs_in_blocks_are_the_definition(reduction):
     found = in_blocks(x, y)
     poisoned = in_blocks(np.where(x_mask[..., None], x, np.nan), np.where(y_mask[..., None], y, np.nan))
     chex.assert_trees_all_equal(found[:2], poisoned[:2])
-    wanted = attnpool_ref.cross_attention_pooling_all_pairs(
-        x, y, x_mask, y_mask, reduction=reduction, return_weights=True
-    )
+    wanted = attnpool_ref.cross_attention_pooling_all_pairs(x, y, x_mask, y_mask, reduction="max", return_weights=True)
     for a, b in zip(jax.tree.leaves(found[0]), jax.tree.leaves(wanted), strict=True):
         chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
     with replaced(blocks, LARGEST=2**24):
@@ -172,54 +168,6 @@ def test_small_scores_need_no_loop():
         assert "while" not in jax.jit(function).lower(*arrays).as_text(), name
         arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
         assert "while" in jax.jit(function).lower(*arrays).as_text(), name
-
-
-N_ODD = 71
-"""Rows that no number of whole blocks holds."""
-
-
-@pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("shared", [False, True])
-def test_blocks_are_the_definition(name, shared):
-    """A last block that is not full, masks, an empty example, a shared query."""
-    rng = np.random.default_rng(1)
-    query = rng.normal(size=(K, 3) if shared else (2, K, 3)).astype(np.float32)
-    context = rng.normal(size=(2, N_ODD, 3)).astype(np.float32)
-    query_mask, context_mask = rng.random((2, K)) < 0.7, rng.random((2, N_ODD)) < 0.7
-    query_mask[1] = False
-    if name == "bidaf_attention":
-        arrays = (context, query, rng.normal(size=9).astype(np.float32), context_mask, query_mask)
-    else:
-        arrays = (query, context, query_mask, context_mask)
-    weights = {} if name == "maxsim_score" else {"return_weights": True}
-    actual, expected = (getattr(p, name)(*arrays, **weights) for p in (attnpool_flax, attnpool_ref))
-    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        chex.assert_shape(a, b.shape)
-        chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
-    poisoned = [
-        np.where(mask[..., None], array, np.nan) if array.ndim == 3 else array
-        for array, mask in zip(arrays[:2], (arrays[-2], arrays[-1]), strict=True)
-    ]
-    again = getattr(attnpool_flax, name)(*poisoned, *arrays[2:], **weights)
-    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(actual), strict=True):
-        assert np.array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", ["code_wise_attention", "bidaf_attention"])
-def test_blocks_have_forward_mode_and_reverse_mode_that_agree(name):
-    function, shapes = LARGE[name]
-    rng = np.random.default_rng(2)
-    draw = [tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes) for _ in range(2)]
-
-    def loss(*arrays):
-        return jnp.mean(function(*arrays))
-
-    gradients = jax.grad(loss, tuple(range(len(shapes))))
-    (_, ahead), back = jax.jit(lambda a, t: (jax.jvp(loss, a, t), gradients(*a)))(*draw)
-    products = [float(np.sum(np.float64(g) * t)) for g, t in zip(back, draw[1], strict=True)]
-    bound = rounded([np.sum(np.abs(np.float64(g) * t)) for g, t in zip(back, draw[1], strict=True)], K)
-    assert abs(float(ahead) - sum(products)) <= bound
-    assert abs(sum(products)) > 100 * bound
 
 
 @pytest.mark.parametrize("name", ["mask_attention", "cross_attention_pooling_all_pairs"])

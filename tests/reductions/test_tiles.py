@@ -8,15 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import assert_gradients_agree
+from constants import replaced
+from differentiated_twice import judged
 from walks import WALKERS, Call, small_tiles
 
 import attnpool_flax
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import perceptron
 from attnpool_flax.reductions.dispatch import logged_dispatches
 from attnpool_flax.reductions.loops import tiling
+from attnpool_flax.reductions.packed import sums
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks import invariances
+from attnpool_ref.conformance.checks.gradients import REVERSE
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.thorough
@@ -140,6 +146,15 @@ HIDDEN = {
 
 REFUSED = FORWARD | HIDDEN
 NAMED = 'tiles and kernels have no forward mode .*; pass implementation="einsum"'
+
+
+@pytest.mark.parametrize("name", [row.name for row in table.BY_NAME.values() if FUNCTIONS[row.name].has_tiles])
+def test_tiles_have_second_derivatives(name):
+    """A tile is 3 tokens, so that the last one overlaps; the running maximum of merged states is a constant throughout."""
+    few = {"TOKENS": 3}
+    with small_tiles(**TOKENS), replaced(sums, **few, FEWEST=3), replaced(perceptron, **few):
+        assert judged(attnpool_flax, name, REVERSE, implementation="tiles") == []
+
 
 each_reduction = pytest.mark.parametrize("row", [table.get(name) for name in REDUCTIONS], ids=REDUCTIONS)
 
