@@ -2,7 +2,6 @@
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from packages import every_package
@@ -26,7 +25,6 @@ BAD = [
     Call("mean_pooling", None).raises(TypeError, "`x` is None, needs an array"),
     Call("mean_pooling", "text").raises(TypeError, "`x` is a str, needs an array of numbers"),
     Call("mean_pooling", np.array([["a"]])).raises(TypeError, "`x` has dtype <U1, needs an array of numbers"),
-    Call("max_pooling", np.array([[None]])).raises(TypeError, "`x` has dtype object, needs an array of numbers"),
     Call("attention_pooling", X, "text").raises(TypeError, "`mask` is a str, needs a boolean array"),
     Call("cross_attention_pooling", X, X, scale=None).raises(TypeError, "`scale` is None, needs an array"),
     # no such argument, or too few
@@ -51,15 +49,7 @@ BAD = [
     Call("lengths_to_mask", np.ones(3, np.float32), 5).raises(
         ValueError, "`lengths` has dtype float32, needs integers; did you mean `lengths.astype(int)`?"
     ),
-    Call("masked_softmax", SCORES, lengths=np.ones(3)).raises(
-        ValueError, "`lengths` has dtype float64, needs integers; did you mean `lengths.astype(int)`?"
-    ),
     # masks
-    Call("mean_pooling", X, MASK.astype(np.float32)).raises(
-        ValueError,
-        "`mask` has dtype float32, but a mask is boolean, True = real (`~mask` where True means padding); did you mean "
-        "`mask.astype(bool)`?",
-    ),
     Call("mean_pooling", X, MASK * 1j).raises(
         ValueError, "`mask` has dtype complex128, but a mask is boolean, True = real (`~mask` where True means padding)"
     ),
@@ -67,16 +57,6 @@ BAD = [
         ValueError,
         "`mask` has the value 2, but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; "
         "did you mean `mask != 0`?",
-    ),
-    Call("max_pooling", X, -1 * MASK * (np.arange(5) > 2)).raises(
-        ValueError,
-        "`mask` has the value -1, but a mask is boolean, True = real (`~mask` where True means padding), or 0/1 integers; "
-        "did you mean `mask == 0` for an additive mask?",
-    ),
-    Call("first_pooling", X, MASK[:, :4]).raises(
-        ValueError,
-        "`mask` has shape (3, 4), needs a shape that broadcasts to [..., L] = (3, 5); "
-        "did you mean `x.swapaxes(-1, -2)`?",
     ),
     Call("last_pooling", X, MASK.T).raises(
         ValueError,
@@ -96,9 +76,6 @@ BAD = [
     Call("attend", SCORES, X, np.ones((2, 3, 2, 5), bool)).raises(
         ValueError, "`mask` has shape (2, 3, 2, 5), needs a shape that broadcasts to [..., n, m] = (3, 2, 5)"
     ),
-    Call("cross_attention_pooling", X, X, MASK, MASK[:, :2]).raises(
-        ValueError, "`y_mask` has shape (3, 2), needs a shape that broadcasts to [..., T] = (3, 5)"
-    ),
     # lengths
     Call("masked_softmax", SCORES, np.ones(5, bool), lengths=3).raises(
         ValueError, "`mask` and `lengths` are both given, needs at most one of them"
@@ -111,22 +88,14 @@ BAD = [
     Call("mean_pooling", X, lengths=MASK).raises(
         ValueError, "`lengths` has dtype bool, needs integers; did you mean `mask=`?"
     ),
-    Call("mean_pooling", X, lengths=np.ones(5, int)).raises(
-        ValueError, "`lengths` has shape (5,), needs () or (3,); did you mean `mask=`?"
-    ),
     Call("attend", SCORES, X, lengths=np.ones((3, 5), int)).raises(
         ValueError, "`lengths` has shape (3, 5), needs () or (3,) or (3, 2)"
-    ),
-    Call("masked_softmax", SCORES, lengths=np.array([1, -1, 2])).raises(
-        ValueError, "`lengths` has the value -1, needs 0 to 5"
     ),
     Call("masked_softmax", SCORES, lengths=np.array([1])).raises(
         ValueError,
         "`lengths` has shape (1,), needs () or the first axes of (3, 2), the axes of `scores` without axis -1",
     ),
     Call("lengths_to_mask", 7, 5).raises(ValueError, "`lengths` has the value 7, needs 0 to 5"),
-    Call("lengths_to_mask", np.array([-3]), 5).raises(ValueError, "`lengths` has the value -3, needs 0 to 5"),
-    Call("lengths_to_mask", 3, -1).raises(ValueError, "`max_length` is -1, needs an integer of at least 0"),
     Call("lengths_to_mask", 3, 5, side="top").raises(ValueError, "`side` is 'top', needs one of 'right', 'left'"),
     Call("lengths_to_mask", 3, 5.0).raises(ValueError, "`max_length` is 5.0, needs an integer"),
     # ranks and widths
@@ -166,9 +135,6 @@ BAD = [
     Call("weighted_pooling", X, np.ones(4, np.float32)).raises(
         ValueError, "`weights` has shape (4,) but `x` has (3, 5, 4): `weights` needs [..., L] or [..., L, d] with L = 5"
     ),
-    Call("weighted_pooling", X[0], np.ones((3, 5), np.float32)).raises(
-        ValueError, "`weights` has shape (3, 5) but `x` has (5, 4): `weights` needs [..., L] or [..., L, d] with L = 5"
-    ),
     # batch axes
     Call("dot_score", X[:1], X).raises(
         ValueError,
@@ -181,9 +147,6 @@ BAD = [
     Call("dot_product_attention", X, X, X, bias=np.zeros((4, 5), np.float32)).raises(
         ValueError, "`bias` has shape (4, 5), needs a shape that broadcasts to [..., n, m] = (3, 5, 5)"
     ),
-    Call("scaled_dot_score", X, X, scale=np.ones(3, np.float32)).raises(
-        ValueError, "`scale` has shape (3,), needs a number"
-    ),
     *(
         Call("attention_pooling", X, MASK, queries).raises(
             ValueError,
@@ -192,11 +155,6 @@ BAD = [
             "for 2 queries?",
         )
         for queries, axes in ((X[0, :2], "(2,)"), (X[:, :2], "(3, 2)"))
-    ),
-    Call("attention_pooling", X, MASK, X[0, :1]).raises(
-        ValueError,
-        "`query` has batch axes (1,) but `x` has (3,); batch axes are equal or absent, none is stretched; "
-        "did you mean `query[0]`, to share it, or `broadcast_to`?",
     ),
     # a mask of several heads, as torch takes it
     *(
@@ -225,9 +183,6 @@ BAD = [
     Call("cross_attention_pooling", X, X, reduction=None).raises(
         ValueError, "`reduction` is None, needs one of 'sum', 'mean', 'max'"
     ),
-    Call("attend", SCORES, X, return_weights=1).raises(ValueError, "`return_weights` is 1, needs True or False"),
-    Call("masked_softmax", SCORES, axis=3).raises(ValueError, "`axis` is 3, needs -3 to 2 for an array with 3 axes"),
-    Call("l2_normalize", X, axis=1.0).raises(ValueError, "`axis` is 1.0, needs an integer"),
     Call("attention_pooling", X, query_norm_scale=QUERY).raises(
         ValueError, "`query_norm_scale` is given without `normalize_query`; did you mean `normalize_query=True`?"
     ),
@@ -259,13 +214,6 @@ def test_lists_are_arrays_for_the_oracle_alone():
     assert attnpool_ref.mean_pooling([[1.0], [3.0]]).tolist() == [2.0]
     with pytest.raises(TypeError, match=r"^mean_pooling: `x` is a list, needs an array of numbers; did you mean "):
         attnpool_flax.mean_pooling([[1.0], [3.0]])
-
-
-def test_values_of_masks_and_lengths_on_a_device_are_not_read_back():
-    twos = jnp.full((3, 5), 2)
-    assert np.array_equal(attnpool_flax.mean_pooling(X + 1, twos), attnpool_flax.mean_pooling(X + 1))
-    beyond = attnpool_flax.lengths_to_mask(jnp.array([-1, 9]), 4)
-    assert beyond.tolist() == [[False] * 4, [True] * 4]
 
 
 @every_package

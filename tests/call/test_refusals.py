@@ -80,7 +80,6 @@ BAD = [
     ),
     # numbers
     Call("scaled_dot_score", X, X, scale=np.ones(1)).raises(ValueError, f"`scale` {NUMBER}"),
-    Call("gaussian_score", X, X, bandwidth=np.ones(1)).raises(ValueError, f"`bandwidth` {NUMBER}"),
     Call("rigid_decomposition", X, X, atol=np.ones(1)).raises(ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
     Call("graph_decomposition", np.ones((2, 4)), 2 * np.eye(2, dtype=int)).raises(

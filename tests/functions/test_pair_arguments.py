@@ -9,24 +9,14 @@ TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 
 CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
 
 REFUSED = [
-    Call("cross_attention_pooling_all_pairs", TOKENS[0], TOKENS).raises(
-        ValueError, "`x` has shape (5, 3), needs [B, L, d]"
-    ),
     Call("cross_attention_pooling_all_pairs", TOKENS, TOKENS[None]).raises(
         ValueError, "`y` has shape (1, 2, 5, 3), needs [C, T, e]"
-    ),
-    Call("cross_attention_pooling_all_pairs", TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)).raises(
-        ValueError, "`x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)"
     ),
     Call("field_attention_pooling", TARGET, FIELDS, KERNEL[1:], 0.0).raises(
         ValueError, "`kernel` has shape (4, 7) but `fields` has (2, 5, 3): `kernel` needs [J, d+e] or [d+e] with J = 5"
     ),
     Call("field_attention_pooling", TARGET, FIELDS, KERNEL[:, :3], 0.0).raises(
         ValueError, "`kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7"
-    ),
-    Call("graph_decomposition", np.ones((3, 4)), np.ones((3, 3))).raises(
-        ValueError,
-        "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
     Call("semantic_match", TOKENS, TOKENS, window=-1).raises(
         ValueError, "`window` is -1, needs an integer of at least 0"
