@@ -15,6 +15,8 @@ from walks import small_tiles
 import attnpool_flax
 from attnpool_flax.numerics.products import token_products
 from attnpool_flax.reductions import perceptron, softmax
+from attnpool_flax.reductions.packed import chunks as packed_chunks
+from attnpool_flax.reductions.packed import softmax as packed_softmax
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance import checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -106,6 +108,8 @@ def messages(name, check, dtype, platform):
     with (
         small_tiles(WHOLE=0, ROW=0, TOKENS=3),
         replaced(packed_sums, TOKENS=3, FEWEST=3),
+        replaced(packed_softmax, LEAST=4, LONGEST=6),
+        replaced(packed_chunks, FEWEST_TOKENS=8, ROWS=8),
         replaced(perceptron, TOKENS=3),
     ):
         subject, case, situation = fullest(candidate, name, OnDevice(platform), dtype=dtype)

@@ -203,18 +203,6 @@ def test_blocks_run_under_shard_map(name):
         chex.assert_trees_all_close(a, b, atol=rounded(b, 256), rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("x_shape", "y_shape"), [((0, 3, 4), (0, 5, 4)), ((90, 4), (2, 200, 4)), ((1, 90, 4), (1, 200, 4))]
-)
-def test_the_largest_products_of_any_batch_are_those_of_the_definition(x_shape, y_shape):
-    """One example after another, of several blocks; no example; a side that all examples share."""
-    rng = np.random.default_rng(5)
-    x, y = (rng.normal(size=shape).astype(np.float32) for shape in (x_shape, y_shape))
-    found = attnpool_flax.cross_attention_pooling(x, y, reduction="max", implementation="tiles")
-    for a, b in zip(found, attnpool_ref.cross_attention_pooling(x, y, reduction="max"), strict=True):
-        chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
-
-
 def test_the_largest_products_of_several_blocks_have_the_gradient_of_whole_products():
     """Tied tokens in two blocks share it; the last block overlaps the one before; padding holds NaN."""
     rng = np.random.default_rng(6)

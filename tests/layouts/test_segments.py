@@ -216,6 +216,12 @@ def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
         jax.jit(lambda x, numbers: attnpool_flax.unpack(x, numbers, 2))(jnp.ones((2, 2)), jnp.array([0, 1]))
 
 
+def tokens():
+    """Tokens [40, 8] and the numbers of their segments."""
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.standard_normal((40, 8), np.float32)), jnp.asarray(np.sort(rng.integers(0, 40, 40)))
+
+
 @pytest.mark.parametrize(
     ("made", "heads", "function"),
     [
@@ -223,8 +229,8 @@ def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
         ("MultiHeadAttentionPool", {"num_heads": 2}, "multi_head_attention_pooling"),
     ],
 )
-def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function, embeddings):
-    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function):
+    x, numbers = tokens()
     module = getattr(attnpool_flax, made)(in_features=8, **heads, rngs=nnx.Rngs(0))
     parameters = {k: v[...] for k, v in nnx.to_pure_dict(nnx.state(module, nnx.Param)).items()}
     want = getattr(attnpool_flax, f"segment_{function}")(x, numbers, 40, **parameters)
@@ -237,8 +243,8 @@ def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function
             module(x, **given)
 
 
-def test_pairs_of_packed_tokens_go_through_their_module(embeddings):
-    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+def test_pairs_of_packed_tokens_go_through_their_module():
+    x, numbers = tokens()
     given = {"x_segment_ids": numbers, "y_segment_ids": numbers, "num_segments": 40}
     want = attnpool_flax.segment_cross_attention_pooling(x, numbers, x, numbers, 40)
     chex.assert_trees_all_equal(attnpool_flax.CrossAttentionPool()(x, x, **given), want)

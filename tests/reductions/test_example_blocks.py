@@ -126,47 +126,6 @@ def test_blocks_change_neither_results_nor_derivatives(name, derived, platform):
     assert_equal(parts, whole, (name, derived))
 
 
-SHARED = {
-    "attend": ((drawn(N, M), drawn(B, M, E)), {}),
-    "dot_product_attention": ((drawn(N, D), drawn(M, D), drawn(B, M, E), KEYS[0]), {}),
-    "multi_head_attention": ((drawn(N, D), drawn(M, D), drawn(B, M, E)), KEYWORDS["multi_head_attention"]),
-    "kernel_regression": ((drawn(N, D), drawn(M, D), drawn(B, M, E)), {}),
-}
-"""Calls whose weights do not depend on the example."""
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", all_with_few_quick(SHARED, ["attend"]))
-@pytest.mark.parametrize("platform", ["cpu", *thorough([TPU])])
-@pytest.mark.parametrize("largest", [2 * N * M, N * M])
-def test_weights_that_all_examples_share_are_those_of_each(name, platform, largest):
-    positional, keywords = SHARED[name]
-    keywords = keywords | {"return_weights": True, "precision": "highest"}
-
-    def weighted(*arrays):
-        return getattr(attnpool_flax, name)(*arrays, *positional[len(arrays) :], **keywords)
-
-    floats = [array for array in positional if array.dtype != bool]
-    program = jax.jit(step_of_weights(weighted))
-    whole = program(*floats)
-    with replaced(blocks, LARGEST=largest) if platform == "cpu" else small_blocks(largest):
-        traced = jax.jit(step_of_weights(weighted))
-        parts = traced(*floats) if platform == "cpu" else on_device(platform, traced)(*floats)
-    for own, other in zip(jax.tree.leaves(parts), jax.tree.leaves(whole), strict=True):
-        assert own.shape == other.shape
-        np.testing.assert_allclose(own, other, rtol=0, atol=rounded(other, terms=4 * B * N * M * E))
-
-
-def step_of_weights(function):
-    """From arrays to (the results, the gradients of all arrays) of a function with several results."""
-
-    def loss(*arrays):
-        results = function(*arrays)
-        return sum(jnp.sum(jnp.sin(part)) for part in results), results
-
-    return lambda *arrays: jax.grad(loss, tuple(range(len(arrays))), has_aux=True)(*arrays)
-
-
 def loops(text):
     return text.count("stablehlo.while")
 

@@ -110,27 +110,6 @@ def test_results_and_gradients_are_those_of_float64(on_gpus, ordered, heads, own
 
 
 @every_form
-@pytest.mark.parametrize("ordered", [True, False], ids=["sorted", "unsorted"])
-def test_padding_changes_no_bit_and_nan_stays_in_its_segment(ordered, on_gpus):
-    x, packing, factors = tokens(ordered, 2)
-    ids, real = packing[0], np.asarray((packing[0] >= 0) & packing[1])
-    step = with_gradients(packed_softmax.tiled, packing)
-    clean = step(jnp.asarray(np.where(real[:, None], x, 0)), *factors)
-    for poison in (np.nan, np.inf, 1e30):
-        chex.assert_trees_all_equal(step(jnp.asarray(np.where(real[:, None], x, poison)), *factors), clean, strict=True)
-    place = int(np.flatnonzero(real)[5])
-    for poison in (np.nan, np.inf):
-        bad = x.copy()
-        bad[place, 1] = poison
-        result, dx, *_ = step(jnp.asarray(bad), *factors)
-        assert np.isnan(result[int(ids[place]), :, 1]).all()
-        others = np.arange(S) != int(ids[place])
-        chex.assert_trees_all_equal(result[others], clean[0][others])
-        other_tokens = np.asarray(ids != ids[place]) & real
-        assert np.isfinite(dx[other_tokens]).all()
-
-
-@every_form
 @pytest.mark.parametrize(
     ("length", "count"), [(5, 1), *(pytest.param(*own, marks=pytest.mark.thorough) for own in ((40, 40), (64, 3)))]
 )

@@ -89,19 +89,6 @@ def test_tokens_at_their_center_leave_exactly_nothing(layout, platform, rng):
     assert found[0, [0, 1, 3, 4]].all()
 
 
-@on_both
-@pytest.mark.parametrize("layout", ["packed", *thorough(["sorted"])])
-def test_a_real_nan_stays_in_its_segment(layout, platform, rng):
-    mask, (x, *parameters) = drawn(rng, 1)
-    mask[0, -1] = mask[1, 0] = True  # of one chunk
-    clean = on_device(platform, pooled(layout, mask))(x, *parameters)
-    bad = x.copy()
-    bad[0, -1] = np.nan
-    found = on_device(platform, pooled(layout, mask))(bad, *parameters)
-    assert np.isnan(found[0]).all()
-    chex.assert_trees_all_equal(found[1:], clean[1:])
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("count", [7, *thorough([1, 40, 300])])
 @pytest.mark.parametrize("length", [23, *thorough([1, 64, 1000])])
