@@ -10,6 +10,7 @@ from constants import replaced
 from differentiated_twice import fullest
 from marks import all_with_few_quick, thorough
 from rounded_products import GPU, TPU, on_device
+from rounding import rounded
 from walks import small_tiles
 
 import attnpool_flax
@@ -135,3 +136,21 @@ def test_products_of_raw_tokens_that_jax_differentiates_are_found(platform):
     with replaced(softmax, raw_products=raw):
         (message,) = messages("attention_pooling", REVERSE, "float64", platform)
     assert "where NaN stands in the padding" in message
+
+
+@pytest.mark.parametrize("platform", [TPU, GPU])
+def test_layer_norm_of_large_equal_and_not_finite_numbers(platform):
+    """Equal numbers are exactly 0, and NaN stays in its vector."""
+    rng = np.random.default_rng(0)
+    x, scale, cotangent = (rng.normal(size=shape).astype(np.float32) for shape in ((4, 7), 7, (4, 7)))
+    x[1] *= np.float32(1e30)
+    x[2], x[3, 0] = 0.1, np.nan
+
+    def results(x, scale):
+        result, pull = jax.vjp(lambda *arrays: attnpool_flax.layer_norm(*arrays, epsilon=1e-6), x, scale)
+        return result, *pull(cotangent)
+
+    found, expected = on_device(platform, results)(x, scale), jax.jit(results)(x, scale)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=rounded(np.nan_to_num(other), 64))
+    assert np.isfinite(found[0][:3]).all() and not found[0][2].any() and np.isnan(found[0][3]).all()

@@ -220,21 +220,6 @@ def test_heads_of_an_empty_row_give_the_output_bias(package, length, rng):
     chex.assert_trees_all_equal(np.asarray(weights), np.zeros((2, H, N, length), np.float32))
 
 
-@pytest.mark.parametrize("pooling", [False, True])
-def test_only_the_output_bias_of_an_empty_row_has_a_gradient(pooling, rng):
-    """The output kernel meets a 0."""
-    parameters = head_parameters(rng) | {"query": draw(rng, N, D), "x": draw(rng, M, D)}
-
-    def loss(query, x, **kernels):
-        if pooling:
-            return jnp.sum(attnpool_flax.multi_head_attention_pooling(x, np.zeros(M, bool), query=query, **kernels))
-        return jnp.sum(attnpool_flax.multi_head_attention(query, x, x, np.zeros((N, M), bool), **kernels))
-
-    slopes = jax.jit(jax.grad(lambda given: loss(**given)))(parameters)
-    expected = {key: np.zeros_like(value) for key, value in parameters.items()}
-    chex.assert_trees_all_equal(slopes, expected | {"out_bias": np.full(O, N, np.float32)})
-
-
 @every_package
 def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
     query, out_kernel, out_bias = draw(rng, N, D), draw(rng, D + V, O), draw(rng, O)

@@ -1,4 +1,4 @@
-"""Packed sequences: the dense numbers, padding by numbers out of range, sums that do not drift, programs that hold no copy."""
+"""Packed sequences: padding by numbers out of range, sums that do not drift, programs that hold no copy."""
 
 import functools
 
@@ -20,10 +20,6 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance.checks.definition import DRIFT
-
-# --------------------------------------------------------------------------------------------------------------
-# The dense numbers
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Numbers out of range
