@@ -170,35 +170,22 @@ def test_small_scores_need_no_loop():
         assert "while" in jax.jit(function).lower(*arrays).as_text(), name
 
 
-@pytest.mark.parametrize("name", ["mask_attention", "cross_attention_pooling_all_pairs"])
-def test_blocks_run_under_shard_map(name):
+def test_blocks_run_under_shard_map():
     """With the checks of replication on; the values are those outside of it."""
     rng = np.random.default_rng(3)
     mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
-    here, everywhere = PartitionSpec("data"), PartitionSpec()
-    if name == "cross_attention_pooling_all_pairs":
-        function, shapes, specs = all_pairs_of_largest, [(4, 16, 3), (30, 24, 3)], (everywhere, here)
-    else:
-        function, shapes = LARGE[name]
-        specs = (everywhere, here)
-        shapes = [shapes[0], (1, *shapes[1])]
-    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    specs = PartitionSpec(), PartitionSpec("data")
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 16, 3), (30, 24, 3))]
 
-    def gradients(*arrays):
-        def loss(*arrays):
-            return jax.lax.psum(sum(jnp.mean(part) for part in jax.tree.leaves(function(*arrays))), "data")
+    def total(*arrays):
+        return sum(jnp.mean(part) for part in all_pairs_of_largest(*arrays))
 
-        return jax.value_and_grad(loss, tuple(range(len(arrays))))(*arrays)
+    def inside(*arrays):
+        return jax.value_and_grad(lambda *arrays: jax.lax.psum(total(*arrays), "data"), (0, 1))(*arrays)
 
-    mapped = jax.shard_map(gradients, mesh=mesh, in_specs=specs, out_specs=(everywhere, specs))
-    value, found = jax.jit(mapped)(*arrays)
-
-    def outside(*arrays):
-        return sum(jnp.mean(part) for part in jax.tree.leaves(function(*arrays)))
-
-    expected, wanted = jax.jit(jax.value_and_grad(outside, tuple(range(len(arrays)))))(*arrays)
-    chex.assert_trees_all_close(value, expected, atol=rounded(expected, 64), rtol=0)
-    for a, b in zip(found, wanted, strict=True):
+    mapped = jax.shard_map(inside, mesh=mesh, in_specs=specs, out_specs=(PartitionSpec(), specs))
+    found, wanted = (jax.jit(own)(*arrays) for own in (mapped, jax.value_and_grad(total, (0, 1))))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         assert np.any(np.asarray(b) != 0)
         chex.assert_trees_all_close(a, b, atol=rounded(b, 256), rtol=0)
 

@@ -1,7 +1,7 @@
 """Programs of all rows, lowered for a TPU and a GPU on this machine and not compiled: their loops, and wide copies of narrow tokens.
 
 Sizes are those of :mod:`bench.aot.sizes` with a smaller batch, so that all arrays fit a block (``blocks.BUDGET``). Tokens are
-bfloat16. This process has several CPUs, which must not decide for another platform.
+bfloat16.
 
 A *wide copy* is a float32 array with as many elements as the tokens, whose padding was replaced, and which is an operand of a
 product: XLA fuses a conversion into a product but no selection, therefore it writes the array.

@@ -8,16 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from constants import replaced
+from constants import compiling_anew, replaced
 from marks import thorough
 from rounding import rounded
 
 import attnpool_flax
 from attnpool_flax import chosen_implementation
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.kernels import softmax as kernels
 from attnpool_flax.kernels import triton
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Runs the kernels on a CPU, in programs that no other test takes."""
+    monkeypatch.setenv(kernels.INTERPRET, "1")
+    with compiling_anew(*FUNCTIONS.values()):
+        yield
+
 
 MASK = np.arange(131) < np.array([[131], [0], [5]])
 X = np.where(MASK[..., None], np.random.default_rng(7).normal(size=(*MASK.shape, 5)), np.nan)

@@ -3,13 +3,8 @@
 import functools
 import json
 import math
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-import chex
 import jax
 import numpy as np
 import pytest
@@ -17,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from programs import compiled
 from walks import BATCH, WALKERS, Call, size, small_tiles, trips, walked
 
+from attnpool_flax import chosen_implementation
 from attnpool_flax.reductions.dispatch import logged_dispatches
 from attnpool_flax.reductions.loops import tiling
 
@@ -222,40 +218,16 @@ def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
 # --------------------------------------------------------------------------------------------------------------
 # One device
 
-ALONE = """
-import json
-import jax
-from attnpool_flax import chosen_implementation
-from walks import WALKERS, Call
 
-found = {}
-for row in WALKERS:
+@pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
+def test_one_cpu_device_takes_tiles_of_which_accelerators_see_no_loop(row):
     call = Call(row, "smallest", None)
-    loops = {}
-    for platform in ("cpu", "cuda", "tpu"):
-        programs = [jax.export.export(jax.jit(f), platforms=[platform]) for f in (call.forward, call.step)]
-        loops[platform] = [program(call.arrays).mlir_module().count("stablehlo.while") for program in programs]
-    found[row.name] = [chosen_implementation(row.name, **call.arrays, **call.options), loops]
-print(json.dumps(found))
-"""
-
-
-def test_one_cpu_device_takes_tiles_of_which_accelerators_see_no_loop():
-    """In a process of its own, as this one has several devices."""
-    tests = Path(__file__).parents[1]
-    path = os.pathsep.join(map(str, (tests.parent, tests / "support")))
-    environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
-    environment.pop("XLA_FLAGS", None)
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE], env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert not done.returncode, done.stderr
-    found = json.loads(done.stdout)
-    chex.assert_equal(set(found), {row.name for row in WALKERS})
-    for name, (chosen, loops) in found.items():
-        assert chosen == "tiles", name
-        assert min(loops["cpu"]) >= 1, name
-        assert loops["cuda"] == loops["tpu"] == [0, 0], name
+    chosen = chosen_implementation(row.name, **call.arrays, **call.options)
+    assert chosen == "tiles"
+    for function in (call.forward, call.step):
+        traced = jax.jit(function).trace(call.arrays)
+        texts = [traced.lower(lowering_platforms=(platform,)).as_text() for platform in ("cpu", "cuda", "tpu")]
+        assert [text.count("stablehlo.while") > 0 for text in texts] == [True, False, False]
 
 
 def test_the_pinned_arrays_are_worth_a_loop():
