@@ -94,7 +94,7 @@ def mapped(function):
 
 
 MORE = (second, forward_mode, mapped)
-QUICK = ("dot_product_attention", "attend", "code_wise_attention")
+QUICK = ("dot_product_attention",)
 every_call = pytest.mark.parametrize("name", all_with_few_quick(CALLS, QUICK))
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
-from marks import all_with_few_quick
+from marks import all_with_few_quick, thorough
 from rounded_products import GPU, on_device
 
 import attnpool_flax
@@ -85,7 +85,7 @@ def test_accelerators_compute_the_same_up_to_one_rounding_of_bfloat16(spec):
 
 
 @first_spec
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("platform", ["tpu", *thorough(["cuda"])])
 def test_every_product_of_an_accelerator_has_narrow_operands(spec, platform):
     for title, narrow, _, arrays in calls(spec):
         lines = [line for line in text(narrow, arrays, platform).splitlines() if "stablehlo.dot_general" in line]
