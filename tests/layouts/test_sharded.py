@@ -249,7 +249,7 @@ ALONE = Path(__file__).parents[1] / "support" / "sharded.py"
 def one_of_two(address, index):
     path = os.pathsep.join([str(ALONE.parents[2]), str(ALONE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    environment |= {"JAX_NUM_CPU_DEVICES": "2", "XLA_FLAGS": ""}
     command = [sys.executable, str(ALONE), address, "2", str(index)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
