@@ -78,25 +78,6 @@ def rng(request):
     return np.random.default_rng(list(request.node.name.encode()))
 
 
-@pytest.fixture
-def anew():
-    """Functions take no program again that was traced under other settings, and leave none to other tests."""
-    from constants import compiling_anew
-
-    from attnpool_flax.call.compiled import FUNCTIONS
-
-    with compiling_anew(*FUNCTIONS.values()):
-        yield
-
-
-@pytest.fixture
-def interpreted(anew, monkeypatch):
-    """Runs Pallas's kernels on a CPU."""
-    from attnpool_flax.kernels.softmax import INTERPRET
-
-    monkeypatch.setenv(INTERPRET, "1")
-
-
 def pytest_runtest_teardown(item, nextitem):
     """After a file, whose tests share most programs, frees them where the process has too many memory maps or too much memory."""
     if nextitem is None or nextitem.path == item.path or not PROCESS.exists():

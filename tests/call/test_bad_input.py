@@ -43,38 +43,6 @@ def test_each_bad_call_differs_from_a_legal_one(row):
         subject.function(*args, **kwargs)
 
 
-def titles_of(name):
-    """What the bad calls of a row are called."""
-    return {call.title for call in bad_input.refusals_of(subject_of(ref, table.get(name)))}
-
-
-def test_the_kinds_of_bad_input_are_there():
-    assert titles_of("dot_product_attention") >= {
-        "`query` is None",
-        "`key` is text",
-        "`value` is an array of objects",
-        "`query` is complex",
-        "`mask` is of floats",
-        "`mask` has the value 2",
-        "`mask` has a higher rank",
-        "`mask` does not broadcast",
-        "`bias` does not broadcast",
-        "`key` disagrees with another argument on d",
-        "`value` disagrees with another argument on m",
-        "a batch axis of 1 in `key` meets 3",
-        "the width d is 0",
-        "`scale` has shape (2,)",
-        "an argument that does not exist",
-        "`return_weights` is 'yes'",
-    }
-    assert titles_of("masked_softmax") >= {
-        "`lengths` is negative",
-        "`lengths` is of floats",
-        "`axis` is 3",
-        "`mask` and `lengths` are both given",
-    }
-
-
 def lenient(x, mask=None):
     """Takes whatever NumPy takes."""
     x = np.asarray(x)

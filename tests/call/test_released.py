@@ -57,10 +57,6 @@ KINDS = {
 }
 
 
-def test_there_are_functions_that_take_normalizers():
-    assert len(TAKING) >= 4
-
-
 @every_package
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_normalizer_is_released(package, kind):

@@ -141,9 +141,10 @@ def test_bfloat16_tokens_are_exact_with_the_rounded_products_of_a_device(name, p
 
 
 @on_every_device
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", WITH_SMALL_KERNELS)
-def test_few_bfloat16_tokens_are_exact_with_the_rounded_products_of_a_device(name, platform):
-    assert not wrong(name, "bfloat16", platform)
+def test_few_narrow_tokens_are_exact_with_the_rounded_products_of_a_device(name, dtype, platform):
+    assert not wrong(name, dtype, platform)
 
 
 @on_every_device

@@ -4,17 +4,22 @@ The judge does not require them of other implementations. Ties of two tokens and
 differences, in the cases of ``values.tied``.
 """
 
+import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from rounding import rounded
+from marks import thorough
+from rounding import assert_close, rounded
 
 import attnpool_flax
-
-pytestmark = pytest.mark.thorough
+from attnpool_flax.numerics import rounding
+from attnpool_flax.numerics.rounding import tied
 
 UNSTATED = np.nan
 """Mark of elements whose gradient the contract does not state."""
+
+LABELS, CONTEXT, NOTHING = [[1, 0], [1, 0], [0, 1]], [[2, 1], [0.5, 0.25]], [[0, 0], [0, 0]]
 
 STATED = {
     "l2_normalize": [("a zero vector", {"x": [[0, 0], [3, 0]]}, {"axis": -1}, {"x": [[0, 0], [0, 1 / 3]]})],
@@ -24,10 +29,22 @@ STATED = {
     ],
     "orthogonal_decomposition": [
         ("a zero reference", {"x": [3, 4], "reference": [0, 0]}, {}, {"x": [1, 1], "reference": [0, 0]}),
+        ("a zero reference", {"x": CONTEXT, "reference": NOTHING}, {}, {"x": NOTHING, "reference": NOTHING}, 0),
     ],
     "linear_decomposition": [
         ("a zero reference", {"x": [3, 4], "reference": [0, 0]}, {}, {"x": [1, 1], "reference": [0, 0]}),
         ("a zero vector", {"x": [0, 0], "reference": [3, 4]}, {}, {"x": [1, 1], "reference": [0, 0]}),
+        ("a zero reference", {"x": CONTEXT, "reference": NOTHING}, {}, {"x": NOTHING, "reference": NOTHING}, 0),
+        ("a zero vector", {"x": NOTHING, "reference": CONTEXT}, {}, {"x": NOTHING, "reference": NOTHING}, 0),
+    ],
+    "rigid_decomposition": [
+        (
+            "equal vectors",
+            {"x": LABELS, "reference": LABELS[:1] * 3},
+            {},
+            {"x": [[1, 1], [1, 1], [0, 0]], "reference": np.zeros((3, 2))},
+            0,
+        ),
     ],
     "semantic_match": [
         (
@@ -35,6 +52,16 @@ STATED = {
             {"x": [[1, 0]], "y": [[0, 1], [1, 0], [2, 0]]},
             {"method": "max", "window": 2},
             {"x": [[0, 0]], "y": [[0, 0], [1, 1], [0, 0]]},
+        ),
+        (
+            "two equal tokens, of which the first is chosen",
+            {"x": CONTEXT, "y": [[1, 1], [2, 1], [2, 1]]},
+            {},
+            {"x": NOTHING, "y": [[0, 0], [2, 2], [0, 0]]},
+        ),
+        *(
+            ("a zero token", {"x": NOTHING, "y": LABELS}, {"method": method, "normalize": False}, {"x": NOTHING})
+            for method in ("max", "global", "local")
         ),
     ],
     "graph_decomposition": [
@@ -102,6 +129,15 @@ STATED = {
             {},
             {"anchor": [-1, 1], "positive": [1, 0], "negative": [0, -1], "margin": 0.5},
         ),
+        *(  # the hinge of 1 - 4 + margin
+            (
+                f"margin {margin}",
+                {"anchor": [0, 0], "positive": [1, 0], "negative": [0, 2], "margin": margin},
+                {},
+                {"anchor": [-2 * share, 4 * share]},
+            )
+            for margin, share in ((2.9375, 0), (3, 0.5), (3.0625, 1))
+        ),
     ],
     "relation_triplet_loss": [
         (
@@ -119,9 +155,15 @@ STATED = {
             {"mode": "add"},
             {"attention": [1, 1], "supporting": [-0.5, -0.5], "opposing": [-0.5, -0.5]},
         ),
+        (
+            "the direction of a zero attention vector",
+            {"attention": [0, 0], "supporting": [0.5, 0.5], "opposing": [0.25, 0.75]},
+            {},
+            {"attention": [1, 1]},
+        ),
     ],
 }
-"""For each function a list of (title, arguments, options, gradient of the sum of all results by argument)."""
+"""For each function a list of (title, arguments, options, gradient by argument, of the sum of all results or of the one at a place)."""
 
 
 def as_float32(value):
@@ -129,16 +171,18 @@ def as_float32(value):
     return value if isinstance(value, np.ndarray) else np.asarray(value, np.float32)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "values", "options", "expected"),
-    [pytest.param(name, *call, id=f"{name}, {title}") for name, calls in STATED.items() for title, *call in calls],
+    ("name", "call"),
+    [pytest.param(name, call, id=f"{name}, {title}") for name, calls in STATED.items() for title, *call in calls],
 )
-def test_a_gradient_without_a_derivative_is_that_of_the_contract(name, values, options, expected):
+def test_a_gradient_without_a_derivative_is_that_of_the_contract(name, call):
+    values, options, expected, *places = call
     arrays = {key: as_float32(value) for key, value in values.items()}
 
     def total(traced):
-        results = getattr(attnpool_flax, name)(**arrays | traced, **options)
-        return sum(map(jax.numpy.sum, jax.tree.leaves(results)))
+        results = jax.tree.leaves(getattr(attnpool_flax, name)(**arrays | traced, **options))
+        return sum(jnp.sum(result) for place, result in enumerate(results) if place in (places or range(len(results))))
 
     found = jax.grad(total)({key: arrays[key] for key in expected})
     for key, value in expected.items():
@@ -146,3 +190,67 @@ def test_a_gradient_without_a_derivative_is_that_of_the_contract(name, values, o
         stated = ~np.isnan(want)
         error = np.abs(np.float64(found[key]) - want)[stated]
         assert (error <= rounded(want[stated], 16)).all(), (key, found[key])
+
+
+SHARING = {
+    "code_wise_attention": lambda labels: attnpool_flax.code_wise_attention(labels, np.float32(CONTEXT)),
+    "bidaf_attention": lambda query: attnpool_flax.bidaf_attention(
+        np.float32(CONTEXT), query, np.float32([0, 0, 0, 0, 1, 1])
+    )[..., 6:],
+    "cross_attention_pooling_all_pairs": lambda y: attnpool_flax.cross_attention_pooling_all_pairs(
+        np.float32(CONTEXT)[None], y[None], reduction="max"
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", ["code_wise_attention", *thorough(list(SHARING)[1:])])
+def test_equal_tokens_share_the_gradient_of_a_maximum(name):
+    """To the last bit half of the gradient that one of them has alone."""
+    gradient = jax.jit(jax.grad(lambda tokens: jnp.sum(SHARING[name](tokens))))
+    of_labels, alone = gradient(np.float32(LABELS)), gradient(np.float32(LABELS[1:]))
+    assert np.any(alone[0] != 0)
+    chex.assert_trees_all_equal(of_labels[:2], np.stack([alone[0] / 2] * 2))
+
+
+@pytest.mark.parametrize("exponent", [-100, 100])
+@pytest.mark.parametrize("name", ["orthogonal", "linear"])
+def test_gradients_of_short_and_long_vectors_are_those_of_ordinary_ones(name, exponent):
+    """Both parts are of degree 1 in x and 0 in the reference; a power of 2 changes no digit."""
+    split = getattr(attnpool_flax, f"{name}_decomposition")
+    gradients = jax.jit(jax.grad(lambda x, reference: jnp.sum(split(x, reference)[0]), (0, 1)))
+    arrays, size = (np.float32(CONTEXT), np.float32(LABELS[1:]) + np.float32(0.5)), np.float32(2.0**exponent)
+    ordinary = gradients(*arrays)
+    assert np.any(ordinary[1] != 0)
+    chex.assert_trees_all_equal(gradients(*(size * array for array in arrays)), ordinary)
+
+
+def test_the_gradient_of_hard_gumbel_weights_is_that_of_the_soft_ones(rng):
+    scores, noise, cotangent = rng.normal(size=(3, 2, 5)).astype("float32")
+    mask = np.array([[True, True, False, True, True], [True, False, True, True, False]])
+
+    def gradients(hard):
+        def loss(scores, noise):
+            weights = attnpool_flax.gumbel_softmax(scores, mask, noise, temperature=0.7, hard=hard)
+            return (weights * cotangent).sum()
+
+        return jax.grad(loss, (0, 1))(scores, noise)
+
+    assert_close(gradients(True), gradients(False))
+    assert all(np.any(gradient != 0) for gradient in gradients(True))
+
+
+def test_no_score_of_minus_infinity_is_tied():
+    scores = jnp.array([[1.0, 1.0, 0.0], [-jnp.inf, 1.0, 0.0], [-jnp.inf, -jnp.inf, -jnp.inf]])
+    found = tied(scores, jnp.max(scores, -1), jnp.ones(3), 3)
+    np.testing.assert_array_equal(found, [[True, True, False], [False, True, False], [False, False, False]])
+
+
+@pytest.mark.parametrize("norm", [rounding._norm_in_unit_of_largest, rounding._norm_in_three_units])
+def test_no_square_of_a_norm_over_or_underflows(norm):
+    x = np.random.default_rng(7).standard_normal((4, 64))
+    for exponent in (-110, -85, -60, -20, 0, 30, 62, 63, 85, 120):
+        vectors = jnp.asarray(np.ldexp(x.astype(np.float32), exponent))
+        expected = np.linalg.norm(np.float64(vectors), axis=-1, keepdims=True)
+        assert_close(np.float64(norm(vectors)) * 2.0**-exponent, expected * 2.0**-exponent, 8)
+    special = jnp.array([[0.0, 0.0], [jnp.inf, 1.0], [jnp.nan, 1.0]])
+    np.testing.assert_array_equal(norm(special)[:, 0], [0.0, np.inf, np.nan])

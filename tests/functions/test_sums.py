@@ -35,15 +35,6 @@ def test_equal_terms_do_not_drift(length, rows):
     np.testing.assert_allclose(result, np.float64(x[0, 0, 0]) * np.float64(weights[0, 0, 0]) * length, 1e-5)
 
 
-@pytest.mark.parametrize("rows", [1, FEW + 1])
-@pytest.mark.parametrize("length", [577, 1300])
-def test_each_token_has_its_weight(length, rows):
-    numbers = np.random.default_rng(0)
-    x, weights = numbers.standard_normal((2, length, 4)), numbers.standard_normal((2, rows, length))
-    result = weighted(jnp.asarray(weights, jnp.float32), jnp.asarray(x, jnp.float32), None)
-    np.testing.assert_allclose(result, weights @ x, 1e-4, 1e-4)
-
-
 @pytest.mark.parametrize("length", [1300, 577], ids=["parts divide the tokens", "no part does"])
 @pytest.mark.parametrize("implementation", ["einsum", "tiles"])
 def test_unmasked_tokens_are_not_copied(length, implementation):

@@ -1,4 +1,4 @@
-"""Packed sequences: the dense numbers, padding by numbers out of range, sums that do not drift, programs that hold no copy."""
+"""Packed sequences: padding by numbers out of range, sums that do not drift, programs that hold no copy."""
 
 import functools
 
@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agreement import assert_agree, assert_gradients_agree
 from constants import replaced
 from flax import nnx
 from marks import thorough
-from minilm_pairs import minilm_pairs
 from packages import every_package
 from programs import compiled
 from rounding import rounded
@@ -21,51 +19,7 @@ from walks import PACKED, Call, size, small_tiles
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.reductions.packed import sums as packed_sums
-from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.definition import DRIFT
-
-# --------------------------------------------------------------------------------------------------------------
-# The dense numbers
-
-
-@pytest.fixture(scope="module")
-def embeddings():
-    """(x, mask) of the real token embeddings, and the same tokens packed in order and shuffled."""
-    pairs = minilm_pairs()
-    x, mask = pairs["tail"], pairs["tail_mask"].astype(bool)
-    packed, numbers, count = attnpool_ref.pack([tokens[real] for tokens, real in zip(x, mask, strict=True)])
-    return x, mask, packed, numbers, count
-
-
-@every_package
-@pytest.mark.parametrize("name", [*thorough(["mean", "max", "last"]), "first", "attention"])
-def test_real_embeddings_pool_to_the_same_numbers_dense_packed_and_shuffled(package, name, embeddings):
-    x, mask, packed, numbers, count = embeddings
-    dense = np.asarray(getattr(package, f"{name}_pooling")(x, mask))
-    pool = getattr(package, f"segment_{name}_pooling")
-    order = np.random.default_rng(0).permutation(len(packed))
-    if name in ("first", "last"):
-        order = np.argsort(np.random.default_rng(0).random(count)[numbers], kind="stable")  # each in its own order
-    for found in (pool(packed, numbers, count, indices_are_sorted=True), pool(packed[order], numbers[order], count)):
-        if name in ("max", "first", "last"):
-            chex.assert_trees_all_equal(np.asarray(found), dense)
-        else:
-            chex.assert_trees_all_close(np.asarray(found), dense, atol=rounded(dense, x.shape[1]), rtol=0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
-def test_tiles_and_whole_sums_have_the_same_results_and_gradients(row):
-    title = "query as [num_segments, q]" if row.name == "segment_attention_pooling" else "fullest"
-    title = title if title in [own for own, *_ in cases.configurations(row)] else "smallest"
-    sizes = {"N": 301, "M": 170, "d": 8, "q": 8, "e": 9}
-    with small_tiles(WHOLE=0), replaced(packed_sums, TOKENS=64, FEWEST=1):
-        found = Call(row, title, "tiles", sizes=sizes)
-        got = found.computed()
-    want = Call(row, title, "einsum", sizes=sizes).computed()
-    assert_agree(found.case, got[0], want[0])
-    assert_gradients_agree(found.case, got[1], want[1])
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Numbers out of range
@@ -258,6 +212,12 @@ def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
         jax.jit(lambda x, numbers: attnpool_flax.unpack(x, numbers, 2))(jnp.ones((2, 2)), jnp.array([0, 1]))
 
 
+def tokens():
+    """Tokens [40, 8] and the numbers of their segments."""
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.standard_normal((40, 8), np.float32)), jnp.asarray(np.sort(rng.integers(0, 40, 40)))
+
+
 @pytest.mark.parametrize(
     ("made", "heads", "function"),
     [
@@ -265,8 +225,8 @@ def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
         ("MultiHeadAttentionPool", {"num_heads": 2}, "multi_head_attention_pooling"),
     ],
 )
-def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function, embeddings):
-    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function):
+    x, numbers = tokens()
     module = getattr(attnpool_flax, made)(in_features=8, **heads, rngs=nnx.Rngs(0))
     parameters = {k: v[...] for k, v in nnx.to_pure_dict(nnx.state(module, nnx.Param)).items()}
     want = getattr(attnpool_flax, f"segment_{function}")(x, numbers, 40, **parameters)
@@ -279,8 +239,8 @@ def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function
             module(x, **given)
 
 
-def test_pairs_of_packed_tokens_go_through_their_module(embeddings):
-    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+def test_pairs_of_packed_tokens_go_through_their_module():
+    x, numbers = tokens()
     given = {"x_segment_ids": numbers, "y_segment_ids": numbers, "num_segments": 40}
     want = attnpool_flax.segment_cross_attention_pooling(x, numbers, x, numbers, 40)
     chex.assert_trees_all_equal(attnpool_flax.CrossAttentionPool()(x, x, **given), want)

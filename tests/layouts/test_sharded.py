@@ -10,13 +10,10 @@ from pathlib import Path
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
-from constants import replaced
 from flax import nnx
-from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from splits import NAMES, Split, gradients_inside, with_gradients
 from walks import small_tiles
@@ -24,8 +21,6 @@ from walks import small_tiles
 import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.call.compiled import FUNCTIONS
-from attnpool_flax.reductions import accumulators
-from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
@@ -248,39 +243,13 @@ def explicit(array, axes, mesh):
     return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*own))) if array.ndim else array
 
 
-MISTAKES = {
-    "a psum without the pmax": ("attention_pooling", (accumulators, "_collective"), lambda right: lambda operation, arrays, *rest: (
-        list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
-    )),
-    "ties counted once per device": ("max_pooling", (ExtremeState, "rescaled"), lambda right: lambda state, top: (
-        (jnp.minimum(right(state, top)[0], 1),)
-    )),
-    "a gradient counted once per device": ("mean_pooling", (accumulators, "_collective"), lambda right: lambda operation, arrays, *rest: (
-        [_eight_times(own) for own in right(operation, arrays, *rest)]
-    )),
-}  # fmt: skip
-
-
-def _eight_times(array):
-    """The array, with eight times its gradient."""
-    return array if array is None else 8 * array - 7 * lax.stop_gradient(array)
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_merging_is_seen(mistake, mesh):
-    name, place, wrong = MISTAKES[mistake]
-    module, part = place
-    with replaced(module, **{part: wrong(getattr(*place))}), pytest.raises(AssertionError):
-        test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
-
-
 ALONE = Path(__file__).parents[1] / "support" / "sharded.py"
 
 
 def one_of_two(address, index):
     path = os.pathsep.join([str(ALONE.parents[2]), str(ALONE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    environment |= {"JAX_NUM_CPU_DEVICES": "2", "XLA_FLAGS": ""}
     command = [sys.executable, str(ALONE), address, "2", str(index)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -1,4 +1,7 @@
-"""Sums over hidden units as GPUs compute them, run on a CPU: at once, with the gradient of each argument recomputed."""
+"""Sums over hidden units as GPUs compute them, run on a CPU: at once, with the gradient of each argument recomputed.
+
+Results, gradients and second derivatives are judged in ``tests/functions/test_precision.py`` and ``test_accelerators.py``.
+"""
 
 import functools
 
@@ -9,7 +12,6 @@ import numpy as np
 import pytest
 from constants import replaced
 from jax.sharding import Mesh, PartitionSpec
-from marks import thorough
 from rounding import rounded
 
 import attnpool_flax
@@ -60,15 +62,6 @@ def first(function, *arrays):
     return result, gradients
 
 
-def second(function, *arrays):
-    """The gradients of the sum of the first ones' cosines."""
-
-    def loss(*arrays):
-        return sum(jnp.sum(jnp.cos(own)) for own in first(function, *arrays)[1])
-
-    return jax.grad(loss, range(len(arrays)))(*arrays)
-
-
 def forward(function, *arrays):
     """The directional derivative along the arrays' sines."""
     return jax.jvp(function, arrays, tuple(map(jnp.sin, arrays)))[1]
@@ -81,49 +74,10 @@ def assert_agree(found, expected, dtype="float32"):
         chex.assert_trees_all_close(ours, theirs, atol=allowed, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("name", "derivative"),
-    [
-        pytest.param(
-            name, derivative, marks=[pytest.mark.thorough] * (derivative is not first and name != "additive_attention")
-        )
-        for name in SHAPES
-        for derivative in (first, second, forward)
-    ],
-)
-def test_results_and_derivatives_are_those_of_the_loop(name, derivative, on_gpus):
-    function, arrays = getattr(attnpool_flax, name), drawn(name)
-    found = on_gpus(functools.partial(derivative, function), *arrays)
-    assert_agree(found, jax.jit(functools.partial(derivative, function))(*arrays))
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.thorough)])
-def test_narrow_arguments(dtype, on_gpus):
-    function, arrays = attnpool_flax.additive_attention, drawn("additive_attention", dtype)
-    found = on_gpus(functools.partial(first, function), *arrays)
-    assert [own.dtype for own in found[1]] == [dtype] * len(arrays)
-    assert_agree(found, jax.jit(functools.partial(first, function))(*arrays), dtype)
-
-
-@pytest.mark.parametrize("derivative", [first, pytest.param(second, marks=pytest.mark.thorough), forward])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "additive_attention",
-        *thorough(("tanh_sum_attention", "kernel_regression")),
-    ],
-)
-def test_padding_never_matters(name, derivative, on_gpus):
-    query, key, value, *others = drawn(name)
-    mask = jnp.arange(M) < 3
-    function = functools.partial(getattr(attnpool_flax, name), mask=jnp.broadcast_to(mask, (2, N, M)))
-    padded = [jnp.where(mask[:, None], own, jnp.nan) for own in (key, value)]
-    clean = [jnp.where(mask[:, None], own, 0) for own in (key, value)]
-    derived = functools.partial(derivative, function)
-    found, expected = (on_gpus(derived, query, *own, *others) for own in (padded, clean))
-    chex.assert_trees_all_equal(found, expected)
-    assert_agree(found, jax.jit(derived)(query, *clean, *others))
-    assert all(bool(jnp.all(jnp.isfinite(own))) for own in jax.tree.leaves(found))
+@pytest.mark.parametrize("name", SHAPES)
+def test_forward_mode_is_that_of_the_loop(name, on_gpus):
+    function, arrays = functools.partial(forward, getattr(attnpool_flax, name)), drawn(name)
+    assert_agree(on_gpus(function, *arrays), jax.jit(function)(*arrays))
 
 
 @pytest.mark.parametrize("argument", [None, 0, 1, 5], ids=["result", "query", "key", "out_kernel"])
@@ -162,17 +116,6 @@ def test_shared_keys_and_values_are_padded_for_each_example(on_gpus):
     function = functools.partial(first, split)
     assert_agree(on_gpus(function, *arrays), jax.jit(function)(*arrays))
     assert_agree(on_gpus(split, *arrays), first(split, *arrays)[0])
-
-
-@pytest.mark.parametrize("name", ["additive_score", "tanh_sum_score", "gaussian_score"])
-def test_gradients_of_shared_parameters_under_shard_map(name):
-    """With replication checks; the parameters do not vary over the mesh."""
-    arrays = drawn(name)
-    mesh, own = Mesh(np.array(jax.devices()[:1]), ("examples",)), PartitionSpec("examples")
-    specs = tuple(own if array.ndim == 3 else PartitionSpec() for array in arrays)
-    function = getattr(attnpool_flax, name)
-    split = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=own)
-    assert_agree(jax.jit(functools.partial(first, split))(*arrays), first(function, *arrays))
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=["tokens", "mask", "both"])

@@ -1,7 +1,7 @@
 """Programs of all rows, lowered for a TPU and a GPU on this machine and not compiled: their loops, and wide copies of narrow tokens.
 
 Sizes are those of :mod:`bench.aot.sizes` with a smaller batch, so that all arrays fit a block (``blocks.BUDGET``). Tokens are
-bfloat16. This process has several CPUs, which must not decide for another platform.
+bfloat16.
 
 A *wide copy* is a float32 array with as many elements as the tokens, whose padding was replaced, and which is an operand of a
 product: XLA fuses a conversion into a product but no selection, therefore it writes the array.
@@ -13,7 +13,6 @@ import math
 import jax
 import pytest
 from constants import replaced
-from marks import one_of_each, thorough
 
 from attnpool_flax.reductions.loops import blocks
 from bench.aot import calls
@@ -75,18 +74,10 @@ CALLS = [
     if call.way == calls.OURS and call.layout != calls.MESH and not (call.given or call.large)
 ]
 QUICK = [call for call in CALLS if call.layout in (calls.DENSE, calls.UNSORTED)]
-SLOW = {
-    "vlad_pooling",
-    "cross_attention_pooling",
-    "kernel_regression",
-    "set2set_pooling",
-    "latent_attention_pooling",
-    "bidaf_attention",
-    "cross_attention_pooling, reduction=max",
-    "cross_attention_pooling_all_pairs",
-    "maxsim_score_all_pairs",
-}
-"""Dense calls that take seconds to lower: only the thorough run does."""
+
+
+IN_EACH_RUN = ("attention_pooling", "segment_mean_pooling")
+"""Calls that each run lowers; the thorough run lowers all."""
 
 
 def named(own):
@@ -203,21 +194,12 @@ def assert_loops(call, looping):
     )
 
 
-def is_slow(call):
-    """Whether only the thorough run lowers a call; of packed ones each run lowers attention and the mean."""
-    packed = call.layout == calls.UNSORTED and call.name not in ("segment_attention_pooling", "segment_mean_pooling")
-    return packed or call.name in SLOW
-
-
-def few_seconds():
-    """The calls that are not slow: each run lowers one of each family."""
-    return [call for call in QUICK if not is_slow(call)]
-
-
 @pytest.mark.parametrize(
     "call",
-    [*one_of_each(lambda call: (call.row.family, call.layout), few_seconds()), *thorough(filter(is_slow, QUICK))],
-    ids=title,
+    [
+        pytest.param(call, marks=() if call.name in IN_EACH_RUN else pytest.mark.thorough, id=title(call))
+        for call in QUICK
+    ],
 )
 def test_accelerators_see_no_loop_and_no_wide_copy(call):
     looping, copying = found_in(lowered(call), call)
@@ -258,21 +240,24 @@ def test_steps_do_not_grow_with_tokens(name):
 
 
 def test_the_tables_name_rows():
-    assert {call.name for call in QUICK} >= {*LOOPS, *WIDE, *SLOW}
+    assert {call.name for call in QUICK} >= {*LOOPS, *WIDE, *IN_EACH_RUN}
 
 
+@pytest.mark.thorough
 def test_a_program_for_several_platforms_has_a_branch_for_each():
     modules = lowered(named("vlad_pooling, dense"), ["cpu", "cpu tpu cuda", "tpu cuda"])
     alone, with_cpu, without = (len(list(loops(module))) for module in modules.values())
     assert alone == with_cpu > without == 0
 
 
+@pytest.mark.thorough
 def test_a_small_budget_is_seen_as_a_loop():
     call = named("mask_attention, dense")
     with replaced(blocks, BUDGET=dict.fromkeys(blocks.BUDGET, 2**20)):
         assert found_in(lowered(call), call)[0] == list(PLATFORMS)
 
 
+@pytest.mark.thorough
 def test_whole_products_are_seen_as_wide_copies():
     call = named("attention_pooling, dense")
     einsum = Small(call.row, call.layout, "einsum", call.extra)

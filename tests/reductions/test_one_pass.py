@@ -1,11 +1,11 @@
-"""Products in one pass: on CPUs the programs of plain products, on accelerators products of bfloat16 operands, in all derivatives."""
+"""Products of narrow numbers: in one pass, which CPUs do not take, and of raw tokens with float32 factors as two narrow rows."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
-from marks import all_with_few_quick
+from marks import all_with_few_quick, thorough
 from rounded_products import GPU, on_device
 
 import attnpool_flax
@@ -85,7 +85,7 @@ def test_accelerators_compute_the_same_up_to_one_rounding_of_bfloat16(spec):
 
 
 @first_spec
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("platform", ["tpu", *thorough(["cuda"])])
 def test_every_product_of_an_accelerator_has_narrow_operands(spec, platform):
     for title, narrow, _, arrays in calls(spec):
         lines = [line for line in text(narrow, arrays, platform).splitlines() if "stablehlo.dot_general" in line]
@@ -139,3 +139,20 @@ def test_bfloat16_gradients_of_shared_kernels_under_shard_map(context):
     sharded = jax.shard_map(pooled("tokens"), mesh=mesh, in_specs=specs, out_specs=PartitionSpec())
     for own, whole in zip(gradients(sharded), gradients(pooled(None)), strict=True):
         np.testing.assert_allclose(own.astype("float32"), whole.astype("float32"), atol=0.02)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e4, 3e38])
+def test_factors_beyond_the_range_of_float16_are_scaled(size, heads):
+    factors = np.linspace(0.5, 1, heads * 5, dtype=np.float32).reshape(1, heads, 5) * np.float32(size)
+    x = jnp.asarray(np.eye(5)[None] / 8, jnp.float16)
+    found = products.token_products(x, factors, None)
+    np.testing.assert_allclose(found[0].T, factors[0] / 8, rtol=2.0**-21)
+
+
+def test_many_small_weights_are_not_lost_in_float16():
+    """2^16 tokens of weight 1e-7: together 0.0066, each half of float16's smallest number."""
+    count = 2**16
+    weights, x = jnp.full((1, count, 1), 1e-7), jnp.ones((1, count, 1), jnp.float16)
+    total = products.token_sums(weights.at[0, -1].set(1.0), x, None, None)
+    np.testing.assert_allclose(total[0, 0, 0], 1 + (count - 1) * 1e-7, rtol=1e-5)

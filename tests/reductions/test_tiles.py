@@ -7,24 +7,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agreement import assert_agree, assert_gradients_agree
+from agreement import assert_gradients_agree
+from constants import replaced
+from differentiated_twice import judged
+from rounding import rounded
 from walks import WALKERS, Call, small_tiles
 
 import attnpool_flax
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import perceptron
 from attnpool_flax.reductions.dispatch import logged_dispatches
 from attnpool_flax.reductions.loops import tiling
+from attnpool_flax.reductions.packed import sums
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.checks import invariances
+from attnpool_ref.conformance.checks.gradients import REVERSE
 from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.thorough
 
-ALIKE = ("with ", "without numbers", "without masks", "everything but masks")
-"""How the titles begin of ways to call that walk as the fullest one does, or are judged without masks by the kit."""
-
-WAYS = [(row, title) for row in WALKERS for title, *_ in cases.configurations(row) if not title.startswith(ALIKE)]
 
 TOKENS = {"WHOLE": 0, "ROW": 0, "TOKENS": 3}
 """The kit's sequences, of 7 and 6 tokens, in tiles of 3: of the first the last tile overlaps the one before it."""
@@ -93,17 +96,6 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
         assert any(1 < own.rows < own.batch and own.batch % own.rows for own in tilings)
 
 
-@pytest.mark.parametrize(("row", "title"), WAYS, ids=[f"{row.name}-{title}" for row, title in WAYS])
-def test_a_prime_length_gives_what_whole_products_give(row, title):
-    sizes = {"L": 131, "T": 67}
-    call = Call(row, title, "tiles", batch=5, sizes=sizes)
-    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):
-        got = call.computed()
-    want = call.changed(implementation="einsum").computed()
-    assert_agree(call.case, got[0], want[0])
-    assert_gradients_agree(call.case, got[1], want[1])
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Modes of differentiation
 
@@ -155,6 +147,15 @@ HIDDEN = {
 
 REFUSED = FORWARD | HIDDEN
 NAMED = 'tiles and kernels have no forward mode .*; pass implementation="einsum"'
+
+
+@pytest.mark.parametrize("name", [row.name for row in table.BY_NAME.values() if FUNCTIONS[row.name].has_tiles])
+def test_tiles_have_second_derivatives(name):
+    """A tile is 3 tokens, so that the last one overlaps; the running maximum of merged states is a constant throughout."""
+    few = {"TOKENS": 3}
+    with small_tiles(**TOKENS), replaced(sums, **few, FEWEST=3), replaced(perceptron, **few):
+        assert judged(attnpool_flax, name, REVERSE, implementation="tiles") == []
+
 
 each_reduction = pytest.mark.parametrize("row", [table.get(name) for name in REDUCTIONS], ids=REDUCTIONS)
 
@@ -216,6 +217,7 @@ SHARED = {
     "other tokens in each call of vmap, shared by its examples": (mapped(0), (2, 7, 3), (2, 5, 3)),
     "one example under vmap of its cotangents": (lambda pooled: jax.jacrev(pooled, 1), (1, 7, 3), (3,)),
     "no call of vmap": (mapped(0), (0, 5, 7, 3), (0, 3)),
+    "tokens shared by 7 examples, of which the last tile has one again": (lambda pooled: pooled, (7, 3), (7, 3)),
 }
 """By title: (what is done with a function of the tokens and the query, the shape of the tokens, that of the query)."""
 
@@ -231,7 +233,11 @@ def test_arrays_may_be_shared(title, rows):
         def pooled(x, query):
             return attnpool_flax.attention_pooling(x, query=query, implementation=implementation)
 
-        return jax.jit(transform(pooled))(*(drawn(*shape) for shape in shapes))
+        def loss(x, query):
+            found = transform(pooled)(x, query)
+            return jnp.sum(jnp.sin(found)), found
+
+        return jax.jit(jax.grad(loss, (0, 1), has_aux=True))(*(drawn(*shape) for shape in shapes))
 
     with small_tiles(**constants):
         found = computed("tiles")
@@ -251,3 +257,39 @@ def test_an_infinite_token_that_two_tiles_read_counts_once(value):
         assert result[0, 1] == value
         assert np.isfinite(np.delete(result, 1, 1)).all()
         assert np.isfinite(result[1]).all()
+
+
+ENDS = {
+    "mean_pooling": (),
+    "max_pooling": (),
+    "weighted_pooling": ("weights",),
+    "attention_pooling": ("query", "dropout_multiplier"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_real_tokens_may_end_anywhere_in_a_tile(name):
+    """Tiles behind the last real token are not visited: at both sides of a tile's end, and where nothing is real."""
+    rng, length = np.random.default_rng(0), 640
+    ends = [0, 1, 127, 128, 129, 256, 257, 512, 639, 640]
+    mask = np.arange(length) < np.array(ends)[:, None]
+    mask[-2] = np.roll(mask[3], 200)  # padding on both sides
+    shapes = {"weights": (length,), "query": (64,), "dropout_multiplier": mask.shape}
+    x = rng.normal(size=(*mask.shape, 64)).astype(np.float32)
+    more = {key: rng.uniform(0.5, 1, shapes[key]).astype(np.float32) for key in ENDS[name]}
+    options = {"return_weights": True} if name == "attention_pooling" else {}
+    clean = np.where(mask[..., None], x, 0)
+
+    def both(x, more, implementation):
+        def loss(x, more):
+            found = getattr(attnpool_flax, name)(x, mask=mask, **more, **options, implementation=implementation)
+            return sum(jnp.sum(jnp.sin(part)) for part in jax.tree.leaves(found)), found
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, more)
+
+    with small_tiles(TOKENS=128):
+        assert tiling.make_tiling(*x.shape).size == 128
+        (_, found), slopes = jax.jit(both, static_argnums=2)(np.where(mask[..., None], x, np.nan), more, "tiles")
+    (_, expected), expected_slopes = jax.jit(both, static_argnums=2)(clean, more, "einsum")
+    for got, want in zip(jax.tree.leaves((found, slopes)), jax.tree.leaves((expected, expected_slopes)), strict=True):
+        chex.assert_trees_all_close(got, want, atol=rounded(np.asarray(want), length), rtol=0)

@@ -90,41 +90,6 @@ def test_tokens_at_their_center_leave_exactly_nothing(layout, platform, rng):
 
 
 @pytest.mark.thorough
-@on_both
-@in_layouts
-def test_derivatives_are_those_of_the_cpu(layout, platform, rng):
-    mask, arrays = drawn(rng, 1)
-    function = pooled(layout, mask)
-
-    def derivatives(*arrays):
-        def squares(*arrays):
-            return sum(jnp.sum(own * own) for own in gradients(function)(*arrays))
-
-        along = jax.jvp(function, arrays, tuple(map(jnp.sin, arrays)))
-        mapped = jax.vmap(gradients(function), (0, None, None))(jnp.stack([arrays[0], -arrays[0]]), *arrays[1:])
-        return along, jax.grad(squares, (0, 1, 2))(*arrays), mapped
-
-    arrays = tuple(map(jnp.asarray, arrays))
-    for ours, theirs in zip(
-        *map(jax.tree.leaves, (on_device(platform, derivatives)(*arrays), derivatives(*arrays))), strict=True
-    ):
-        chex.assert_trees_all_close(ours, theirs, rtol=0, atol=rounded(theirs, terms=B * L * K))
-
-
-@on_both
-@pytest.mark.parametrize("layout", ["packed", *thorough(["sorted"])])
-def test_a_real_nan_stays_in_its_segment(layout, platform, rng):
-    mask, (x, *parameters) = drawn(rng, 1)
-    mask[0, -1] = mask[1, 0] = True  # of one chunk
-    clean = on_device(platform, pooled(layout, mask))(x, *parameters)
-    bad = x.copy()
-    bad[0, -1] = np.nan
-    found = on_device(platform, pooled(layout, mask))(bad, *parameters)
-    assert np.isnan(found[0]).all()
-    chex.assert_trees_all_equal(found[1:], clean[1:])
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("count", [7, *thorough([1, 40, 300])])
 @pytest.mark.parametrize("length", [23, *thorough([1, 64, 1000])])
 def test_each_real_token_is_in_one_pair_that_has_its_segment(length, count, rng):

@@ -44,9 +44,3 @@ def assert_gradients_agree(case, got, want):
         size = float(np.max(np.abs(b), initial=0))
         allowed = tolerances.EPSILON["float32"] * case.terms() * (size + case.terms())
         chex.assert_trees_all_close(a, b, atol=allowed, rtol=0)
-
-
-def assert_sums_agree(case, got, want, size):
-    """Asserts that two sums of the same terms agree; ``size`` is the sum of the magnitudes of the terms."""
-    allowed = tolerances.EPSILON["float32"] * case.terms() * (1 + size)
-    chex.assert_trees_all_close(got, want, atol=allowed, rtol=0)
