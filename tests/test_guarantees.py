@@ -31,10 +31,10 @@ ROWS = table.BY_NAME
 # What is called ------------------------------------------------------------------------------------------------
 
 SHARED = ("activation=", "normalizer=", "axis=")
-"""Options that one code computes for all functions: their gradients are judged in the first function of a layout."""
+"""Options that one code computes for all functions: their gradients are judged in the first dense function that has them."""
 
-FORWARD = ("with lengths", "without numbers", "without masks")
-"""Ways to call a function that run the code of others: their gradients are not judged, unless there is no other."""
+ALIKE = ("with lengths", "without masks", "everything but masks", "indices_are_sorted=")
+"""Ways to call a function that run the code of others: `make test` judges their gradients in every third function."""
 
 
 def layout(row):
@@ -42,25 +42,26 @@ def layout(row):
     return "packed" if row.packed else "chunks" if row.state else "dense"
 
 
-SHOWN_BY = {}
-"""For (option and value, layout) the first function that has them."""
+PLACES = {name: place for place, name in enumerate(ROWS)}
+FIRST = {}
+"""For each option with its value the first dense function that has them."""
 
-for _row in ROWS.values():
-    for _title, *_ in cases.configurations(_row):
-        SHOWN_BY.setdefault((_title, layout(_row)), _row.name)
+for _row in table.VARIANTS:
+    for _title, *_ in () if _row.packed else cases.configurations(_row):
+        FIRST.setdefault(_title, _row.name)
 
 
 def is_differentiated(row, title):
-    """Returns whether the gradients of this way to call the function are judged."""
-    titles = [title for title, *_ in cases.configurations(row)]
-    most = "fullest" if "fullest" in titles else "smallest"
-    if title == most:
+    """Returns whether the gradients of this way to call the function are judged in each run."""
+    if title == cases.fullest_way(row):
         return True
+    if layout(row) == "chunks":  # each chunk is compiled
+        return False
+    if title.startswith(ALIKE):
+        return PLACES[row.name] % 3 == 0 and title != "with lengths"
     if title.startswith(SHARED):
-        return layout(row) == "dense" and SHOWN_BY[title, "dense"] == row.name
-    if layout(row) == "chunks" or title.startswith(FORWARD):
-        return title == "without masks" and "everything but masks" not in titles and layout(row) == "dense"
-    return layout(row) == "dense" or title not in ("smallest", "everything but masks")
+        return FIRST.get(title) == row.name
+    return layout(row) == "dense" or title != "smallest"
 
 
 class Calls:
@@ -161,8 +162,12 @@ def direct_calls(calls):
 
     Those with all arguments have the same pooled vector with and without weights; numbers have their defaults.
     """
-    left_out = ("everything but masks", *(["without masks"] if calls.row.state else []))  # other ways run their code
-    judged = [case for case in calls.kinds["main"] if calls.subject(case) is calls.direct and case.title not in left_out]
+    judged = [
+        case
+        for case in calls.kinds["main"]
+        if calls.subject(case) is calls.direct
+        and (PLACES[calls.row.name] % 3 == 1 or not case.title.startswith(ALIKE) or not calls.row.state)
+    ]
     alone = cases.cases_of(calls.row, None, ("alone",))
     judged += [case for case, kind in alone if kind == "way" and case.title.endswith("defaults left away")]
     wrong = messages([agreement(calls.direct, case) for case in [calls.fullest, *judged]])
@@ -340,32 +345,58 @@ for _dtype in ("bfloat16", "float16", "float64"):
     in_rotation(_dtype, has_floats)(functools.partial(in_another_dtype, _dtype))
 
 
-SHAPES = ("no batch", "length 1", "length 0", "empty batch", "batch of 1", "widths of 1, batch (2, 1, 3)", "rank 1")
-
-
-@in_rotation("other shapes")
-def other_shapes(calls):
-    """Other batch axes, lengths of 0 and 1, widths of 1; gradients where they are judged; data that examples share."""
+@in_rotation("gradients in all ways", has_floats)
+def gradients_in_all_ways(calls):
+    """Values and gradients of the ways to call the function that other tests only call."""
     wrong = []
-    for case, kind in cases.cases_of(calls.row, None, (*SHAPES, "shared", "axes of 0")):
-        if kind == "shape":
-            situation = calls.situation(case, kind, calls.direct)
-            wrong += messages(agreement(calls.direct, case, calls.weights))
-            names = ("empty rows", "NaN in padding", "poison in shared arrays", "padding side", "deleting is masking")
-            wrong += [
-                m
-                for name in names
-                if CHECKS[name].applies(situation)
-                for m in calls.run(name, case, kind, calls.direct)
-            ]
+    for case in calls.kinds["main"]:
+        if calls.subject(case) is calls.direct and not case.options.get(calls.row.surrogate):
+            wrong += messages(agreement(calls.trained, case, calls.weights))
+            wrong += messages(gradients.gradient(calls.trained, case, calls.weights))
     return wrong
 
 
-@in_rotation("other calls")
-def other_calls(calls):
-    """Each optional argument by itself, masks that broadcast, further values of options, arrays that are not contiguous."""
-    drawn = cases.cases_of(calls.row, None, ("alone", "broadcasting"))
+def in_other_shapes(shapes, calls):
+    """Returns what is wrong with results, with fully masked rows and with NaN at padding in other shapes."""
+    wrong = []
+    checks = ("empty rows", "NaN in padding", "poison in shared arrays", "padding side", "deleting is masking")
+    drawn = [(case, kind) for case, kind in cases.cases_of(calls.row, None, shapes) if kind == "shape"]
+    assert drawn, "no case has these shapes"
+    for case, kind in drawn:
+        situation = calls.situation(case, kind, calls.direct)
+        wrong += messages(agreement(calls.direct, case, calls.weights))
+        applicable = [check for check in checks if CHECKS[check].applies(situation)]
+        wrong += [text for check in applicable for text in calls.run(check, case, kind, calls.direct)]
+    return wrong
+
+
+def is_batched(row):
+    """Returns whether the function has batch axes."""
+    return row.batched
+
+
+def has_several_data(row):
+    """Returns whether the function has several arrays, one of which all examples may share."""
+    return row.batched and sum(a.kind == "data" and not a.optional for a in row.arguments.values()) > 1
+
+
+for _name, _when, *_shapes in (
+    ("other batches", is_batched, "no batch", "batch of 1", "empty batch"),
+    ("other lengths", has_floats, "length 0", "length 1", "axes of 0"),
+    ("other widths and ranks", has_floats, "widths of 1, batch (2, 1, 3)", "rank 1"),
+    ("shared data", has_several_data, "shared"),
+):
+    in_rotation(_name, _when)(functools.partial(in_other_shapes, tuple(_shapes)))
+
+
+def in_other_calls(shapes, calls):
+    """Returns what is wrong with results of other calls: arguments by themselves, masks that broadcast."""
+    drawn = cases.cases_of(calls.row, None, shapes)
     return messages([agreement(calls.direct, case) for case, kind in drawn if kind in ("way", "form")])
+
+
+in_rotation("arguments alone")(functools.partial(in_other_calls, ("alone",)))
+in_rotation("arguments that broadcast", is_masked)(functools.partial(in_other_calls, ("broadcasting",)))
 
 
 @in_rotation("amount of padding", is_masked)
@@ -376,6 +407,13 @@ def amount_of_padding(calls):
 @in_rotation("large chunks", lambda row: bool(row.state))
 def large_chunks(calls):
     return LargeCase(calls.row, calls.function).wrong(at_padding)
+
+
+@in_rotation("large arrays, few arguments", is_large)
+def large_arrays_with_few_arguments(calls):
+    few = "smallest" if calls.fullest.title == "fullest" else "without masks"
+    titles = [case.title for case in calls.kinds["main"]]
+    return LargeCase(calls.row, calls.function, few if few in titles else "smallest").wrong(at_padding)
 
 
 @in_rotation("many examples", lambda row: LargeCase.exists(row) and row.batched)

@@ -4,6 +4,7 @@ Central differences along a direction cannot show that one of a thousand tokens 
 """
 
 import numpy as np
+from drawn import way
 from one_program import OneProgram, is_differentiable
 
 from attnpool_ref.conformance import cases
@@ -26,30 +27,34 @@ QUERIES, OF_PAIRS = 607, {"d": 4, "e": 4, "v": 4, "h": 2}
 EXAMPLES, SHORT = 149, 23
 """Numbers of examples and of tokens for many short examples."""
 
-STEPS = 2.0**-17, 2.0**-18
-"""Steps of differences, so small that hardly one of the many numbers crosses an edge within them."""
+FEWER = {"entmax": {"n": 5}}
+"""Functions whose definition takes long, which loop over no tokens."""
+
+STEP = 2.0**-18
+"""Step of differences, so small that hardly one of the many numbers crosses an edge within it."""
 
 FIRST_OF_TIES = ("semantic_match", "quantile_pooling")
 """Functions that choose the first of several equal tokens, so that only this one has a gradient."""
 
 
 class LargeCase:
-    """A call with the most arguments and with more than 1 MiB of tokens: three long examples, or many short ones."""
+    """A call with more than 1 MiB of tokens, three long examples or many short ones; by default with the most arguments."""
 
-    def __init__(self, row, function, many=False):
-        title, names, options = next(way for way in cases.configurations(row) if way[0] == cases.fullest_way(row))
+    def __init__(self, row, function, title="", many=False):
+        title, names, options = way(row, title)
         self.subject = OneProgram(row, function)
         axes = _token_axes(row)
         of_pairs = {"n", "m"} <= axes or {"T", "J"} <= axes
         widths = OF_PAIRS if of_pairs else WIDTHS | (OF_CHUNKS if row.state else {})
         self.small = cases.draw(row, f"{title}, large", names, options, (EXAMPLES if many else 3,), widths)
+        if row.unit:  # the product of many numbers below 1 would be 0
+            self.small = self.small.with_values("", x=2.0**-8 * self.small.values["x"])
         rng, self.positions = self.small.rng(" copies"), {}
         for axis in sorted(axes):
-            first = np.arange(self.small.sizes[axis])
-            length = (
-                SHORT if many else QUERIES if of_pairs and axis == "n" and "value" in row.arguments else LENGTHS[axis]
+            lengths = (
+                LENGTHS | ({"n": QUERIES} if of_pairs and "value" in row.arguments else {}) | FEWER.get(row.name, {})
             )
-            self.positions[axis] = np.append(first, rng.integers(len(first), size=length))
+            self.positions[axis] = _copies(self.small.sizes[axis], SHORT if many else lengths[axis], rng)
         self.case = self._repeated(self.small)
 
     @staticmethod
@@ -111,9 +116,7 @@ class LargeCase:
         allowed = rounding if size <= rounding else tolerances.allowed_error(size, size, terms, "float32")
         for axis, positions in self.positions.items():
             for place in cases.places_of(axis, self.case.axes[key], g.ndim):
-                first = np.take(
-                    g, positions, place
-                )  # the first copies are the tokens of the small case, in their order
+                first = np.take(g, positions + len(positions) - self.small.sizes[axis], place)
                 if np.any(np.abs(g.astype(np.float64) - first) > allowed):
                     worst = np.unravel_index(np.argmax(np.abs(g - first)), g.shape)
                     return f"differs between copies of a token: {g[worst]} at {list(map(int, worst))}, {first[worst]} at the first"
@@ -133,15 +136,22 @@ class LargeCase:
         directions = {
             key: self._expanded(rng.standard_normal(self.small.values[key].shape), case.axes[key]) for key in gradients
         }
-        coarse, want = (
-            np.subtract(*tolerances.difference(objective, floats, directions, step)) / (2 * step) for step in STEPS
-        )
-        doubt = abs(want - coarse) + tolerances.EPSILON["float64"] * case.terms() * size / STEPS[-1]
+        want = np.subtract(*tolerances.difference(objective, floats, directions, STEP)) / (2 * STEP)
+        doubt = tolerances.EPSILON["float64"] * case.terms() * size / STEP
         products = [g.astype(np.float64) * directions[key] for key, g in gradients.items()]
         got = float(sum(map(np.sum, products)))
         size += abs(want) + float(sum(np.sum(np.abs(product)) for product in products))
         allowed = doubt + tolerances.allowed_error(size, size, case.terms(), "float32")
         return [] if abs(got - want) <= allowed else [f"the gradient along a direction is {got:.9g}, needs {want:.9g}"]
+
+
+def _copies(size, length, rng):
+    """Returns places of ``size`` tokens: ``length`` copies, of half of the tokens only late ones, then each token once.
+
+    So the largest score of an example may be in any tile.
+    """
+    early = rng.integers((size + 1) // 2, size=3 * length // 4)
+    return np.concatenate([early, rng.integers(size, size=length - len(early)), np.arange(size)])
 
 
 def _token_axes(row):
