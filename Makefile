@@ -5,6 +5,7 @@ VENV ?= .venv
 AOT_VENV ?= .venv-aot
 DIST_VENV ?= .venv-dist
 BIN = $(VENV)/bin
+MESH = tests/test_guarantees.py tests/call tests/conformance tests/layouts tests/modules tests/reductions# have tests with the mark mesh
 PROCESSES = -n logical --maxprocesses 4 --dist worksteal# one of up to 2 GiB for each core
 ARGS ?=
 
@@ -28,7 +29,7 @@ test: $(VENV)/dev.stamp ## run the tests; ARGS names folders of them
 
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
 	$(BIN)/pytest -q $(PROCESSES) -m 'thorough and not mesh'
-	JAX_NUM_CPU_DEVICES=8 $(BIN)/pytest -q $(PROCESSES) -m 'mesh and thorough'
+	JAX_NUM_CPU_DEVICES=8 $(BIN)/pytest -q $(PROCESSES) -m 'mesh and thorough' $(MESH)
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, TensorFlow, Flax, PyG, entmax, transformers, timm; fails where they are skipped
 	$(BIN)/pytest -q $(PROCESSES) tests/peers

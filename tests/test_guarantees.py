@@ -64,6 +64,12 @@ def is_differentiated(row, title):
     return layout(row) == "dense" or title != "smallest"
 
 
+def is_called_directly(row, title):
+    """Returns whether each run calls the function in this way outside of ``jax.jit``; its gradients are not judged then."""
+    alike = ALIKE if layout(row) == "chunks" else ("with lengths",)
+    return not is_differentiated(row, title) and (PLACES[row.name] % 3 == 1 or not title.startswith(alike))
+
+
 class Calls:
     """The ways to call a function, and what judges them.
 
@@ -158,20 +164,11 @@ def has_floats(row):
 
 @guarantee("direct calls")
 def direct_calls(calls):
-    """Results of calls outside of ``jax.jit`` in all ways whose gradients are not judged, and in the fullest one.
-
-    Those with all arguments have the same pooled vector with and without weights; numbers have their defaults.
-    """
-    judged = [
-        case
-        for case in calls.kinds["main"]
-        if calls.subject(case) is calls.direct
-        and (PLACES[calls.row.name] % 3 == 1 or not case.title.startswith(ALIKE) or not calls.row.state)
-    ]
+    """Results of calls outside of ``jax.jit`` in the ways whose gradients are not judged, and with default numbers."""
+    judged = [case for case in calls.kinds["main"] if is_called_directly(calls.row, case.title)]
     alone = cases.cases_of(calls.row, None, ("alone",))
     judged += [case for case, kind in alone if kind == "way" and case.title.endswith("defaults left away")]
-    wrong = messages([agreement(calls.direct, case) for case in [calls.fullest, *judged]])
-    return wrong + (calls.run("return_weights", subject=calls.direct) if calls.weights else [])
+    return messages([agreement(calls.direct, case) for case in judged or [calls.fullest]])
 
 
 @guarantee("values and gradients")
@@ -287,8 +284,8 @@ def rounding(calls):
 
 
 def is_large(row):
-    """Returns whether the function takes tokens that may be many, and not in chunks, which the code of others pools."""
-    return LargeCase.exists(row) and not row.state
+    """Returns whether the function reduces tokens that may be many; in chunks the code of others reduces them."""
+    return LargeCase.exists(row) and not row.state and row.family not in ("normalizers", "scores", "layers")
 
 
 @guarantee("large arrays", is_large)
@@ -315,6 +312,12 @@ def second_derivatives(calls):
 def forward_mode(calls):
     subject, case = in_float64(calls)
     return calls.run("forward over reverse", case, "main", subject)
+
+
+@in_rotation("return_weights", lambda row: bool(row.weights))
+def return_weights(calls):
+    """The pooled vector of a direct call with all arguments has the same bits with and without weights."""
+    return calls.run("return_weights", subject=calls.direct)
 
 
 @in_rotation("jit and vmap", lambda row: not row.state)
@@ -404,8 +407,8 @@ def amount_of_padding(calls):
     return calls.run("padding amount")
 
 
-@in_rotation("large chunks", lambda row: bool(row.state))
-def large_chunks(calls):
+@in_rotation("large arrays in chunks and of scores", lambda row: LargeCase.exists(row) and not is_large(row))
+def large_arrays_in_chunks_and_of_scores(calls):
     return LargeCase(calls.row, calls.function).wrong(at_padding)
 
 

@@ -28,7 +28,6 @@ from modules.cases import (
 from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS
 
 
-@pytest.mark.thorough
 @every_case
 @both_kinds
 def test_the_output_is_the_functions_to_the_bit(case, kind):
