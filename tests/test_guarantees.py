@@ -10,6 +10,7 @@ A new guarantee is a function of a :class:`Calls` that returns messages of what 
 """
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,6 +193,26 @@ def empty_rows(calls):
     ]
 
 
+@guarantee("few real tokens", is_masked)
+def few_real_tokens(calls):
+    """Rows with one real token or two, other ones in each: counts of tokens, and what remains of the k largest."""
+    wrong = []
+    counts = [case for case, _ in cases.cases_of(calls.row, None, ("alone",)) if case.title.endswith("=3")]
+    for case in [calls.fullest, *counts]:
+        masks = {}
+        for key in case.given("mask"):
+            mask = case.values[key]
+            rows = np.arange(mask.size // mask.shape[-1]).reshape(*mask.shape[:-1], 1)
+            behind = (np.arange(mask.shape[-1]) - 3 * rows) % mask.shape[-1]
+            masks[key] = behind <= rows % 2
+        few = replace(case.with_values("few real tokens", **masks), exact=frozenset(case.given("data")))
+        subject = calls.trained if case is calls.fullest else calls.direct
+        wrong += messages(agreement(subject, few, calls.weights))
+        if subject is calls.trained and is_differentiable(subject, few):
+            wrong += messages(gradients.gradient(subject, few, calls.weights))
+    return wrong
+
+
 def at_padding(case, fill):
     """Returns the case with other values at padding, ``fill(values, padding)`` of each array; None if there is none."""
     values = {}
@@ -294,6 +315,18 @@ def large_arrays(calls):
     return LargeCase(calls.row, calls.function).wrong(at_padding)
 
 
+def has_loops_of_few_arguments(row):
+    """Returns whether a call with few arguments runs other loops than one with all of them."""
+    return is_large(row) and row.family in ("pooling", "pairs") and cases.fullest_way(row) == "fullest"
+
+
+@guarantee("large arrays, few arguments", has_loops_of_few_arguments)
+def large_arrays_with_few_arguments(calls):
+    few = "smallest" if calls.fullest.title == "fullest" else "without masks"
+    titles = [case.title for case in calls.kinds["main"]]
+    return LargeCase(calls.row, calls.function, few if few in titles else "smallest").wrong(at_padding)
+
+
 # In rotation: each function has one of them in `make test` ------------------------------------------------------
 
 
@@ -325,7 +358,7 @@ def jit_and_vmap(calls):
     return calls.run("jit and vmap") + calls.run("one program", subject=calls.direct)
 
 
-@in_rotation("packed equals dense", lambda row: "segments" in row.layouts)
+@in_rotation("packed equals dense", lambda row: "segments" in row.layouts and "y" not in row.arguments)
 def packed_equals_dense(calls):
     """The packed function of the same real tokens has the results and the gradients of the dense definition."""
     packed = Candidate(getattr(attnpool_flax, f"segment_{calls.row.name}"), mask_form="segments")
@@ -407,16 +440,14 @@ def amount_of_padding(calls):
     return calls.run("padding amount")
 
 
+in_rotation("large arrays without options", lambda row: is_large(row) and not has_loops_of_few_arguments(row))(
+    large_arrays_with_few_arguments
+)
+
+
 @in_rotation("large arrays in chunks and of scores", lambda row: LargeCase.exists(row) and not is_large(row))
 def large_arrays_in_chunks_and_of_scores(calls):
     return LargeCase(calls.row, calls.function).wrong(at_padding)
-
-
-@in_rotation("large arrays, few arguments", is_large)
-def large_arrays_with_few_arguments(calls):
-    few = "smallest" if calls.fullest.title == "fullest" else "without masks"
-    titles = [case.title for case in calls.kinds["main"]]
-    return LargeCase(calls.row, calls.function, few if few in titles else "smallest").wrong(at_padding)
 
 
 @in_rotation("many examples", lambda row: LargeCase.exists(row) and row.batched)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from modules.cases import CASES, NNX, allowed, assert_near, same_bits
 
-pytestmark = pytest.mark.thorough
-
 every_head = pytest.mark.parametrize("case", [case for case in CASES if case.row.family == "heads"], ids=str)
 
 
