@@ -51,16 +51,10 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Computes the tangent of :func:`weighted` without slices, because the transpose of a slice is as large as x.
-
-    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, whose relative error
-    may exceed 1e-5, the limit of all other sums, where many tokens are equal.
-    """
+    """Computes the tangent of :func:`weighted` by :func:`weighted_tangents`."""
     (weights, x), (dweights, dx) = primals, tangents
-    length = x.shape[-2]
-    product = _product if known(length) and length <= ONE_PRODUCT else _in_parts
     terms = [
-        product(*pair, precision)
+        weighted_tangents(*pair, precision)
         for pair in ((dweights, x), (weights, dx))
         if not any(isinstance(part, SymbolicZero) for part in pair)
     ]
@@ -69,6 +63,17 @@ def _weighted_jvp(precision, primals, tangents):
 
 
 weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
+
+
+def weighted_tangents(weights, x, precision):
+    """Computes :func:`weighted` where the weights or x are tangents: without slices, whose transposes are as large as x.
+
+    Only forward mode evaluates these sums over tokens. There up to 16384 tokens are one product, whose relative error
+    may exceed 1e-5, the limit of all other sums, where many tokens are equal. JAX before 0.10 cannot transpose a loop
+    inside of a branch.
+    """
+    product = _product if known(x.shape[-2]) and x.shape[-2] <= ONE_PRODUCT else _in_parts
+    return product(weights, x, precision)
 
 
 def _in_parts(weights, x, precision, size=PART):

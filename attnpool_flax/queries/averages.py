@@ -25,7 +25,7 @@ from jax import lax
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import largest_product
 from attnpool_flax.numerics.softmax import exponential, unmasked_softmax
-from attnpool_flax.numerics.sums import weighted
+from attnpool_flax.numerics.sums import weighted, weighted_tangents
 
 
 def softmax_average(scores, mask, value, precision):
@@ -54,8 +54,8 @@ def _softmax_average_jvp(precision, primals, tangents):
     weights = unmasked_softmax(scores, -1)
     result = weighted(weights, value, precision)
     dweights = weights * dscores
-    change = weighted(dweights, value, precision) - jnp.sum(dweights, -1, keepdims=True) * result
-    return result, change + weighted(weights, dvalue, precision)
+    change = weighted_tangents(dweights, value, precision) - jnp.sum(dweights, -1, keepdims=True) * result
+    return result, change + weighted_tangents(weights, dvalue, precision)
 
 
 class Products(NamedTuple):

@@ -52,7 +52,9 @@ class LargeCase:
         widths = OF_PAIRS if of_pairs else WIDTHS | (OF_CHUNKS if row.state else {})
         batch = EXAMPLES if many else 1 if row.name in ONE_EXAMPLE else 3
         self.small = cases.draw(row, f"{title}, large", names, options, (batch,), widths)
-        if "reduction" in row.options:  # a sum over all tokens is the query: without a small scale one token has all weight
+        if (
+            "reduction" in row.options
+        ):  # a sum over all tokens is the query: without a small scale one token has all weight
             self.small = self.small.with_values("", scale=np.float64(2.0**-12))
         if row.unit:  # the product of many numbers below 1 would be 0
             self.small = self.small.with_values("", x=2.0**-8 * self.small.values["x"])
