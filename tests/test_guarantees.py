@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from differentiated_twice import fullest, judged
 from one_program import OneProgram, is_differentiable
 from repeated_tokens import LargeCase
 
@@ -22,8 +23,8 @@ from attnpool_ref import table
 from attnpool_ref.conformance import Candidate, cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.candidates.chunks import InChunks
-from attnpool_ref.conformance.checks import CHECKS, Situation, gradients
-from attnpool_ref.conformance.checks.agreement import agreement, changed, same_bits
+from attnpool_ref.conformance.checks import CHECKS, Situation, gradients, padding
+from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.definition import long_sums
 from attnpool_ref.conformance.checks.subject import Subject
 
@@ -88,7 +89,7 @@ class Calls:
         self.trained = OneProgram(row, self.function)
         self.direct = Subject(row, self.function, JaxArrays(), "float32", exact={False: self.trained.cache})
         self.kinds = {}
-        for case, kind in cases.cases_of(row, None, ()):
+        for case, kind in cases.cases_of(row, None, ("alone",)):
             self.kinds.setdefault(kind, []).append(case)
         self.weights = self.trained.takes_weights()
 
@@ -166,10 +167,9 @@ def has_floats(row):
 @guarantee("direct calls")
 def direct_calls(calls):
     """Results of calls outside of ``jax.jit`` in the ways whose gradients are not judged, and with default numbers."""
-    judged = [case for case in calls.kinds["main"] if is_called_directly(calls.row, case.title)]
-    alone = cases.cases_of(calls.row, None, ("alone",))
-    judged += [case for case, kind in alone if kind == "way" and case.title.endswith("defaults left away")]
-    return messages([agreement(calls.direct, case) for case in judged or [calls.fullest]])
+    called = [case for case in calls.kinds["main"] if is_called_directly(calls.row, case.title)]
+    called += [case for case in calls.of_kinds("way") if case.title.endswith("defaults left away")]
+    return messages([agreement(calls.direct, case) for case in called or [calls.fullest]])
 
 
 @guarantee("values and gradients")
@@ -197,7 +197,7 @@ def empty_rows(calls):
 def few_real_tokens(calls):
     """Rows with one real token or two, other ones in each: counts of tokens, and what remains of the k largest."""
     wrong = []
-    counts = [case for case, _ in cases.cases_of(calls.row, None, ("alone",)) if case.title.endswith("=3")]
+    counts = [case for case in calls.of_kinds("way") if case.title.endswith("=3")]
     for case in [calls.fullest, *counts]:
         masks = {}
         for key in case.given("mask"):
@@ -213,16 +213,6 @@ def few_real_tokens(calls):
     return wrong
 
 
-def at_padding(case, fill):
-    """Returns the case with other values at padding, ``fill(values, padding)`` of each array; None if there is none."""
-    values = {}
-    for key in case.given("data", "parameter", "stretch"):
-        pad = cases.padding(case, key)
-        if pad is not None and np.any(pad):
-            values[key] = np.where(pad, fill(case.values[key], pad), case.values[key])
-    return case.with_values("other padding", **values) if values else None
-
-
 def largest_real(values, pad):
     """Returns the largest real number of each feature, which padding then ties with."""
     axes = tuple(range(values.ndim - 1)) if values.ndim > 1 else None
@@ -230,10 +220,7 @@ def largest_real(values, pad):
 
 
 PADDING = {
-    "NaN": lambda values, pad: np.nan,
-    "inf": lambda values, pad: np.inf,
-    "-inf": lambda values, pad: -np.inf,
-    "1e30": lambda values, pad: 1e30,
+    **padding.POISONS,
     "the largest token": largest_real,
     "the smallest token": lambda values, pad: -largest_real(-values, pad),
 }
@@ -242,16 +229,8 @@ PADDING = {
 
 def no_bit_changes(fill, calls):
     """Returns what changes a bit of a result, of weights or of a gradient where padding holds other values."""
-    case, subject = calls.fullest, calls.trained
-    dirty = at_padding(case, fill)
-    cotangents = gradients.cotangents_of(subject, case, calls.weights)
-    before, after = (subject.gradients(own, cotangents, calls.weights) for own in (case, dirty))
-    results = zip(subject.outputs(case, True), subject.outputs(dirty, True), strict=True)
-    wrong = [changed("a result", one, other) for one, other in results if not same_bits(one, other)]
-    wrong += [
-        changed(f"the gradient of `{k}`", before[k], after[k]) for k in before if not same_bits(before[k], after[k])
-    ]
-    return wrong
+    cotangents = gradients.cotangents_of(calls.trained, calls.fullest, calls.weights)
+    return calls.trained.changed_bits(calls.fullest, cases.poisoned(calls.fullest, fill), cotangents)
 
 
 for _name, _fill in PADDING.items():
@@ -312,7 +291,7 @@ def is_large(row):
 @guarantee("large arrays", is_large)
 def large_arrays(calls):
     """More than 1 MiB of tokens, of odd lengths: loops over tiles, blocks and chunks, whose edges no token may show."""
-    return LargeCase(calls.row, calls.function).wrong(at_padding)
+    return LargeCase(calls.row, calls.function).wrong()
 
 
 def has_loops_of_few_arguments(row):
@@ -324,27 +303,20 @@ def has_loops_of_few_arguments(row):
 def large_arrays_with_few_arguments(calls):
     few = "smallest" if calls.fullest.title == "fullest" else "without masks"
     titles = [case.title for case in calls.kinds["main"]]
-    return LargeCase(calls.row, calls.function, few if few in titles else "smallest").wrong(at_padding)
+    return LargeCase(calls.row, calls.function, few if few in titles else "smallest").wrong()
 
 
 # In rotation: each function has one of them in `make test` ------------------------------------------------------
 
 
-def in_float64(calls):
-    """Returns (subject, case) of the call with the most arguments in float64."""
-    return Subject(calls.row, calls.function, JaxArrays(), "float64"), calls.fullest
-
-
 @in_rotation("second derivatives", has_floats)
 def second_derivatives(calls):
-    subject, case = in_float64(calls)
-    return calls.run("second derivatives", case, "main", subject)
+    return judged(attnpool_flax, calls.row.name, gradients.REVERSE)
 
 
 @in_rotation("forward mode", has_floats)
 def forward_mode(calls):
-    subject, case = in_float64(calls)
-    return calls.run("forward over reverse", case, "main", subject)
+    return judged(attnpool_flax, calls.row.name, gradients.FORWARD)
 
 
 @in_rotation("return_weights", lambda row: bool(row.weights))
@@ -362,12 +334,8 @@ def jit_and_vmap(calls):
 def packed_equals_dense(calls):
     """The packed function of the same real tokens has the results and the gradients of the dense definition."""
     packed = Candidate(getattr(attnpool_flax, f"segment_{calls.row.name}"), mask_form="segments")
-    subject, wrong = OneProgram(calls.row, packed, weights=False), []
-    for case, kind in cases.cases_of(subject.row, subject.calling.restrict, ()):
-        if kind == "main" and case.title == cases.fullest_way(subject.row, subject.calling.restrict):
-            case = subject.fit(case)
-            wrong += messages([agreement(subject, case), gradients.gradient(subject, case)])
-    return wrong
+    subject, case, _ = fullest(packed, calls.row.name, dtype="float32")
+    return messages([agreement(subject, case), gradients.gradient(subject, case)])
 
 
 def in_another_dtype(dtype, calls):
@@ -425,14 +393,16 @@ for _name, _when, *_shapes in (
     in_rotation(_name, _when)(functools.partial(in_other_shapes, tuple(_shapes)))
 
 
-def in_other_calls(shapes, calls):
-    """Returns what is wrong with results of other calls: arguments by themselves, masks that broadcast."""
-    drawn = cases.cases_of(calls.row, None, shapes)
-    return messages([agreement(calls.direct, case) for case, kind in drawn if kind in ("way", "form")])
+@in_rotation("arguments alone")
+def arguments_alone(calls):
+    """Each optional argument by itself, further values of options, counts and axes."""
+    return messages([agreement(calls.direct, case) for case in calls.of_kinds("way")])
 
 
-in_rotation("arguments alone")(functools.partial(in_other_calls, ("alone",)))
-in_rotation("arguments that broadcast", is_masked)(functools.partial(in_other_calls, ("broadcasting",)))
+@in_rotation("arguments that broadcast", is_masked)
+def arguments_that_broadcast(calls):
+    drawn = cases.cases_of(calls.row, None, ("broadcasting",))
+    return messages([agreement(calls.direct, case) for case, kind in drawn if kind == "form"])
 
 
 @in_rotation("amount of padding", is_masked)
@@ -447,16 +417,16 @@ in_rotation("large arrays without options", lambda row: is_large(row) and not ha
 
 @in_rotation("large arrays in chunks and of scores", lambda row: LargeCase.exists(row) and not is_large(row))
 def large_arrays_in_chunks_and_of_scores(calls):
-    return LargeCase(calls.row, calls.function).wrong(at_padding)
+    return LargeCase(calls.row, calls.function).wrong()
 
 
 @in_rotation("many examples", lambda row: LargeCase.exists(row) and row.batched)
 def many_examples(calls):
     """More than 1 MiB of tokens in many short examples, several of which share a tile."""
-    return LargeCase(calls.row, calls.function, many=True).wrong(at_padding)
+    return LargeCase(calls.row, calls.function, many=True).wrong()
 
 
-@in_rotation("long sums", lambda row: bool(cases.table._summed(row)))
+@in_rotation("long sums", lambda row: any(cases.long_rows(row, 16)))
 def sums_of_a_million_tokens(calls):
     return messages(long_sums(calls.direct))
 

@@ -91,8 +91,7 @@ def _in_parts(weights, x, precision, size=PART):
 def _one_part_at_a_time(weights, x, precision, largest):
     """Computes :func:`weighted` in a loop over parts of at most ``largest`` tokens, which copies one part at a time.
 
-    The parts are added up in chains of PART, because a million tokens are 8000 parts. The loop is linear in ``x`` and
-    in the weights, because tangents are summed by it too.
+    The parts are added up in chains of PART, because a million tokens are 8000 parts.
     """
     length = x.shape[-2]
     size = length // -(-length // largest)  # few tokens remain

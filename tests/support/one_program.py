@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.checks.agreement import changed, same_bits
 from attnpool_ref.conformance.checks.subject import Subject
 
 
@@ -16,13 +17,8 @@ class OneProgram(Subject):
     as one of masks, is called directly.
     """
 
-    def __init__(self, row, target, dtype="float32", weights=True):
+    def __init__(self, row, target, dtype="float32"):
         super().__init__(row, target, JaxArrays(), dtype)
-        self._asks_for_weights = weights
-
-    def takes_weights(self):
-        """Returns whether the program returns the weights."""
-        return self._asks_for_weights and super().takes_weights()
 
     def outputs(self, case, return_weights=False):
         """Returns the results as a list of NumPy arrays, weights last."""
@@ -49,6 +45,15 @@ class OneProgram(Subject):
         found = self._differentiated(derive, case, cotangents, weights, left_out=())
         self._answers = [(case, weights, latest), *self._answers[:3]]
         return found
+
+    def changed_bits(self, case, other, cotangents):
+        """Returns what has other bits for the case ``other``: results, weights and gradients, a message for each."""
+        weights = self.takes_weights()
+        before, after = (self.gradients(own, cotangents, weights) for own in (case, other))
+        results = zip(self.outputs(case, weights), self.outputs(other, weights), strict=True)
+        pairs = [("a result", *pair) for pair in results]
+        pairs += [(f"the gradient of `{key}`", before[key], after[key]) for key in before]
+        return [changed(*pair) for pair in pairs if not same_bits(*pair[1:])]
 
 
 @functools.lru_cache(maxsize=32)

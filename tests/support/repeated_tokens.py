@@ -10,7 +10,7 @@ from one_program import OneProgram, is_differentiable
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.cases.case import scaled
 from attnpool_ref.conformance.checks import tolerances
-from attnpool_ref.conformance.checks.agreement import agreement, changed, same_bits
+from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import oracle_outputs, output_axes
 
@@ -22,17 +22,19 @@ WIDTHS = {"d": 80, "e": 80, "q": 80}
 OF_CHUNKS = {"d": 240}
 """Width of tokens in chunks, of which one has at least a third of them."""
 
-ONE_EXAMPLE = {"attend": {"n": 1823}, "multi_head_attention": {"n": 919}}
-"""Functions that get one example with more scores than two blocks, so that its queries are divided."""
-
-QUERIES, OF_PAIRS = 607, {"d": 4, "e": 4, "v": 4, "h": 2}
-"""Functions of pairs [n, m] have more scores than two blocks, and few features, which some definitions have for each pair."""
+OF_PAIRS = {"d": 4, "e": 4, "v": 4, "h": 2}
+"""Widths of functions of pairs [n, m] or [T, J], of which some definitions have features for each pair."""
 
 EXAMPLES, SHORT = 149, 23
 """Numbers of examples and of tokens for many short examples."""
 
-FEWER = {"entmax": {"n": 5}}
-"""Functions whose definition takes long, and which loop over no tokens."""
+ONE_EXAMPLE = ("attend", "multi_head_attention")
+"""Functions that get a single example, so large that its queries are divided into blocks; others divide the examples."""
+
+_OF_ATTENTION = "dot_product_attention additive_attention tanh_sum_attention location_attention kernel_regression"
+OWN_LENGTHS = {name: {"n": 607} for name in _OF_ATTENTION.split()}
+OWN_LENGTHS |= {"attend": {"n": 1823}, "multi_head_attention": {"n": 919}, "entmax": {"n": 5}}
+"""Other numbers of queries: of attention so many that the scores exceed two blocks; few if the definition takes long."""
 
 STEP = 2.0**-18
 """Step of differences, so small that hardly one of the many numbers crosses an edge within it."""
@@ -52,9 +54,7 @@ class LargeCase:
         widths = OF_PAIRS if of_pairs else WIDTHS | (OF_CHUNKS if row.state else {})
         batch = EXAMPLES if many else 1 if row.name in ONE_EXAMPLE else 3
         self.small = cases.draw(row, f"{title}, large", names, options, (batch,), widths)
-        if (
-            "reduction" in row.options
-        ):  # a sum over all tokens is the query: without a small scale one token has all weight
+        if "reduction" in row.options:  # the query is a sum of all tokens: one token would have all weight
             self.small = self.small.with_values("", scale=np.float64(2.0**-12))
         if row.unit:  # the product of many numbers below 1 would be 0
             self.small = self.small.with_values("", x=2.0**-8 * self.small.values["x"])
@@ -62,14 +62,9 @@ class LargeCase:
             for axis in axes:  # late tokens are larger
                 factors = np.where(np.arange(self.small.sizes[axis]) < (self.small.sizes[axis] + 1) // 2, 1.0, 4.0)
                 self.small = scaled(self.small, "", axis, factors, self.small.given("data", "stretch"))
-        rng, self.positions = self.small.rng(" copies"), {}
-        for axis in sorted(axes):
-            lengths = (
-                LENGTHS
-                | ({"n": QUERIES} if of_pairs and "value" in row.arguments else {})
-                | (FEWER | ONE_EXAMPLE).get(row.name, {})
-            )
-            self.positions[axis] = _copies(self.small.sizes[axis], SHORT if many else lengths[axis], rng)
+        lengths = dict.fromkeys(axes, SHORT) if many else LENGTHS | OWN_LENGTHS.get(row.name, {})
+        rng = self.small.rng(" copies")
+        self.positions = {axis: _copies(self.small.sizes[axis], lengths[axis], rng) for axis in sorted(axes)}
         self.case = self._repeated(self.small)
 
     @staticmethod
@@ -77,7 +72,7 @@ class LargeCase:
         """Returns whether a function takes tokens that may be many."""
         return row.family != "masks" and bool(_token_axes(row))
 
-    def wrong(self, at_padding):
+    def wrong(self):
         """Returns what is wrong with results and gradients, also where NaN stands at padding."""
         subject, case, weights = self.subject, self.case, self.subject.takes_weights()
         found = agreement(subject, case, weights)
@@ -93,14 +88,9 @@ class LargeCase:
         texts = {key: self._at_copies(key, g, largest) for key, g in gradients.items()}
         wrong += [f"the gradient of `{key}` {text}" for key, text in texts.items() if text]
         wrong += self._along_a_direction(cotangents, gradients)
-        dirty = at_padding(case, lambda values, pad: np.nan)
+        dirty = cases.poisoned(case, np.nan)
         if dirty is not None:
-            after = subject.gradients(dirty, cotangents, weights)
-            outputs = zip(subject.outputs(case, True), subject.outputs(dirty, True), strict=True)
-            wrong += [changed("with NaN at padding a result", a, b) for a, b in outputs if not same_bits(a, b)]
-            wrong += [
-                f"NaN at padding changes the gradient of `{k}`" for k in after if not same_bits(after[k], gradients[k])
-            ]
+            wrong += [f"with NaN at padding {text}" for text in subject.changed_bits(case, dirty, cotangents)]
         return wrong
 
     def _repeated(self, case):

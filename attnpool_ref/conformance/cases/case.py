@@ -242,10 +242,14 @@ def masked_axes(case):
 
 
 def poisoned(case, poison):
-    """Returns the case with ``poison`` at every padded position of its arrays; None if there is no such position."""
+    """Returns the case with ``poison`` at every padded position of its arrays; None if there is no such position.
+
+    ``poison`` is a number, or a function from an array and a mask of its padding to numbers that broadcast to it.
+    """
     values = {}
     for key in case.given("data", "parameter", "stretch"):
         pad = padding(case, key)
         if pad is not None and np.any(pad) and case.values[key].dtype.kind == "f":
-            values[key] = np.where(pad, poison, case.values[key])
+            value = case.values[key]
+            values[key] = np.where(pad, poison(value, pad) if callable(poison) else poison, value)
     return case.with_values("poison in padding", **values) if values else None
