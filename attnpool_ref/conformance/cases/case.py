@@ -251,5 +251,5 @@ def poisoned(case, poison):
         pad = padding(case, key)
         if pad is not None and np.any(pad) and case.values[key].dtype.kind == "f":
             value = case.values[key]
-            values[key] = np.where(pad, poison(value, pad) if callable(poison) else poison, value)
+            values[key] = np.where(pad, np.asarray(poison(value, pad) if callable(poison) else poison), value)
     return case.with_values("poison in padding", **values) if values else None
