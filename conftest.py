@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 from flax import nnx
 
-DERIVED = ("attnpool_flax.linen", "attnpool_flax.segments")
-"""Modules whose examples follow from those of other modules: Linen's from NNX's, those of packed functions from dense ones."""
+DERIVED = "attnpool_flax.segments"
+"""A module whose examples follow from others: those of packed functions from those of dense ones."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(items):
-    """Leaves all derived examples but the first of a module to the thorough run, where each compiles a program of its own."""
-    for module in DERIVED:
-        examples = [item for item in items if isinstance(item, pytest.DoctestItem) and item.name.startswith(module)]
-        for item in examples[1:]:
-            item.add_marker("thorough")
+    """Leaves all derived examples but the first to the thorough run, where each compiles a program of its own."""
+    examples = [item for item in items if isinstance(item, pytest.DoctestItem) and item.name.startswith(DERIVED)]
+    for item in examples[1:]:
+        item.add_marker("thorough")
 
 
 @pytest.fixture(autouse=True)

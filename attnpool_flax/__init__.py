@@ -11,7 +11,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"attnpool_flax: {name} is not installed; in a clone: pip install -e '.[flax]'", name=name
     ) from None
-from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
@@ -35,7 +34,6 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "pad",
     "pack",
     "unpack",
-    "chosen_implementation",
 ]
 
 
@@ -59,7 +57,6 @@ if __doc__:  # Python strips it with -OO
         "streaming": ["merge_states", "finalize_state"],
         "modules": [name for name in __all__ if name[0].isupper()],
         "formats": ["load", "save"],
-        "call": ["chosen_implementation"],
     }
     __doc__ += f"""
 

@@ -55,10 +55,8 @@ from attnpool_flax.streaming.readouts import GatedSumState as GatedSumState
 from attnpool_flax.streaming.readouts import LatentAttentionState as LatentAttentionState
 from attnpool_flax.streaming.readouts import VladState as VladState
 from attnpool_flax.streaming.states import AdditiveAttentionState as AdditiveAttentionState
-from attnpool_flax.streaming.states import AttentionState as AttentionState
 from attnpool_flax.streaming.states import FirstState as FirstState
 from attnpool_flax.streaming.states import LastState as LastState
-from attnpool_flax.streaming.states import MaxState as MaxState
 from attnpool_flax.streaming.states import MeanMaxState as MeanMaxState
 from attnpool_flax.streaming.states import MeanState as MeanState
 from attnpool_flax.streaming.states import MultiHeadAttentionState as MultiHeadAttentionState
@@ -66,6 +64,8 @@ from attnpool_flax.streaming.states import WeightedState as WeightedState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_flax.streaming.statistics import StdState as StdState
+from attnpool_flax.tokens.states import AttentionState as AttentionState
+from attnpool_flax.tokens.states import MaxState as MaxState
 
 _State = TypeVar(
     "_State",
@@ -261,7 +261,6 @@ __all__ = [
     "pad",
     "pack",
     "unpack",
-    "chosen_implementation",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int, *, side: Literal["right", "left"] = "right") -> Array: ...
@@ -307,7 +306,6 @@ def additive_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def concat_score(
@@ -317,7 +315,6 @@ def concat_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def tanh_sum_score(
@@ -326,7 +323,6 @@ def tanh_sum_score(
     kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def location_score(
@@ -340,13 +336,7 @@ def location_score(
 def trilinear_score(
     query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
 ) -> Array: ...
-def gaussian_score(
-    query: ArrayLike,
-    key: ArrayLike,
-    *,
-    bandwidth: ArrayLike = 1.0,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
-) -> Array: ...
+def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
 @overload
 def attend(
     scores: ArrayLike,
@@ -358,7 +348,6 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -372,7 +361,6 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -386,7 +374,6 @@ def attend(
     | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -401,7 +388,6 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -416,7 +402,6 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -431,7 +416,6 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -448,7 +432,6 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -465,7 +448,6 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -482,7 +464,6 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -496,7 +477,6 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -510,7 +490,6 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -524,7 +503,6 @@ def tanh_sum_attention(
     lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -587,7 +565,6 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -608,7 +585,6 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -629,7 +605,6 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -643,7 +618,6 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -657,7 +631,6 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -671,7 +644,6 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_pooling(
@@ -680,7 +652,6 @@ def mean_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def max_pooling(
     x: ArrayLike,
@@ -688,7 +659,6 @@ def max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def first_pooling(
     x: ArrayLike,
@@ -711,7 +681,6 @@ def weighted_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def mean_max_pooling(
@@ -720,7 +689,6 @@ def mean_max_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -742,7 +710,6 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -765,7 +732,6 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -788,7 +754,6 @@ def attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -813,7 +778,6 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -838,7 +802,6 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -863,7 +826,6 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def sum_pooling(
@@ -872,7 +834,6 @@ def sum_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def min_pooling(
     x: ArrayLike,
@@ -880,7 +841,6 @@ def min_pooling(
     *,
     lengths: ArrayLike | None = None,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def quantile_pooling(
     x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
@@ -1042,7 +1002,6 @@ def additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1064,7 +1023,6 @@ def additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1086,7 +1044,6 @@ def additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def attention_penalty(weights: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
@@ -1126,7 +1083,6 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1141,7 +1097,6 @@ def set2set_pooling(
     num_steps: int,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1156,7 +1111,6 @@ def set2set_pooling(
     num_steps: int,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1237,7 +1191,6 @@ def segment_mean_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_max_pooling(
     x: ArrayLike,
@@ -1246,7 +1199,6 @@ def segment_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_first_pooling(
     x: ArrayLike,
@@ -1272,7 +1224,6 @@ def segment_weighted_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_mean_max_pooling(
     x: ArrayLike,
@@ -1281,7 +1232,6 @@ def segment_mean_max_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 @overload
 def segment_attention_pooling(
@@ -1303,7 +1253,6 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1326,7 +1275,6 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1349,7 +1297,6 @@ def segment_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1374,7 +1321,6 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1399,7 +1345,6 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1424,7 +1369,6 @@ def segment_multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_sum_pooling(
@@ -1434,7 +1378,6 @@ def segment_sum_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_min_pooling(
     x: ArrayLike,
@@ -1443,7 +1386,6 @@ def segment_min_pooling(
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
 ) -> Array: ...
 def segment_noisy_or_pooling(
     x: ArrayLike,
@@ -1610,7 +1552,6 @@ def segment_additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1632,7 +1573,6 @@ def segment_additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1654,7 +1594,6 @@ def segment_additive_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def segment_latent_attention_pooling(
@@ -1695,7 +1634,6 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1711,7 +1649,6 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1727,7 +1664,6 @@ def segment_set2set_pooling(
     num_steps: int,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1806,7 +1742,6 @@ def segment_cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1827,7 +1762,6 @@ def segment_cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1848,7 +1782,6 @@ def segment_cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1868,7 +1801,6 @@ def cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1888,7 +1820,6 @@ def cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1908,7 +1839,6 @@ def cross_attention_pooling(
     y_dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -1970,7 +1900,6 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -1984,7 +1913,6 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -1998,7 +1926,6 @@ def code_wise_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -2012,7 +1939,6 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2026,7 +1952,6 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2040,7 +1965,6 @@ def mask_attention(
     context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -2054,7 +1978,6 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2068,7 +1991,6 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, tuple[Array, Array]]: ...
 @overload
@@ -2082,7 +2004,6 @@ def bidaf_attention(
     context_lengths: ArrayLike | None = None,
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
 def maxsim_score(
@@ -2212,7 +2133,6 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[False] = False,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -2224,7 +2144,6 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[True],
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -2236,23 +2155,10 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: bool,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
-def mean_state(
-    x: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
-) -> MeanState: ...
-def max_state(
-    x: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
-) -> MaxState: ...
+def mean_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MeanState: ...
+def max_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MaxState: ...
 def first_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
 ) -> FirstState: ...
@@ -2265,15 +2171,10 @@ def weighted_state(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> WeightedState: ...
 def mean_max_state(
-    x: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
 ) -> MeanMaxState: ...
 def attention_state(
     x: ArrayLike,
@@ -2289,7 +2190,6 @@ def attention_state(
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...
 def multi_head_attention_state(
@@ -2304,7 +2204,6 @@ def multi_head_attention_state(
     key_bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
 def additive_attention_state(
@@ -2320,7 +2219,6 @@ def additive_attention_state(
     out_bias: ArrayLike | None = None,
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
     precision: PrecisionLike = None,
 ) -> AdditiveAttentionState: ...
 def latent_attention_state(
@@ -2368,20 +2266,8 @@ def gated_sum_state(
     value_bias: ArrayLike | None = None,
     precision: PrecisionLike = None,
 ) -> GatedSumState: ...
-def sum_state(
-    x: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
-) -> SumState: ...
-def min_state(
-    x: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    lengths: ArrayLike | None = None,
-    implementation: Literal["einsum", "tiles", "pallas"] | None = None,
-) -> MinState: ...
+def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
+def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
 def noisy_or_state(
     x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
 ) -> NoisyOrState: ...
@@ -2475,9 +2361,6 @@ def pack(
     sequences: Iterable[ArrayLike], *, length: int | None = None, num_segments: int | None = None
 ) -> tuple[Array, Array, int]: ...
 def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Array]: ...
-def chosen_implementation(
-    name: str | Callable[..., Any], *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any
-) -> str: ...
 @overload
 def load(
     source: Any,

@@ -1,15 +1,15 @@
-"""Additive attention pooling. Twin of :mod:`attnpool_ref.additive`.
-
-On CPUs the kernel "tiles" computes the hidden layer of one tile of tokens at a time, and saves that of all tokens only
-if the call is differentiated and is not that of a state of chunks.
-"""
+"""Additive attention pooling. Twin of :mod:`attnpool_ref.additive`."""
 
 import functools
 
+import jax
 import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
+from attnpool_flax.numerics.elementwise import OF_SCORES
+from attnpool_flax.numerics.products import einsum, one_pass_of
+from attnpool_flax.numerics.remat import saveable
 
 
 @compiled(tokens=("x",), as_they_come=("x", "value"))
@@ -30,7 +30,6 @@ def additive_attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.additive_attention_pooling`: one matrix product computes hidden layer and gate.
@@ -49,44 +48,48 @@ def additive_attention_pooling(
     Array([[2., 0.],
            [9., 9.]], dtype=float32)
     """
-    scores, tokens = additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
-    values = tokens if value is None else x.with_values(value)
-    pooled, weights = averages(values, scores, normalizer, out_kernel)
-    pooled = values.drop(pooled, weights, dropout_multiplier)
+    score, parameters = perceptron(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    multiplier = dropout_multiplier
+    if multiplier is not None and out_kernel.ndim == 1:
+        multiplier = multiplier[..., None, :]
+    if normalizer == "softmax" and value is None:
+        pooled, weights, _ = x.softmax_of(score, shared=parameters, multiplier=multiplier)
+    else:
+        scores, values = x.scores_of(score, shared=parameters), x if value is None else x.with_values(value)
+        pooled, weights, _ = averages(values, scores, normalizer, multiplier)
+    if out_kernel.ndim == 1:
+        pooled, weights = pooled[..., 0, :], weights[..., 0, :]
     return (pooled, weights) if return_weights else pooled
 
 
-def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L], undefined at padding; the tokens to average).
+def perceptron(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation, save=True):
+    """Returns (the score of tokens by a perceptron with one hidden layer, the arrays that it takes as ``shared``).
 
-    ``tokens`` is a :class:`~attnpool_flax.tokens.Dense` or :class:`~attnpool_flax.tokens.Packed`. The average
-    must read the returned tokens: their gradient is added to that through the scores in one array. With an
-    ``out_kernel`` [h], n is 1. The other arguments are those of the public function.
+    With an ``out_kernel`` [h] there is one score for each token. With ``save`` the hidden layer is saved for the backward
+    pass, else computed again. The other arguments are those of the public function.
     """
-    columns = jnp.reshape(out_kernel, (kernel.shape[1], -1))
-    if gate_kernel is not None:
-        kernel, bias = jnp.concatenate([kernel, gate_kernel], 1), _side_by_side(bias, gate_bias, kernel)
-    scores, tokens = tokens.perceptron(kernel, bias, columns, activation)
-    if out_bias is not None:
-        scores = scores + jnp.broadcast_to(jnp.reshape(out_bias, (-1, 1)), scores.shape)
-    return scores, tokens
+    precision = one_pass_of(tokens.precision, tokens.x.dtype)
+
+    def layer(piece, kernel, bias):
+        products = einsum("...d,dh->...h", piece.x, kernel, precision)
+        products = products if bias is None else products + jnp.broadcast_to(bias, products.shape)
+        return saveable(products) if save else products
+
+    def score(piece, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias):
+        units = OF_SCORES[activation](layer(piece, kernel, bias))
+        if gate_kernel is not None:
+            units = units * jax.nn.sigmoid(layer(piece, gate_kernel, gate_bias))
+        scores = jnp.dot(units, jnp.reshape(out_kernel, (kernel.shape[1], -1)), precision=piece.precision)
+        return scores if out_bias is None else scores + jnp.broadcast_to(jnp.ravel(out_bias), scores.shape)
+
+    return score, (kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias)
 
 
-def _side_by_side(bias, gate_bias, kernel):
-    """Concatenates both biases [h]: [2h], with 0 in place of one that is None; None if both are."""
-    if bias is None and gate_bias is None:
-        return None
-    nothing = jnp.zeros_like(kernel[0])
-    return jnp.concatenate([nothing if own is None else own for own in (bias, gate_bias)])
-
-
-def averages(tokens, scores, normalizer, out_kernel):
-    """Returns (pooled, weights) of tokens under scores [..., n, L]; an ``out_kernel`` [h] drops the axis n of both."""
-    if isinstance(normalizer, str) and normalizer == "softmax":
-        pooled, weights = tokens.softmax_of_scores(scores)
-    else:
-        pooled, weights = tokens.weighted_sums_of_scores(scores, functools.partial(normalize, normalizer=normalizer))
-    return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
+def averages(tokens, scores, normalizer, multiplier):
+    """Returns (pooled [..., n, d], weights [..., n, L], sums of the weights) of tokens under scores [..., n, L]."""
+    if normalizer == "softmax":
+        return tokens.softmax_of_scores(scores, multiplier)
+    return tokens.sums_under(scores, functools.partial(normalize, normalizer=normalizer), multiplier)
 
 
 @compiled

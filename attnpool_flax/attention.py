@@ -1,6 +1,5 @@
 """Attention of queries to keys and values. Twin of :mod:`attnpool_ref.attention`."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,37 +8,32 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_and_sum, softmax, unnormalized_weights
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import KERNEL_FUNCTIONS, keep_real
 from attnpool_flax.numerics.products import einsum
-from attnpool_flax.numerics.raw_keys import of_seen, zero_unseen
-from attnpool_flax.numerics.remat import saveable
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import weighted
-from attnpool_flax.queries.averages import Products, softmax_average
-from attnpool_flax.queries.blocks import ForQueries, over_queries, size_of
 from attnpool_flax.scores import (
     additive,
     affine_of_both,
-    choice_for_units,
     dot,
     gaussian,
     scaled,
     split,
     squared_distances,
 )
+from attnpool_flax.tokens.queries import ForQueries, over_queries, size_of
 
 
 class _ForScores(ForQueries):
-    """Choice of an implementation for given scores; "einsum" for a normalizer function, which sees all at once."""
-
-    def __call__(self, values, call):
-        return super().__call__(values, call) if isinstance(values["normalizer"], str) else "einsum"
+    """Given scores, none of which a block divides if the normalizer is a function, which sees all at once."""
 
     def scores(self, values, call):
         return super().scores(values, call) if isinstance(values["normalizer"], str) else 0
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=_ForScores("scores", "value"))
+@compiled(as_they_come=("mask",), one_pass=True, queries=_ForScores("scores", "value"))
 def attend(
     scores,
     value,
@@ -49,10 +43,9 @@ def attend(
     normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: in blocks of queries or examples, unless "einsum" or weights are requested.
+    """Twin of :func:`attnpool_ref.attend`: in blocks of queries or examples, unless weights are requested.
 
     A normalizer that is a function gets all scores at once.
 
@@ -61,10 +54,9 @@ def attend(
     (Array([[2.]], dtype=float32), Array([[0.5, 0.5, 0. ]], dtype=float32))
     """
     value = keep_real(value, seen_keys(mask))
-    if not isinstance(normalizer, str):
-        implementation = "einsum"  # a normalizer function sees all scores at once
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, unnormalized_weights(normalizer))
-    return rows.average(value, return_weights, implementation, precision)
+    pooled, weights = rows.average(value, return_weights, precision, at_once=not isinstance(normalizer, str))
+    return (pooled, weights) if return_weights else pooled
 
 
 class Rows(NamedTuple):
@@ -74,11 +66,8 @@ class Rows(NamedTuple):
       parts: arrays [..., n, d], or None, of which the blocks of queries are slices.
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
-      scores: from a block of the parts to its scores [..., rows, m]. If it is a :class:`Products`, and the others are
-        as for GPUs below, TPUs compute the scores of blocks twice in the forward pass, which is faster there.
-      normalize: from scores and mask to (unnormalized weights, denominator or None), as
-        :func:`~attnpool_flax.normalizers.unnormalized_weights` returns it. If it is
-        :func:`~attnpool_flax.normalizers.exp_and_sum` and there is no multiplier, GPUs use :func:`softmax_average`.
+      scores: from a block of the parts to its scores [..., rows, m].
+      normalize: from scores and mask to (weights, the denominator [..., n, 1] by which they are divided, or None).
     """
 
     parts: tuple[Any, ...]
@@ -87,48 +76,42 @@ class Rows(NamedTuple):
     scores: Callable[..., Any]
     normalize: Callable[..., Any]
 
-    def average(self, value, return_weights, implementation, precision):
-        """Averages values [..., m, v]: [..., n, v]; with ``return_weights`` (None, weights [..., n, m]) instead.
+    def average(self, value, return_weights, precision, at_once=False):
+        """Averages values [..., m, v]: (averages [..., n, v], weights [..., n, m] if ``return_weights``, else None).
 
-        The public function takes only the weights from that second result: bodies that return it need ``weights_apart``
-        of :func:`~attnpool_flax.call.compiled.compiled`.
+        For the weights, or with ``at_once``, all queries are one block.
         """
 
         def pooled(*block):
             *parts, multiplier, mask = block
-            unnormalized, denominator = self.normalize(self.scores(*parts), mask)
-            return average(drop(unnormalized, multiplier, mask), denominator, value, precision)
+            weights, total = self.normalize(self.scores(*parts), mask)
+            return average(drop(weights, multiplier, mask), total, value, precision), (weights, total)
 
-        if return_weights:
-            heights, total = self.normalize(self.scores(*self.parts), self.mask)
-            return None, heights if total is None else divide(heights, total, self.mask)
+        parts = *self.parts, self.multiplier
+        if return_weights or at_once:
+            found, (weights, total) = pooled(*parts, self.mask)
+            return found, weights if total is None else divide(weights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
-        parts, options = (*self.parts, self.multiplier), {"keys": keys, "implementation": implementation}
-        if self.normalize is exp_and_sum and self.multiplier is None:
-
-            def at_once(*block):
-                *parts, _, mask = block
-                return softmax_average(self.scores(*parts), mask, value, precision)
-
-            def twice(*block):
-                *parts, _, mask = block
-                return self.scores.average(functools.partial(sums_first, precision=precision), parts, mask, value)
-
-            options["on_gpus"] = at_once
-            if isinstance(self.scores, Products):
-                options["on_tpus"] = twice
-        return over_queries(pooled, parts, (self.mask,), **options)
+        return over_queries(lambda *block: pooled(*block)[0], parts, (self.mask,), keys=keys), None
 
 
-def average(unnormalized, denominator, value, precision):
-    """Averages values under unnormalized weights: [..., n, v]. The v sums of a query are divided, not its m weights."""
-    sums = saveable(weighted(unnormalized, value, precision))
-    return sums if denominator is None else sums / jnp.where(denominator == 0, 1, denominator)
+def average(weights, total, value, precision):
+    """Averages values under weights, divided by their total or None: [..., n, v].
 
+    The sums are divided, which are fewer than the weights, except on GPUs, where XLA makes one kernel of a softmax that
+    divides the weights.
+    """
+    if total is None:
+        return weighted(weights, value, precision)
+    total = jnp.where(total == 0, 1, total)
 
-def sums_first(scores, mask, value, precision):
-    """Averages values [..., m, v] under the softmax of scores [..., n, m]: [..., n, v]."""
-    return average(*exp_and_sum(scores, mask), value, precision)
+    def divided(weights, total, value):
+        return weighted(weights, value, precision) / total
+
+    def of_divided(weights, total, value):
+        return weighted(weights / total, value, precision)
+
+    return platforms.in_one_kernel(divided, remat(of_divided), weights, total, value)
 
 
 def drop(weights, multiplier, mask):
@@ -138,7 +121,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value"))
+@compiled(as_they_come=("mask",), one_pass=True, queries=ForQueries("query", "value"))
 def dot_product_attention(
     query,
     key,
@@ -150,13 +133,12 @@ def dot_product_attention(
     scale=None,
     dropout_multiplier=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.dot_product_attention`.
 
     It is computed in blocks of examples or of queries: all scores [..., n, m] exist at once only if they fit one block,
-    or if "einsum" or the weights are requested.
+    or if the weights are requested.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -169,7 +151,8 @@ def dot_product_attention(
         return products if bias is None else products + bias  # the softmax masks the values of the bias at padding
 
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_and_sum)
-    return rows.average(value, return_weights, implementation, precision)
+    pooled, weights = rows.average(value, return_weights, precision)
+    return (pooled, weights) if return_weights else pooled
 
 
 def only_seen(query, key, value, mask):
@@ -178,7 +161,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("key", "value", "mask"), choose=choice_for_units)
+@compiled(as_they_come=("mask",))
 def additive_attention(
     query,
     key,
@@ -192,7 +175,6 @@ def additive_attention(
     bias=None,
     dropout_multiplier=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.additive_attention`: hidden units are summed without an array [..., n, m, h].
@@ -202,32 +184,19 @@ def additive_attention(
     >>> additive_attention(query, key, value, one, one, jnp.ones(1), mask)
     Array([[3.]], dtype=float32)
     """
-    arrays = query, key, query_kernel, key_kernel, out_kernel, bias
-    scores = _additive_of_seen(*arrays, mask, precision, implementation)
+    query, key, value = only_seen(query, key, value, mask)
+    scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
 
 
-def _additive_of_seen(query, key, query_kernel, key_kernel, out_kernel, bias, mask, precision, implementation):
-    """Returns additive scores, arbitrary at keys that no query sees; the keys may be in bfloat16 or float16."""
-
-    def scores(key, query, *parameters):
-        key = key.astype(query.dtype)
-        return additive(query, key, *parameters, precision=precision, implementation=implementation)
-
-    query = keep_real(query, seeing_queries(mask))
-    others = query, query_kernel, key_kernel, out_kernel, bias
-    return of_seen(scores, key, seen_keys(mask), *others, gpus_alone=True)
-
-
-def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout to scores, and averages the values, which may be in bfloat16 or float16."""
-    value = (value if mask is None else zero_unseen(value, seen_keys(mask))).astype(scores.dtype)
-    weights = softmax(scores, mask)
+def _attend(score, value, mask, multiplier, return_weights, precision):
+    """Applies softmax and dropout to scores, and averages the values."""
+    weights = softmax(score, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("key", "value", "mask"), choose=choice_for_units)
+@compiled(as_they_come=("mask",))
 def tanh_sum_attention(
     query,
     key,
@@ -238,7 +207,6 @@ def tanh_sum_attention(
     lengths=None,
     bias=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.tanh_sum_attention`: hidden units are summed without an array [..., n, m, h].
@@ -247,7 +215,8 @@ def tanh_sum_attention(
     >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
     Array([[3.]], dtype=float32)
     """
-    scores = _additive_of_seen(query, key, *split(kernel, query), None, bias, mask, precision, implementation)
+    query, key, value = only_seen(query, key, value, mask)
+    scores = additive(query, key, *split(kernel, query), None, bias, precision)
     return _attend(scores, value, mask, None, return_weights, precision)
 
 
@@ -282,7 +251,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value", "H"))
+@compiled(as_they_come=("mask",), one_pass=True, queries=ForQueries("query", "value", "H"))
 def multi_head_attention(
     query,
     key,
@@ -300,13 +269,12 @@ def multi_head_attention(
     out_bias=None,
     dropout_multiplier=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention`.
 
     It is computed in blocks of examples or of queries: all scores [..., H, n, m] exist at once only if they fit one
-    block, or if "einsum" or the weights are requested.
+    block, or if the weights are requested.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -327,12 +295,11 @@ def multi_head_attention(
     queries = to_heads(query, query_kernel, query_bias, precision)
     keys = to_heads(key, key_kernel, key_bias, precision)
     queries = queries * query_kernel.shape[-1] ** -0.5
-    # not as Products: XLA takes a minute to compile those of many heads in float32 for a TPU
     rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_and_sum)
-    if return_weights:
-        return rows.average(keys, True, implementation, precision)
     values = to_heads(value, value_kernel, value_bias, precision)
-    return from_heads(rows.average(values, False, implementation, precision), out_kernel, out_bias, precision)
+    pooled, weights = rows.average(values, return_weights, precision)
+    result = from_heads(pooled, out_kernel, out_bias, precision)
+    return (result, weights) if return_weights else result
 
 
 def to_heads(x, kernel, bias, precision):
@@ -353,7 +320,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True, one_pass=True, choose=ForQueries("query", "value"))
+@compiled(as_they_come=("mask",), one_pass=True, queries=ForQueries("query", "value"))
 def kernel_regression(
     query,
     key,
@@ -364,12 +331,11 @@ def kernel_regression(
     kernel="gaussian",
     bandwidth=1.0,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.kernel_regression`.
 
-    It is computed in blocks of queries or examples, unless "einsum" or the weights are requested, and always without an
+    It is computed in blocks of queries or examples, unless the weights are requested, and always without an
     array [..., n, m, d] of differences.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
@@ -380,16 +346,17 @@ def kernel_regression(
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
 
     def kernel_values(query):
-        return KERNEL_FUNCTIONS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
+        return KERNEL_FUNCTIONS[kernel](squared_distances(query, key, part), bandwidth / part)
 
     if kernel == "gaussian":
-        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_and_sum)
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth), exp_and_sum)
     else:
         rows = Rows((query,), mask, None, kernel_values, _with_total)
-    return rows.average(value, return_weights, implementation, precision)
+    pooled, weights = rows.average(value, return_weights, precision)
+    return (pooled, weights) if return_weights else pooled
 
 
-def _with_total(unnormalized, mask):
+def _with_total(heights, mask):
     if mask is not None:
-        unnormalized = jnp.where(mask, unnormalized, 0)
-    return unnormalized, jnp.sum(unnormalized, -1, keepdims=True)
+        heights = jnp.where(mask, heights, 0)
+    return heights, jnp.sum(heights, -1, keepdims=True)

@@ -4,10 +4,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import geglu, gelu, gelu_tanh, relu
 from attnpool_flax.numerics.products import einsum
-from attnpool_flax.numerics.remat import in_own_kernel
 from attnpool_flax.numerics.rounding import power_of_two
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
@@ -30,8 +28,8 @@ def normalized(x, scale, bias, epsilon):
     # divided by a unit, so that neither squares nor epsilon leave the range of the dtype
     least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
     unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
-    x = x / unit - _first(lax.stop_gradient(x), unit)  # equal numbers are then exactly 0
-    centered = x - in_own_kernel(jnp.mean(x, -1, keepdims=True))
+    x = x / unit - lax.stop_gradient(x[..., :1]) / unit  # equal numbers are then exactly 0
+    centered = x - jnp.mean(x, -1, keepdims=True)
     variance = jnp.mean(centered * centered, -1, keepdims=True)
     constant = variance == 0  # epsilon / unit**2 may be 0 as well
     slope = jnp.where(epsilon > 0, unit * lax.rsqrt(jnp.where(epsilon > 0, epsilon, 1)), 0)
@@ -40,22 +38,6 @@ def normalized(x, scale, bias, epsilon):
     if scale is not None:
         x = x * jnp.broadcast_to(scale, x.shape)
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)
-
-
-def _first(x, unit):
-    """Returns the first number [..., 1] of each vector x / unit.
-
-    On accelerators it is a sum: XLA would write all of x / unit for a slice of it.
-    """
-
-    def sliced(x, unit):
-        return (x / unit)[..., :1]
-
-    def summed(x, unit):
-        is_first = jnp.broadcast_to(jnp.arange(x.shape[-1]) == 0, x.shape)
-        return jnp.sum(jnp.where(is_first, x, 0), -1, keepdims=True) / unit
-
-    return platforms.choose(x, unit, cpu=sliced, default=summed)
 
 
 @compiled

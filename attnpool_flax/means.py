@@ -11,11 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.numerics.order_statistic import order_statistics
-from attnpool_flax.numerics.rounding import largest
-from attnpool_flax.numerics.sizes import smaller
-from attnpool_flax.numerics.sums import divisor_of, summed
-from attnpool_flax.reductions.exponents import (
+from attnpool_flax.numerics.exponents import (
     average,
     clamped,
     depths,
@@ -26,11 +22,15 @@ from attnpool_flax.reductions.exponents import (
     lowered,
     scaled,
 )
+from attnpool_flax.numerics.order_statistic import order_statistics
+from attnpool_flax.numerics.rounding import largest
+from attnpool_flax.numerics.sizes import smaller
+from attnpool_flax.numerics.sums import divisor_of, summed
 from attnpool_flax.tokens import DenseChannels
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+def sum_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.sum_pooling`; rounding errors hardly grow with the number of tokens: sums are nested.
 
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
@@ -46,7 +46,7 @@ def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+def min_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.min_pooling`.
 
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))

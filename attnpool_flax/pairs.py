@@ -1,27 +1,21 @@
 """Attention and pooling between two sequences, called sides. Twin of :mod:`attnpool_ref.pairs`."""
 
-import functools
-
 import jax.numpy as jnp
 
-from attnpool_flax.attention import Rows, sums_first
+from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.normalizers import exp_and_sum, softmax
+from attnpool_flax.normalizers import divide, exp_and_sum, softmax
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import keep_real
-from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.products import einsum, factor_precision, one_pass_of
-from attnpool_flax.numerics.raw_keys import of_seen
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.numerics.sums import summed, weighted
-from attnpool_flax.queries.averages import Products, softmax_average
-from attnpool_flax.queries.blocks import ForQueries, over_queries, over_sequences, size_of
-from attnpool_flax.queries.largest_products import best_with, in_blocks, of_all
-from attnpool_flax.reductions.accumulators import all_reduced_softmax, all_reduced_sums
-from attnpool_flax.reductions.dispatch import default_implementation, resolve
-from attnpool_flax.reductions.loops.blocks import over_first
-from attnpool_flax.scores import dot
+from attnpool_flax.scores import dot as products_of_pairs
 from attnpool_flax.tokens import Dense
+from attnpool_flax.tokens.mesh import all_reduce_states
+from attnpool_flax.tokens.protocol import dot, dot_if_any
+from attnpool_flax.tokens.queries import ForQueries, largest_of_both, largest_with, over_first, over_queries, size_of
 
 
 @compiled(tokens=("x", "y"), as_they_come=("x", "y"))
@@ -41,7 +35,6 @@ def cross_attention_pooling(
     y_dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.cross_attention_pooling`.
@@ -64,7 +57,7 @@ def cross_attention_pooling(
     if reduction == "max":  # packed tokens do not have it
         pooled, weights = _by_largest(x, y, x_kernel, y_kernel, scale)
         sides = zip((x, y), pooled, weights, (x_dropout_multiplier, y_dropout_multiplier), strict=True)
-        pooled = tuple(tokens.drop(*side) for tokens, *side in sides)
+        pooled = tuple(own if m is None else _dropped(tokens, w, m) for tokens, own, w, m in sides)
     else:
         multipliers = (
             None if own is None else own[..., None, :] for own in (x_dropout_multiplier, y_dropout_multiplier)
@@ -73,21 +66,54 @@ def cross_attention_pooling(
     return (pooled, weights) if return_weights else pooled
 
 
+def _dropped(tokens, weights, multiplier):
+    """Sums the tokens under weights [..., L] times a dropout multiplier."""
+    return tokens.weighted_sums_of((weights * tokens.fill_padding(multiplier))[..., None, :])[..., 0, :]
+
+
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale, x_multiplier, y_multiplier):
     """Returns ((x, y) pooled, (x, y) weights) of dense or packed sides, each scored by the other's sum or mean."""
-    precision = xs.precision
-    plain = all(array is None for array in (x_kernel, y_kernel, x_multiplier, y_multiplier))
-    sides = xs.cross_softmax(ys, scale, reduction == "mean") if plain else None
-    if sides is not None:
-        return tuple(zip(*sides, strict=True))
-    (x_sum, y_sum), (x_real, y_real) = all_reduced_sums(reduction == "mean", xs, ys)
-    x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
-    y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
-    sides = all_reduced_softmax(
-        (xs, x_query[..., None, :], x_multiplier, y_real), (ys, y_query[..., None, :], y_multiplier, x_real)
-    )
-    (x_pooled, x_weights), (y_pooled, y_weights) = sides
+    (x_sum, y_sum), (x_real, y_real) = _all_reduced_sums(reduction == "mean", xs, ys)
+    x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, xs.precision)
+    y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, xs.precision)
+    sides = _all_reduced_softmax((xs, x_query, x_multiplier, y_real), (ys, y_query, y_multiplier, x_real))
+    (x_pooled, x_weights), (y_pooled, y_weights) = (side[:2] for side in sides)
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
+
+
+def _all_reduced_sums(mean, *tokens):
+    """Returns (sums, or means if ``mean``; whether there are real tokens) of several tokens objects, in one collective.
+
+    Both are lists with an array for each object: [..., d], and bool [...], or None without a mask if L > 0.
+    """
+    if tokens[0].axis_name is None:
+        return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]
+    states = all_reduce_states([each.sum_state(mean) for each in tokens], tokens[0].axis_name)
+    sums = [each.finalize_mean(state) if mean else state.sum for each, state in zip(tokens, states, strict=True)]
+    real = [
+        each.has_real_token() if each.mask is None else state.weight > 0
+        for each, state in zip(tokens, states, strict=True)
+    ]
+    return sums, real
+
+
+def _all_reduced_softmax(*sides):
+    """Returns what ``softmax_of`` returns for several tokens objects, in common collectives.
+
+    Each side is (tokens, query [..., d], multiplier or None, bool [...] or None: where it is False, all scores are 0).
+    """
+    calls = []
+    for tokens, query, multiplier, has_query in sides:
+        examples = [(query[..., None, :], 2)] + ([] if has_query is None else [(has_query, 0)])
+        score = dot if has_query is None else dot_if_any
+        calls.append((tokens, {"score": score, "examples": examples, "multiplier": multiplier}))
+    axis_name = sides[0][0].axis_name
+    if axis_name is None:
+        return [tokens.softmax_of(**call) for tokens, call in calls]
+    local = [tokens.local_softmax(**call) for tokens, call in calls]
+    states = all_reduce_states([state for _, state, _ in local], axis_name)
+    merged = zip(calls, local, states, strict=True)
+    return [tokens.softmax_averages(scores, state, batch) for (tokens, _), (scores, _, batch), state in merged]
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
@@ -105,20 +131,19 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale):
     """
     precision = one_pass_of(xs.precision, jnp.promote_types(xs.x.dtype, ys.x.dtype))
 
-    def pooled(x, y, x_mask, y_mask, products):
+    def pooled(x, y, x_mask, y_mask):
         x, y = keep_real(x.astype(xs.dtype), x_mask), keep_real(y.astype(xs.dtype), y_mask)
         x_keys, y_keys = scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision)
-        x_scores, y_scores = products(x_keys, y_keys, x_mask, y_mask, precision)
+        x_scores, y_scores = largest_of_both(x_keys, y_keys, x_mask, y_mask, precision)
         x_weights = softmax(_over_real(x_scores, y, y_mask), x_mask)
         y_weights = softmax(_over_real(y_scores, x, x_mask), y_mask)
         return (_average(x_weights, x, precision), _average(y_weights, y, precision)), (x_weights, y_weights)
 
     (x, y, *masks), back = xs.examples_with(ys)
     held = x.shape[1] * y.shape[1] + x.shape[1] * x.shape[2] + y.shape[1] * y.shape[2]
-    if resolve(xs.requested, x, y) == "tiles":
-        each = functools.partial(pooled, products=in_blocks)
-        return back(over_first(each, (x, y, *masks), held))
-    return pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.requested else in_blocks)
+    if platforms.may_be_split(x):
+        return pooled(xs.x, ys.x, xs.mask, ys.mask)
+    return back(over_first(pooled, (x, y, *masks), held))
 
 
 def _average(weights, x, precision):
@@ -165,51 +190,32 @@ def cross_attention_pooling_all_pairs(
     Array([[[2., 2.],
             [2., 4.]]], dtype=float32)
     """
-    x, y, x_mask, y_mask, x_kernel, y_kernel, scale = unify_varying(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
-    over_all = functools.partial(over_sequences, default_implementation(x, y) == "tiles")
+    xs, ys = Dense(x, x_mask, precision), Dense(y, y_mask, precision)
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
-        by_scores = functools.partial(_pooled_by_scores, precision)
-        x_side = over_all(by_scores, 0, (x, x_mask, jnp.swapaxes(x_scores, 0, 1)), ())
-        y_side = over_all(by_scores, 1, (y, y_mask, y_scores), ())
+        x_side = xs.softmax_of_scores(jnp.swapaxes(x_scores, 0, 1))
+        y_side = ys.softmax_of_scores(y_scores)
     else:
-        (x_sum,) = over_all(functools.partial(_summed_up, precision, reduction), 0, (x, x_mask), ())
-        by_queries = functools.partial(_pooled_by_queries, precision, reduction)
-        query = scale * _seen_from(x_sum[:, 0], x_kernel, y_kernel, precision)
-        *y_side, y_sum = over_all(by_queries, 1, (y, y_mask), (query, Dense(x, x_mask, None).has_real_token()))
-        query = scale * _seen_from(y_sum[0], y_kernel, x_kernel, precision)
-        *x_side, _ = over_all(by_queries, 0, (x, x_mask), (query, Dense(y, y_mask, None).has_real_token()))
-    pooled, weights = zip(x_side, y_side, strict=True)
+        (x_sum, y_sum), real = _all_reduced_sums(reduction == "mean", xs, ys)
+        x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
+        y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
+        x_side, y_side = _with_all(xs, x_query, real[1]), _with_all(ys, y_query, real[0])
+    pooled, weights = zip(x_side[:2], (jnp.swapaxes(array, 0, 1) for array in y_side[:2]), strict=True)
     return (pooled, weights) if return_weights else pooled
 
 
-def _summed_up(precision, reduction, own, shared):
-    """Returns the sums or means of ``own``, tokens [n, L, d] and mask or None, as a tuple of one array [n, 1, d]."""
-    del shared
-    x, mask = own
-    tokens = Dense(x, mask, "einsum", precision)
-    return ((tokens.mean() if reduction == "mean" else tokens.sum())[:, None],)
+def _with_all(tokens, queries, has_query):
+    """Averages the tokens of each sequence under the softmax of their products with each of the queries [h, d].
 
-
-def _pooled_by_queries(precision, reduction, own, shared):
-    """Returns (pooled, weights, sums) of ``own``, tokens [n, L, d] and mask or None, by products with queries [m, d].
-
-    ``shared`` is (queries, bool [m] or None): where it is False the other side is fully masked, and all scores are 0.
+    ``has_query`` [h] is False where all scores are 0; it may be None.
     """
-    (x, mask), (queries, real) = own, shared
-    scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).zero_padded(), queries, precision=precision)
-    if real is not None:
-        scores = jnp.where(real[None, None], scores, 0)
-    sides = _pooled_by_scores(precision, (x, mask, jnp.swapaxes(scores, 1, 2)), ())
-    return *sides, *_summed_up(precision, reduction, own, ())
+    if has_query is None:
+        return tokens.softmax_of(dot, [(queries[None], 2)])
 
+    def score(piece, queries, has_query):
+        return jnp.where(piece.each(has_query), piece.dot(queries), 0)
 
-def _pooled_by_scores(precision, own, shared):
-    """Returns (pooled [n, m, d], weights [n, m, L]) of ``own``: tokens [n, L, d], mask or None, scores [n, m, L]."""
-    del shared
-    x, mask, scores = own
-    weights = softmax(scores, None if mask is None else mask[:, None])
-    return weighted(weights, Dense(x, mask, None).zero_padded(), precision), weights
+    return tokens.softmax_of(score, [(queries[None], 2), (has_query[None], 1)])
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
@@ -224,7 +230,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
         y = _project(keep_real(y.astype(x.dtype), y_mask), y_kernel, precision)
 
         def with_example(x, x_mask):
-            x_scores, y_scores = of_all(x, y, x_mask, y_mask, precision)
+            x_scores, y_scores = largest_of_both(x, y, x_mask, y_mask, precision)
             return _over_real(x_scores, y, y_mask), _over_real(y_scores, x, x_mask)
 
         return over_first(with_example, (x, x_mask), products)
@@ -239,15 +245,9 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(5., dtype=float32)
     """
-
-    def best(y, x, y_mask):
-        return over_queries(best_with(y, y_mask, precision), (x,), keys=_keys(y, x))[..., 0]
-
-    def best_of_tokens(x, y, y_mask):
-        return of_seen(best, y, y_mask, x, y_mask)
-
-    scores = of_seen(best_of_tokens, x, x_mask, y, y_mask)
-    return _summed_best(scores, y, x_mask, y_mask, mean)
+    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
+    best = over_queries(largest_with(y, y_mask, precision), (x,), keys=_keys(y, x))[..., 0]
+    return _summed_best(best, y, x_mask, y_mask, mean)
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
@@ -277,13 +277,13 @@ def maxsim_score_all_pairs(
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
         rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may end inside of examples
-        best = over_queries(best_with(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
+        best = over_queries(largest_with(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@compiled(one_pass=True, choose=ForQueries("context", "query"))
+@compiled(one_pass=True, queries=ForQueries("context", "query"))
 def code_wise_attention(
     query,
     context,
@@ -294,18 +294,17 @@ def code_wise_attention(
     context_lengths=None,
     scale=1.0,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: in blocks of context tokens, unless "einsum" is requested.
+    """Twin of :func:`attnpool_ref.code_wise_attention`: in blocks of context tokens.
 
     >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
     >>> code_wise_attention(labels, context)
     Array([1.5, 1.5], dtype=float32)
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
-    best = best_with(query, query_mask, precision, scale)
-    scores = over_queries(best, (context,), keys=_keys(query, context), implementation=implementation)
+    best = largest_with(query, query_mask, precision, scale)
+    scores = over_queries(best, (context,), keys=_keys(query, context))
     weights = softmax(scores[..., 0], context_mask)
     pooled = _average(weights, context, precision)
     return (pooled, weights) if return_weights else pooled
@@ -316,7 +315,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True, one_pass=True, choose=ForQueries("context", "query"))
+@compiled(one_pass=True, queries=ForQueries("context", "query"))
 def mask_attention(
     query,
     context,
@@ -327,10 +326,9 @@ def mask_attention(
     context_lengths=None,
     scale=1.0,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: in blocks of context, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.mask_attention`: in blocks of context, unless the weights are requested.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -339,15 +337,13 @@ def mask_attention(
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
-    scores = Products(lambda rows: (scale * rows, query, None), precision)
-    rows = Rows((context,), real, None, scores, exp_and_sum)
-    if return_weights:
-        weights = rows.average(query, True, implementation, precision)[1]
-        return None, keep_real(weights, context_mask)
-    return keep_real(rows.average(query, False, implementation, precision), context_mask)
+    rows = Rows((context,), real, None, lambda rows: products_of_pairs(scale * rows, query, precision), exp_and_sum)
+    pooled, weights = rows.average(query, return_weights, precision)
+    pooled = keep_real(pooled, context_mask)
+    return (pooled, keep_real(weights, context_mask)) if return_weights else pooled
 
 
-@compiled(weights_apart=True, one_pass=True, choose=ForQueries("context", "query"))
+@compiled(one_pass=True, queries=ForQueries("context", "query"))
 def bidaf_attention(
     context,
     query,
@@ -358,10 +354,9 @@ def bidaf_attention(
     context_lengths=None,
     query_lengths=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: in blocks of context, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: in blocks of context, unless the weights are requested.
 
     For context H [T, d], query U [J, d] and kernel [w1; w2; w3], the scores are H w1 + U w2 + (H * w3) U^T, without an
     array [T, J, 3d]. The first term is the same for a whole row, so a softmax over the row does not need it: it is
@@ -377,34 +372,24 @@ def bidaf_attention(
     longest = jnp.max(norm(query), -2, initial=0)
     real = None if query_mask is None else query_mask[..., None, :]
 
-    def bounded(rows):
+    def chosen_and_best(rows):
         rows = rows * jnp.broadcast_to(of_both, rows.shape)
-        return rows, (norm(rows)[..., 0] + norm(of_query)[0]) * longest
+        size = (norm(rows)[..., 0] + norm(of_query)[0]) * longest
+        scores = products_of_pairs(rows, query, precision) + query_part
+        (weights, total), best = exp_and_sum(scores, real), largest_product(scores, real, size, 2 * rows.shape[-1])
+        return average(weights, total, query, precision), best[..., None], (weights, total)
 
-    def chosen_and_best(averaged, rows):
-        rows, size = bounded(rows)
-        scores = dot(rows, query, precision) + query_part
-        return averaged(scores, real, query), largest_product(scores, real, size, 2 * rows.shape[-1])[..., None]
-
-    def twice(rows):
-        rows, size = bounded(rows)
-        return Products(lambda rows: (rows, query, query_part), precision).average(sums, (rows,), real, query, size)
-
-    sums, weights = (functools.partial(own, precision=precision) for own in (sums_first, softmax_average))
     if return_weights:
-        scores, best = chosen_and_best(lambda scores, *_: scores, context)
-        to_query = softmax(scores, real)
+        chosen, best, (weights, total) = chosen_and_best(context)
+        to_query = divide(weights, total, real)
     else:
-        of_sums, of_weights = (functools.partial(chosen_and_best, own) for own in (sums, weights))
-        options = {"keys": _keys(query, context), "implementation": implementation}
-        chosen, best = over_queries(of_sums, (context,), **options, on_gpus=of_weights, on_tpus=twice)
+        chosen, best = over_queries(lambda rows: chosen_and_best(rows)[:2], (context,), keys=_keys(query, context))
     best = best[..., 0] + einsum("...td,d->...t", context, of_context, precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds
     to_context = softmax(best, context_mask)
-    if return_weights:
-        return None, (keep_real(to_query, context_mask), to_context)
     summary = _average(to_context, context, precision)[..., None, :]
     chosen = keep_real(chosen, context_mask)
     context = jnp.broadcast_to(context, chosen.shape)
-    return keep_real(jnp.concatenate([context, chosen, context * chosen, context * summary], -1), context_mask)
+    result = keep_real(jnp.concatenate([context, chosen, context * chosen, context * summary], -1), context_mask)
+    return (result, (keep_real(to_query, context_mask), to_context)) if return_weights else result

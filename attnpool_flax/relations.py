@@ -10,9 +10,8 @@ from attnpool_flax.normalizers import exp_and_sum, softmax
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.products import einsum, exact_tokens
 from attnpool_flax.numerics.sums import weighted
-from attnpool_flax.queries.averages import Products
-from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.scores import scaled
+from attnpool_flax.scores import dot, scaled
+from attnpool_flax.tokens.queries import ForQueries
 
 
 @compiled
@@ -131,7 +130,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True, one_pass=True, choose=ForQueries("labels", "labels"))
+@compiled(one_pass=True, queries=ForQueries("labels", "labels"))
 def label_attention(
     labels,
     mask=None,
@@ -140,10 +139,9 @@ def label_attention(
     key_kernel,
     value_kernel,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: in blocks of labels, unless "einsum" or the weights are requested.
+    """Twin of :func:`attnpool_ref.label_attention`: in blocks of labels, unless the weights are requested.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)
@@ -156,10 +154,9 @@ def label_attention(
         (queries,),
         None if mask is None else mask[..., None, :],
         None,
-        Products(lambda queries: (scaled(queries, None), keys, None), precision),
+        lambda queries: dot(scaled(queries, None), keys, precision),
         exp_and_sum,
     )
-    if return_weights:
-        weights = rows.average(values, True, implementation, precision)[1]
-        return None, keep_real(weights, mask)
-    return keep_real(rows.average(values, False, implementation, precision), mask)
+    pooled, weights = rows.average(values, return_weights, precision)
+    pooled = keep_real(pooled, mask)
+    return (pooled, keep_real(weights, mask)) if return_weights else pooled

@@ -1,7 +1,6 @@
 """Attention scores. Twin of :mod:`attnpool_ref.scores`: no hidden layer [..., n, m, h] over all pairs is stored."""
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +11,8 @@ from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.products import einsum
-from attnpool_flax.numerics.remat import by_argument
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.queries.blocks import over_queries, size_of
-from attnpool_flax.reductions.dispatch import resolve_for_units
 
 
 @compiled
@@ -80,14 +77,8 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-def choice_for_units(values, call):
-    """Returns the requested implementation, or "tiles"; see :func:`resolve_for_units` and :func:`compiled`."""
-    del call
-    return values["implementation"] or "tiles"
-
-
-@compiled(choose=choice_for_units)
-def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
+@compiled
+def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: hidden units are summed without an array [..., n, m, h] over pairs.
 
     >>> query, key = jnp.zeros((1, 2)), jnp.ones((1, 2))
@@ -95,15 +86,11 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
     >>> print(jnp.array_str(scores, precision=4))
     [[1.5232]]
     """
-    return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
+    return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
 
 
-def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
+def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision):
     """Sums a tanh layer over its hidden units, weighted by ``out_kernel`` unless it is None: scores [..., n, m]."""
-    if resolve_for_units(implementation) == "einsum":
-        weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
-        query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
-        return _sum_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
     weights = jnp.ones(query.shape[0], query.dtype) if out_kernel is None else out_kernel
     return _sum_of_tanh(*unify_varying(query, key, weights))
@@ -119,7 +106,7 @@ def _sum_of_tanh(query, key, weights):
 
     In the loop over units, tanh(a + b) is computed as 1 - 2 / (1 + exp(2a) exp(2b)), which needs no tanh for each pair.
     If some a or b is above 20 in magnitude, so that the exponentials might overflow, or all are below 0.25, so that the
-    1 cancels their digits, tanh is computed instead; and likewise on GPUs, which sum all units at once.
+    1 cancels their digits, tanh is computed instead.
     """
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
@@ -132,7 +119,7 @@ def _sum_of_tanh(query, key, weights):
         return _sum_at_once(_tanh, *arrays)
 
     # the condition is computed outside, because ``vmap`` would copy the operands for it
-    return platforms.choose(ordinary, query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.by_pieces(by_loop, at_once, ordinary, query, key, weights)
 
 
 def _tanh(query, key, weight):
@@ -155,10 +142,8 @@ def _sum_of_tanh_jvp(primals, tangents):
 def sum_of_units(of_unit, query, key, weights):
     """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m].
 
-    Units are computed in a loop, a few at a time. On GPUs, and in the backward pass on TPUs, where a loop would read and
-    write all scores in each of its steps, all units are one reduction, into which XLA fuses them. So the pairs
-    [..., n, m] of at most a few units exist in memory, also in the backward pass, which recomputes them. The derivative
-    is a forward-mode rule, from which JAX derives reverse mode.
+    Units are computed in a loop, a few at a time, or on accelerators in one reduction, into which XLA fuses them. So the
+    pairs [..., n, m] of at most a few units exist in memory, also in the backward pass, which recomputes them.
 
     Args:
       of_unit: from one unit's query [..., n, 1], key [..., 1, m] and weight [] to its summand of the scores.
@@ -167,7 +152,7 @@ def sum_of_units(of_unit, query, key, weights):
       weights: [h].
     """
     by_loop, at_once = (functools.partial(function, of_unit) for function in (_sum_by_loop, _sum_at_once))
-    return platforms.choose(query, key, weights, cpu=by_loop, tpu=by_loop, default=at_once)
+    return platforms.by_pieces(by_loop, at_once, query, key, weights)
 
 
 @sum_of_units.defjvp
@@ -206,9 +191,9 @@ def _tangent_of_sum(of_unit, primals, tangents):
     by_loop = functools.partial(_tangent_by_loop, of_unit)
 
     def at_once(primals, tangents):
-        return jax.jvp(by_argument(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
+        return jax.jvp(remat(functools.partial(_sum_at_once, of_unit)), primals, tangents)[1]
 
-    return platforms.choose(primals, tangents, cpu=by_loop, default=at_once)
+    return platforms.by_pieces(by_loop, at_once, primals, tangents)
 
 
 def _tangent_by_loop(of_unit, primals, tangents):
@@ -226,41 +211,14 @@ def _tangent_by_loop(of_unit, primals, tangents):
     return jax.jvp(summed, primals, tangents)[1]
 
 
-def _sum_in_blocks(of_pair, query, key):
-    """Computes a sum over hidden units for one block of queries at a time; XLA fuses the hidden layer into the sum.
-
-    Args:
-      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum, [..., rows, m, h].
-      query: [..., n, h].
-      key: [..., m, h].
-    """
-
-    def of_block(query):
-        return jnp.sum(of_pair(query[..., :, None, :], key[..., None, :, :]), -1)
-
-    return over_queries(of_block, (query,), keys=size_of(query, 2, key, 2) * math.prod(key.shape[-2:]))
-
-
 def _units(x, kernel, bias, precision):
     """Multiplies [..., n, d] by [d, h]: [h, ..., n]. The units are the first axis, as the product lays them out."""
     units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
-    return units if bias is None else _apart(units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1)))
+    return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
-def _apart(units):
-    """Returns the units, which GPUs keep apart with their gradient: XLA would sum the terms of all pairs for the bias.
-
-    For that it would write them, an array [..., n, m, h].
-    """
-
-    def as_they_are(units):
-        return units
-
-    return platforms.choose(units, cpu=as_they_are, tpu=as_they_are, default=lax.optimization_barrier)
-
-
-@compiled(choose=choice_for_units)
-def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
+@compiled
+def concat_score(query, key, kernel, out_kernel, *, bias=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: computed as the additive score, by the two parts of the kernel.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
@@ -268,7 +226,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=No
     >>> print(jnp.array_str(scores, precision=4))
     [[1.9901 0.    ]]
     """
-    return additive(query, key, *split(kernel, query), out_kernel, bias, precision, implementation)
+    return additive(query, key, *split(kernel, query), out_kernel, bias, precision)
 
 
 def split(kernel, query):
@@ -276,8 +234,8 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@compiled(choose=choice_for_units)
-def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
+@compiled
+def tanh_sum_score(query, key, kernel, *, bias=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: computed as the additive score, with an ``out_kernel`` of ones.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
@@ -285,7 +243,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precis
     >>> print(jnp.array_str(scores, precision=4))
     [[1.9901 0.    ]]
     """
-    return additive(query, key, *split(kernel, query), None, bias, precision, implementation)
+    return additive(query, key, *split(kernel, query), None, bias, precision)
 
 
 @compiled
@@ -327,23 +285,23 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@compiled(choose=choice_for_units)
-def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
+@compiled
+def gaussian_score(query, key, *, bandwidth=1.0):
     """Twin of :func:`attnpool_ref.gaussian_score`: features are summed without an array [..., n, m, d] of differences.
 
     >>> gaussian_score(jnp.array([[0.0, 0.0]]), jnp.array([[3.0, 4.0], [1.0, 0.0]]), bandwidth=0.5)
     Array([[-50.,  -2.]], dtype=float32)
     """
-    return gaussian(query, key, bandwidth, implementation)
+    return gaussian(query, key, bandwidth)
 
 
-def gaussian(query, key, bandwidth, implementation=None):
+def gaussian(query, key, bandwidth):
     """Returns scores [..., n, m]: -|q - k|² / (2 bandwidth²) for queries q and keys k."""
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
-    return squared_distances(query, key, part, implementation) / (-2 * (bandwidth / part) ** 2)
+    return squared_distances(query, key, part) / (-2 * (bandwidth / part) ** 2)
 
 
-def squared_distances(query, key, part, implementation=None):
+def squared_distances(query, key, part):
     """Returns squared distances [..., n, m] divided by the square of ``part``, an array [] with a power of two.
 
     Differences are squared, because the expanded form q² - 2qk + k² would cancel. So would gradients by products: one far
@@ -354,8 +312,6 @@ def squared_distances(query, key, part, implementation=None):
         difference = (q - k) / part
         return difference * difference
 
-    if resolve_for_units(implementation) == "einsum":
-        return _sum_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
     parts = jnp.broadcast_to(part, query.shape[:1])
     return sum_of_units(squared, *unify_varying(query, key, parts))

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.elementwise import OF_SCORES, relu
+from attnpool_flax.numerics.moments import mean_and_deviation, moments
 from attnpool_flax.numerics.products import einsum
-from attnpool_flax.reductions.moments import mean_and_deviation, moments
 from attnpool_flax.tokens.channels import exp_scores
 
 

@@ -21,14 +21,12 @@ import jax
 import jax.numpy as jnp
 
 import attnpool_flax
-from attnpool_flax.call.compiled import chosen_implementation
-from attnpool_flax.reductions.dispatch import IMPLEMENTATIONS, KERNEL
 from attnpool_ref import conformance
 from bench import peers, versions
 from bench.accelerator_page import ROUNDS
-from bench.cases import Case, calling
+from bench.cases import Case
 from bench.child import MARK, ROOT
-from bench.programs import DIRECTIONS, FLOOR, FORWARD, OURS, PEER, Arrays, Way, program
+from bench.programs import DIRECTIONS, FLOOR, FORWARD, PEER, Arrays, Way, program
 from bench.table import SCALES
 from bench.timing import Race
 from bench.verification import Verifier
@@ -130,9 +128,8 @@ class Answers:
             raise MemoryError(f"{ROOM} arrays like x do not fit into the memory")
         self.arrays, self.programs = drawn(self.case), {}
         self.verifier = Verifier(self.case, direction, self.arrays)
-        arguments = self.arrays.floats | self.arrays.fixed | self.case.options
-        self.ways = {way.name: way for way in ways(self.case, direction, arguments)}
-        return {"ways": list(self.ways), "default": chosen_implementation(self.case.name, **arguments)}
+        self.ways = {way.name: way for way in ways(self.case, direction)}
+        return {"ways": list(self.ways)}
 
     def add(self, way):
         """Compiles and verifies a way."""
@@ -181,24 +178,12 @@ def drawn(case):
     return Arrays(arrays.floats, jax.tree.map(jnp.asarray, arrays.fixed), arrays.cotangents)
 
 
-def ways(case, direction, arguments):
-    """Returns the ways: a copy, the default, every implementation of the function, and peers."""
+def ways(case, direction):
+    """Returns the ways: a copy, ours, and peers."""
     yield Way(COPY, FLOOR, lambda floats, fixed: [2 * floats[name] for name in case.data()])
-    default, *others = case.ways(direction)
-    yield default
-    for name in (*IMPLEMENTATIONS, *([KERNEL] if has_kernel(case.name, arguments) else [])):
-        options = case.options | {"implementation": name}
-        yield Way(f"{OURS}, {name}", OURS, calling(getattr(attnpool_flax, case.name), options))
+    ours, *others = case.ways(direction)
+    yield ours
     yield from (way for way in others if way.kind == PEER and way.name in BESIDE)
-
-
-def has_kernel(name, arguments):
-    """Returns whether a function has a kernel, even if the kernel does not take these arguments or this device."""
-    try:
-        chosen_implementation(name, **arguments, implementation=KERNEL)
-    except ValueError as error:
-        return not any(text in str(error) for text in ("this call does not", "takes no packed tokens"))
-    return True
 
 
 def commit():

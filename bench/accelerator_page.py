@@ -1,6 +1,5 @@
-"""Tables of an accelerator from its JSON files: of cases, of functions beside their formulas, and of supported defaults."""
+"""Tables of an accelerator from its JSON files: of cases, and of functions beside their formulas."""
 
-import math
 import statistics
 
 HEAD = "## On an accelerator\n"
@@ -10,10 +9,6 @@ OURS, COPY = "attnpool", "copy"
 
 ROUNDS = 5
 """Rounds of a race."""
-
-WORTH = 0.95
-"""Largest ratio to the default's time with which another implementation becomes the default."""
-
 
 SLOWER = 1.1
 """The smallest ratio to the formula's time that the section lists; docs/accelerator.md has all."""
@@ -56,12 +51,11 @@ def of_cases(found):
         *listed("Wrong:", failed(found)),
         "GB/s are the bytes that no implementation can avoid (tokens are read, in a step an array like them is written) divided",
         "by the median time. In parentheses is their share of the bandwidth of a copy in the same rounds. The last column is the",
-        "time of another implementation divided by attnpool's: below 1× attnpool is slower.\n",
+        "time of another library divided by attnpool's: below 1× attnpool is slower.\n",
         "| case | way | GB/s (share of a copy) | attnpool is faster by |",
         "| --- | --- | --- | --- |",
         *rows(found["cases"]),
         "",
-        *listed("Defaults that the times support (mean of time ÷ time of the default):", defaults(found["cases"])),
         *listed("Not reached:", found["not reached"]),
     ]
     return "\n".join(lines)
@@ -153,23 +147,3 @@ def rows(cases):
 def ratio(times, others):
     """Returns the median over rounds of the ratio of two times."""
     return statistics.median(t / o for t, o in zip(times, others, strict=True))
-
-
-def defaults(cases):
-    """Yields a line for each function: the implementation that its times support, and the default."""
-    for function in dict.fromkeys(case["function"] for case in cases):
-        own = [case for case in cases if case["function"] == function]
-        found = {}
-        for case in own:
-            seconds = case["seconds"]
-            for way, times in seconds.items():
-                _, comma, name = way.partition(f"{OURS}, ")
-                if comma and OURS in seconds:
-                    found.setdefault(name, []).append(ratio(times, seconds[OURS]))
-        found = {name: over for name, over in found.items() if len(over) == len(own)}  # ran in every race
-        means = {name: math.exp(statistics.fmean(map(math.log, over))) for name, over in found.items()}
-        current = " or ".join(dict.fromkeys(case["default"] for case in own))
-        best = min(means, key=means.__getitem__, default=None)
-        chosen = best if best is not None and means[best] <= WORTH else current
-        figures = ", ".join(f"{name} {mean:.2f} (worst {max(found[name]):.2f})" for name, mean in means.items())
-        yield f"{function}: {chosen}; now {current}; {figures or 'no implementation ran in every race'}"

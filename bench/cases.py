@@ -1,6 +1,5 @@
 """Cases of the benchmarks: one row each, with sizes by the letters of the function's shapes."""
 
-import inspect
 import math
 import zlib
 from dataclasses import dataclass, field
@@ -212,7 +211,7 @@ class Case:
 
     def ways(self, direction):
         """Returns the ways, ours first."""
-        found = list(self._ours())
+        found = [Way(OURS, OURS, calling(getattr(attnpool_flax, self.name), self.options))]
         if FLOOR in self.beside:
             found += floors(self, direction)
         if PLAIN in self.beside and self.function.plain:
@@ -227,13 +226,6 @@ class Case:
                 Way("plain NumPy", PLAIN, getattr(plain_numpy, self.name), library="numpy"),
             ]
         return found
-
-    def _ours(self):
-        function = getattr(attnpool_flax, self.name)
-        yield Way(OURS, OURS, calling(function, self.options))
-        if "implementations" in self.beside and "implementation" in inspect.signature(function).parameters:
-            options = self.options | {"implementation": "einsum"}  # the default is "tiles" on one CPU device
-            yield Way(f"{OURS}, einsum", OURS, calling(function, options))
 
 
 def _is_fixed(name):

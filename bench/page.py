@@ -34,8 +34,6 @@ These libraries and formulas are compared, all with the same parameters:
 
 * **plain**: the usual formula in JAX, with the full matrix of scores (for MaxSim, of one document after another). For
   `attention_pooling` it computes a key for each token.
-* **einsum**: attnpool with `implementation="einsum"`, which computes whole matrix products. The default, which is
-  compared with all of these, was "tiles" here, in functions with this argument: one block of tokens after another.
 * **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the usual formula, for
   `cross_attention_pooling` and `additive_attention` that of a [notebook](notebooks/README.md) with corrected masks; for
   MaxSim `torch.einsum` in blocks of 64 documents.
@@ -136,12 +134,6 @@ def times(ours, floor, name):
     return f"{number(numbers[0])}× {name} {spread(numbers)}"
 
 
-def is_other(name, race):
-    """Returns whether a way differs from attnpool's default: in its kind, or in its program's bytes of temporaries."""
-    way, ours = race["ways"][name], race["ways"]["attnpool"]
-    return name != "attnpool" and (way["kind"] != ours["kind"] or way["temporaries"] != ours["temporaries"])
-
-
 def where(found, race=None):
     """Returns the hardware of the run, or that of a race that was run apart, as the beginning of a sentence."""
     machine = (race or {}).get("machine_info", found["machine_info"])
@@ -174,13 +166,13 @@ def _compared(race):
     for name, way in race["ways"].items():
         if way["kind"] == "floor":
             yield "the floor", times(ours, way["seconds"], name)
-        elif is_other(name, race):
-            yield name.removeprefix("attnpool, "), faster(way["seconds"], ours)
+        elif name != "attnpool":
+            yield name, faster(way["seconds"], ours)
 
 
 def cases(found):
     """Returns the section of times, forward and step."""
-    text = f"{where(found)}, attnpool's default compares with the others as follows.\n\n"
+    text = f"{where(found)}, attnpool compares with the others as follows.\n\n"
     return "## Time\n\n" + text + cards(found, "compared with", _compared)
 
 
@@ -209,7 +201,7 @@ def memory(found):
     text = (
         "Each cell has the memory that the compiled program needs besides its inputs and outputs, as XLA reports it, and the time\n"
         "to trace and compile it once. The memory is given as a multiple of what the cell names, such as x, the scores\n"
-        "[n, k] of all examples, or the outputs. In parentheses: how many times as long attnpool's default takes to compile.\n"
+        "[n, k] of all examples, or the outputs. In parentheses: how many times as long attnpool takes to compile.\n"
         "PyTorch and PyG are missing, because XLA does not compile them.\n\n"
     )
     return "## Memory and compile time\n\n" + text + cards(found, "program", _compiled)
@@ -217,16 +209,12 @@ def memory(found):
 
 def _compiled(race):
     for name, way in race["ways"].items():
-        if (
-            way["compile_seconds"] is not None
-            and way["kind"] != "floor"
-            and (name == "attnpool" or is_other(name, race))
-        ):
+        if way["compile_seconds"] is not None and way["kind"] != "floor":
             share = f"{way['temporaries'] / race['unit_bytes']:.3f} {race['unit']}"
             cell = f"{share}, {way['compile_seconds']:.2f} s"
             if name != "attnpool":
                 cell += f" ({race['ways']['attnpool']['compile_seconds'] / way['compile_seconds']:.1f}×)"
-            yield name.removeprefix("attnpool, "), cell
+            yield name, cell
 
 
 def growth(found):

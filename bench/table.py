@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from bench.cases import Case
 from bench.programs import FLOOR, PLAIN
 
-ALL = (FLOOR, PLAIN, "peers", "implementations")
-FLOOR_ONLY = (FLOOR, "implementations")
+ALL = (FLOOR, PLAIN, "peers")
+FLOOR_ONLY = (FLOOR,)
 SHORT, TOKENS = (16 / 512, 128 / 512), {"B": 512, "L": 512, "d": 768}
 
 _SENTENCES, _MASKED = {"B": 64, "L": 128, "d": 768}, {"x": "BLd", "mask": "BL"}
@@ -34,7 +34,7 @@ CASES = (
         dtype="bfloat16",
     ),
     Case("additive_attention_pooling", {"B": 1, "L": 20000, "d": 512, "h": 128}, ALL, "a gated bag"),
-    Case("segment_attention_pooling", {"N": 65536, "d": 384}, (FLOOR, PLAIN, "implementations"), "sorted", PACKED),
+    Case("segment_attention_pooling", {"N": 65536, "d": 384}, (FLOOR, PLAIN), "sorted", PACKED),
     Case("cross_attention_pooling", {"B": 16, "L": 512, "T": 512, "d": 768}, ALL),
     Case("cross_attention_pooling", {"B": 2, "L": 4096, "T": 4096, "d": 256}, ALL),
     Case(
@@ -144,11 +144,8 @@ class Scale:
         return {letter: max(1, size // QUICK.get(letter, 1)) for letter, size in sizes.items()}
 
     def case(self, case):
-        """Returns a case of the table for a run of this scale; only a full run compares our implementations."""
-        beside = (
-            case.beside if self.name == "full" else tuple(kind for kind in case.beside if kind != "implementations")
-        )
-        return replace(case, sizes=self.sizes(case.sizes), beside=beside)
+        """Returns a case of the table for a run of this scale."""
+        return replace(case, sizes=self.sizes(case.sizes))
 
 
 QUICK = {"B": 8, "N": 8, "C": 20, "L": 4, "T": 4, "n": 4, "k": 4, "m": 4, "h": 4}

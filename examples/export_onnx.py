@@ -29,10 +29,10 @@ HEADS = 4
 
 @contextlib.contextmanager
 def exportable():
-    """Makes the traced programs such as ONNX Runtime knows: for one platform, of tokens of ordinary size, at least one.
+    """Makes the traced programs such as ONNX Runtime knows: for one platform, without a loop, of at least one token.
 
     jax2onnx 0.17 has no ``initial`` of ``jnp.max``, which only a sequence without tokens needs, and no choice by the
-    platform. ONNX Runtime 1.32 has no BitCast, by which layer normalizations and means find the power of two in whose
+    platform, and no gradients that are given apart. ONNX Runtime 1.32 has no BitCast, by which layer normalizations and means find the power of two in whose
     unit nothing overflows: here the unit is 1.
     """
     largest = jnp.max
@@ -46,9 +46,11 @@ def exportable():
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(jax.lax, "platform_dependent", for_cpu))
         stack.enter_context(mock.patch.object(jnp, "max", without_initial))
+        stack.enter_context(mock.patch("attnpool_flax.tokens.dense.tiling_of", lambda *sizes: None))
+        replaced = {"power_of_two": jnp.ones_like, "with_gradient_of": lambda value, total: value}
         for name, module in list(sys.modules.items()):
-            if name.startswith("attnpool_flax.") and hasattr(module, "power_of_two"):
-                stack.enter_context(mock.patch.object(module, "power_of_two", jnp.ones_like))
+            for function in replaced.keys() & vars(module).keys() if name.startswith("attnpool_flax.") else ():
+                stack.enter_context(mock.patch.object(module, function, replaced[function]))
         yield
 
 
@@ -74,11 +76,7 @@ def run(path, *arrays):
 
 
 def modules(width, rngs):
-    """Returns (module, its definition from (x, mask, the parameters by name)) by name.
-
-    The modules need ``implementation="einsum"``: the loops of the default have sizes that ONNX cannot know.
-    """
-    options = {"implementation": "einsum", "rngs": rngs}
+    """Returns (module, its definition from (x, mask, the parameters by name)) by name."""
     ref = attnpool_ref
 
     def map_head(x, mask, **learned):
@@ -89,14 +87,14 @@ def modules(width, rngs):
 
     heads = {"num_heads": HEADS, "in_features": width}
     return {
-        "attention": (attnpool_flax.AttentionPool(width, qk_features=16, **options), ref.attention_pooling),
+        "attention": (attnpool_flax.AttentionPool(width, qk_features=16, rngs=rngs), ref.attention_pooling),
         "multi_head": (
-            attnpool_flax.MultiHeadAttentionPool(num_queries=2, **heads, **options),
+            attnpool_flax.MultiHeadAttentionPool(num_queries=2, **heads, rngs=rngs),
             ref.multi_head_attention_pooling,
         ),
-        "map_head": (attnpool_flax.MAPHead(hidden_features=2 * width, **heads, **options), map_head),
+        "map_head": (attnpool_flax.MAPHead(hidden_features=2 * width, **heads, rngs=rngs), map_head),
         "gated": (
-            attnpool_flax.AdditiveAttentionPool(width, 16, gated=True, **options),
+            attnpool_flax.AdditiveAttentionPool(width, 16, gated=True, rngs=rngs),
             ref.additive_attention_pooling,
         ),
     }
@@ -145,7 +143,7 @@ def packed_mean(path, options, rng):
     """Exports and runs the mean of packed tokens, as many as the slots of three sequences; returns the difference."""
     number = 3 * options.slots
     shapes = jax.ShapeDtypeStruct((number, options.width), jnp.float32), jax.ShapeDtypeStruct((number,), jnp.int32)
-    export(lambda x, ids: attnpool_flax.segment_mean_pooling(x, ids, 3, implementation="einsum"), *shapes, path=path)
+    export(lambda x, ids: attnpool_flax.segment_mean_pooling(x, ids, 3), *shapes, path=path)
     ids = np.repeat(np.arange(4, dtype=np.int32), [*lengths(options), number - sum(lengths(options))])  # 3 is padding
     x = rng.standard_normal((number, options.width)).astype(np.float32)
     x[ids == 3] = np.nan

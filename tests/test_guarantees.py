@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from differentiated_twice import fullest, judged
+from differentiated_twice import forward_mode_of_jit, fullest, judged
 from one_program import OneProgram, is_differentiable
 from repeated_tokens import LargeCase
 
@@ -237,6 +237,28 @@ for _name, _fill in PADDING.items():
     guarantee(f"{_name} at padding", is_masked)(functools.partial(no_bit_changes, _fill))
 
 
+def may_select(row):
+    """Returns whether a function of masked tokens belongs to a family in which some select the largest numbers."""
+    return is_masked(row) and row.family in ("pooling", "means", "segments", "streaming", "pairs")
+
+
+@guarantee("extremes of 0", may_select)
+def extremes_of_0(calls):
+    """The largest or the smallest real number of each feature is 0: padding that became 0 must not share its gradient."""
+    wrong = []
+    for sign, title in ((1, "largest"), (-1, "smallest")):
+        values = {}
+        for key in calls.fullest.given("data"):
+            value, pad = calls.fullest.values[key], cases.padding(calls.fullest, key)
+            if pad is not None and calls.fullest.axes[key][-1] not in cases.SEQUENCES:  # weights stay
+                values[key] = value - sign * largest_real(sign * value, pad)
+        case = calls.fullest.with_values(f"{title} numbers of 0", **values)
+        wrong += messages(agreement(calls.trained, case, calls.weights))
+        if is_differentiable(calls.trained, case):
+            wrong += messages(gradients.gradient(calls.trained, case, calls.weights))
+    return wrong
+
+
 @guarantee("NaN at a real token", has_floats)
 def nan_at_a_real_token(calls):
     return calls.run("NaN at a real token")
@@ -316,12 +338,17 @@ def second_derivatives(calls):
 
 @in_rotation("forward mode", has_floats)
 def forward_mode(calls):
-    return judged(attnpool_flax, calls.row.name, gradients.FORWARD)
+    """Of the gradient, and of the function under ``jax.jit``."""
+    wrong = judged(attnpool_flax, calls.row.name, gradients.FORWARD)
+    ahead, back, allowed = forward_mode_of_jit(attnpool_flax, calls.row.name)
+    if not abs(ahead - back) <= allowed:
+        wrong.append(f"the derivative is {ahead} in forward mode, {back} in reverse mode")
+    return wrong
 
 
 @in_rotation("return_weights", lambda row: bool(row.weights))
 def return_weights(calls):
-    """The pooled vector of a direct call with all arguments has the same bits with and without weights."""
+    """The pooled vector of a call with all arguments is the same with and without weights, up to rounding."""
     return calls.run("return_weights", subject=calls.direct)
 
 
@@ -330,11 +357,20 @@ def jit_and_vmap(calls):
     return calls.run("jit and vmap") + calls.run("one program", subject=calls.direct)
 
 
+def has_heads_before_tokens(case, key):
+    """Returns whether an argument has an axis between the batch and the tokens, which packed tokens do not have."""
+    axes = case.axes[key]
+    return "L" in axes and axes[:2] != ("...", "L") and axes[0] != "L"
+
+
 @in_rotation("packed equals dense", lambda row: "segments" in row.layouts and "y" not in row.arguments)
 def packed_equals_dense(calls):
     """The packed function of the same real tokens has the results and the gradients of the dense definition."""
     packed = Candidate(getattr(attnpool_flax, f"segment_{calls.row.name}"), mask_form="segments")
     subject, case, _ = fullest(packed, calls.row.name, dtype="float32")
+    case = case.with_values(
+        "", **dict.fromkeys(key for key in case.given("data", "stretch") if has_heads_before_tokens(case, key))
+    )
     return messages([agreement(subject, case), gradients.gradient(subject, case)])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
-from attnpool_flax.call.example_blocks import over_examples
+from attnpool_flax.call.example_blocks import in_blocks_of_examples
 from attnpool_flax.call.prepare import (
     SETTINGS,
     as_array,
@@ -28,22 +28,9 @@ from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.states import broadcast_state, with_host_options
 from attnpool_flax.call.static_keys import forget_with_functions, static_key, value_of
 from attnpool_flax.call.tokens import with_tokens
-from attnpool_flax.numerics.platforms import PLATFORMS, on_platform
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.queries.blocks import ForQueries
-from attnpool_flax.reductions.dispatch import (
-    IMPLEMENTATIONS,
-    KERNEL,
-    KernelRefusal,
-    check_implementation,
-    default_implementation,
-    in_forward_mode,
-    logged_dispatches,
-)
-from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
-from attnpool_ref.contract.text import type_of
 
 CACHE_SIZE = 4096
 """The largest number of specializations of a function; at this number, both of its caches are cleared."""
@@ -53,7 +40,7 @@ _PYTHON_NUMBERS = (float, int)
 
 
 def compiled(
-    function=None, *, tokens=(), as_they_come=(), weights_apart=False, one_pass=False, choose=None
+    function=None, *, tokens=(), as_they_come=(), one_pass=False, queries=None
 ) -> Any:  # typed in __init__.pyi
     """Turns the body of a function into the public function; without ``function``, returns a decorator that does so.
 
@@ -63,19 +50,14 @@ def compiled(
         ``precision``.
       tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
         :class:`~attnpool_flax.tokens.Dense`, or :class:`~attnpool_flax.tokens.Packed` in the packed function.
-        They hold masks, ``axis_name`` and ``implementation``, which the body does not get.
+        They hold masks and ``axis_name``, which the body does not get.
       as_they_come: names of floating arrays that stay in the caller's dtype, except in calls that compute in float64,
         and of masks whose axes of size 1 stay.
-      weights_apart: whether a second program computes the weights; else the first does, with "pallas" only on request.
       one_pass: whether the body multiplies by :func:`~attnpool_flax.numerics.products.einsum`, with its precision.
-      choose: the rule by which :func:`chosen_implementation` answers for bodies with ``implementation``: from every
-        argument by name (arrays, or objects with a shape and a dtype) and the resolved signature
-        (:class:`attnpool_ref.contract.Call`) to "einsum" or "tiles". None, and a result of None, is the requested
-        implementation, or the default for tokens. A :class:`~attnpool_flax.queries.blocks.ForQueries` also says how
-        many scores a call has, which :func:`over_examples` divides into blocks.
+      queries: a :class:`~attnpool_flax.tokens.queries.ForQueries`, which says how many scores a call has;
+        :func:`in_blocks_of_examples` divides them into blocks. None for other functions.
     """
-    options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart}
-    options |= {"one_pass": one_pass, "choose": choose}
+    options = {"tokens": tokens, "as_they_come": as_they_come, "one_pass": one_pass, "queries": queries}
     if function is None:
         return functools.partial(compiled, **options)
     own = CompiledFunction(table.get(function.__name__), contract.signature_of(function), function, options)
@@ -103,19 +85,8 @@ def _public(own, body=None):
             specialization, arrays, values = own.specialize(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.without_frames(error) from None
-        try:
-            result = specialization.programs[0](*arrays)
-        except TypeError as error:
-            if own.has_tiles and is_forward_refusal(error):
-                raise TypeError(f"{own.row.name}: {REFUSAL}") from error
-            raise
-        except KernelRefusal as refusal:  # on lowering for a platform
-            raise KernelRefusal(str(refusal).replace("attnpool_flax", own.row.name, 1)) from None
-        if not own.row.weights:
-            return with_host_options(result, values) if own.row.state else result
-        if own.weights_apart:
-            return (result, specialization.programs[1](*arrays)[1]) if specialization.wants_weights else result
-        return result if specialization.wants_weights or specialization.without_weights else result[0]
+        result = specialization.program(*arrays)
+        return with_host_options(result, values) if own.row.state else result
 
     FUNCTIONS[own.row.name] = own
     made: Any = checked_implementation
@@ -132,59 +103,6 @@ FUNCTIONS = {}
 """The :class:`CompiledFunction` of each public function, by its name."""
 
 
-@contract.with_short_traceback
-def chosen_implementation(name, *args, platform=None, **kwargs):
-    """Returns the implementation that a call outside of forward mode would use, without computing anything.
-
-    Args:
-      name: the function, or its name, such as "attention_pooling".
-      *args: the call's arguments; arrays, or a :class:`jax.ShapeDtypeStruct` with shape and dtype in place of each.
-      platform: "cpu", "cuda" or "tpu"; None is the default backend.
-      **kwargs: the call's keywords.
-
-    Returns:
-      "einsum" or "tiles"; "pallas" only if the call asks for it, on any platform.
-
-    Raises:
-      ValueError: there is no such function or platform, the function has no ``implementation``, or the call is invalid.
-      TypeError: an argument is missing or unknown, or not an array of numbers; or ``name`` is not a function or a name.
-
-    >>> import jax.numpy as jnp
-    >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")
-    'einsum'
-    """
-    name = getattr(name, "_pooling", getattr(name, "__name__", name))
-    if not isinstance(name, str):
-        raise TypeError(f"chosen_implementation: `name` is {type_of(name)}, needs a function or its name")
-    for row in table.BY_NAME.values():
-        if row.module == name:
-            raise ValueError(f"chosen_implementation: {name} is a module, needs its function, {row.name!r}")
-    function = FUNCTIONS[table.get(name).name]
-    if "implementation" not in function.static:
-        known = ", ".join(key for key in table.BY_NAME if "implementation" in FUNCTIONS[key].static)
-        raise ValueError(f"{name}: takes no `implementation`; these functions do: {known}")
-    values = contract.bind(function.row, function.signature, args, kwargs)
-    for key in function.row.arguments:
-        if not isinstance(values[key], jax.ShapeDtypeStruct):
-            values[key] = as_array(function.row.name, key, values[key])
-    call = contract.resolve(function.row, values)
-    check_implementation(function.row.name, values["implementation"])
-    if "axis_name" in values:
-        check_split(function.row, values)
-    if platform not in (None, *PLATFORMS):
-        repair = "; did you mean 'cuda'?" if platform == "gpu" else ""
-        raise ValueError(
-            f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'{repair}"
-        )
-    if values["implementation"] == KERNEL:
-        function.check_kernel(values, call)
-        return KERNEL
-    with on_platform(platform):
-        chosen = None if function.choose is None else function.choose(values, call)
-        arrays = [value for value in values.values() if isinstance(value, jax.Array)]
-        return chosen or values["implementation"] or default_implementation(*arrays)
-
-
 @dataclass
 class Specialization:
     """Compiled functions and resolved signature for all calls of a function with the same shapes, dtypes and options.
@@ -192,21 +110,17 @@ class Specialization:
     Attributes:
       call: the resolved signature.
       names: the names of the given arrays, in the order in which the programs take them.
-      programs: the jitted function, and with ``weights_apart`` that of the weights.
-      wants_weights: whether the caller asked for the weights.
+      program: the jitted function.
       numbers: for numbers at their defaults, (index in ``names``, value).
       dtype: the computing dtype.
-      without_weights: whether the program leaves out weights that the caller did not ask for; only with "pallas".
       placed: by the sharding of the other arrays, the default numbers as arrays on their device.
     """
 
     call: contract.Call
     names: tuple[str, ...]
-    programs: tuple[Any, ...]
-    wants_weights: bool
+    program: Any
     numbers: list[tuple[int, np.ndarray]]
     dtype: np.dtype
-    without_weights: bool = False
     placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
 
 
@@ -220,14 +134,12 @@ class CompiledFunction:
         self.row, self.signature, self.body, self.options = row, signature, body, options
         self.packed, self.batched = row.packed, row.batched
         self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
-        self.weights_apart, self.one_pass, self.choose = map(options.get, ("weights_apart", "one_pass", "choose"))
+        self.one_pass, self.queries = options["one_pass"], options["queries"]
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.static = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
-        # tokens in the caller's dtype go through tiles, whose gradient rule does not support forward mode
-        self.has_tiles = "implementation" in self.static and "x" in self.as_they_come
         self.specializations, self.programs = {}, {}
 
     def specialize(self, args, kwargs):
@@ -271,7 +183,7 @@ class CompiledFunction:
     def _key(self, values):
         """Returns (the specialization's key, whether a value is on the host); puts arrays into ``values`` in place."""
         key: list[Any] = [SETTINGS.jax_enable_x64, SETTINGS.jax_default_matmul_precision]
-        on_host = traced = False
+        on_host = False
         for name, is_number in self.arrays:
             value = values[name]
             if value is None:
@@ -290,14 +202,8 @@ class CompiledFunction:
                         on_host = True
                     else:
                         _JAX_TYPES.add(type(value))
-                        if isinstance(value, Tracer):
-                            _TRACERS.add(type(value))
-                traced = traced or type(value) in _TRACERS
                 key.append(value.shape)
                 key.append(value.dtype)
-        by_default = traced and self.has_tiles and values["implementation"] is None
-        if by_default and any(in_forward_mode(values[name]) for name, _ in self.arrays):
-            values["implementation"] = "einsum"
         if "axis_name" in self.static:
             check_split(self.row, values)
         for name, default in self.static.items():
@@ -319,20 +225,13 @@ class CompiledFunction:
         static = {name: values[name] for name in self.static}
         if "precision" in static:
             static["precision"] = resolve_precision(self.row.name, static["precision"], dtype, self.one_pass)
-        if "implementation" in static:
-            check_implementation(self.row.name, static["implementation"])
-        wants = static.get("return_weights", False)
         names = tuple([name for name, _ in self.arrays if values[name] is not None])
-        each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
-        without_weights = each == (True,) and not wants and static.get("implementation") == KERNEL
-        each = (False,) if without_weights else each
-        programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
+        program = self._program(values, names, call, dtype, static)
         numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
-        return Specialization(call, names, programs, wants, numbers, computing, without_weights)
+        return Specialization(call, names, program, numbers, computing)
 
-    def _program(self, values, names, call, dtype, static, weights):
-        """Returns the jitted function, cached in ``programs``; ``weights``: the body's ``return_weights``, or None."""
-        static = static if weights is None else static | {"return_weights": weights}
+    def _program(self, values, names, call, dtype, static):
+        """Returns the jitted function, cached in ``programs``."""
         computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
         shapes = tuple([(array.shape, array.dtype if array.ndim else computing) for array in given])
@@ -345,7 +244,7 @@ class CompiledFunction:
                 given = dict(zip(names, arrays, strict=True))
                 static = {name: value_of(key) for name, key in held.items()}
                 body = functools.partial(self.run, call=call, dtype=dtype, static=static)
-                return over_explicit_axes(body, given, self.row, call, weights, self.weights_apart)
+                return over_explicit_axes(body, given, self.row, call, static.get("return_weights"))
 
             program.__name__ = program.__qualname__ = self.row.name
             found = self.programs.setdefault(key, jax.jit(program))
@@ -356,35 +255,14 @@ class CompiledFunction:
         """Runs the body while JAX traces it, with the conversions of arguments and results that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
         values = with_tokens(values, self.tokens, self.packed) if self.tokens else values
-        if static.get("implementation") == KERNEL:
-            result = self._with_kernel(values)
-        elif isinstance(self.choose, ForQueries):
-            result = over_examples(self.body, self.choose, call, given, dtype, values)
+        if self.queries is not None:
+            result = in_blocks_of_examples(self.body, self.queries, call, given, dtype, values)
         else:
             result = self.body(**values)
         batch = call.batch if self.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)
-
-    def _with_kernel(self, values):
-        """Runs the body with "pallas"; raises a ValueError if that does not support the call."""
-        try:
-            with logged_dispatches() as log:
-                result = self.body(**values)
-        except KernelRefusal as refusal:
-            raise ValueError(f"{self.row.name}: {refusal}") from None
-        if KERNEL not in log:
-            reason = "which averages tokens under the softmax of their products with queries; this call does not"
-            instead = f"pass None, {' or '.join(map(repr, IMPLEMENTATIONS))}"
-            raise ValueError(f"{self.row.name}: `implementation` is {KERNEL!r}, {reason}; {instead}")
-        return result
-
-    def check_kernel(self, values, call):
-        """Traces a call; raises a ValueError if the requested kernel does not support it."""
-        static = {name: values[name] for name in self.static}
-        given = {name: values[name] for name in self.row.arguments if values[name] is not None}
-        jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
 
     def _convert_host_values(self, arrays, specialization):
         """Replaces NumPy arrays and Python numbers in the list ``arrays`` by converted copies for JAX."""
@@ -396,8 +274,8 @@ class CompiledFunction:
                 arrays[i] = np.asarray(arrays[i], specialization.dtype)
 
 
-_JAX_TYPES, _TRACERS = set(), set()
-"""Classes of JAX arrays met so far, and the tracers among them: a check in each call would cost more than the rest."""
+_JAX_TYPES = set()
+"""Classes of JAX arrays met so far: a check in each call would cost more than the rest."""
 
 
 def _place_defaults(arrays, specialization):

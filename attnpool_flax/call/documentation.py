@@ -10,11 +10,6 @@ NOTES = {
     "axis_name": "the mesh axis over which the sequences are split, or a tuple of axes, the slowest one first, inside "
     "of ``jax.shard_map`` with ``check_vma=True``. Every device gets the result of the whole sequences; arguments and "
     "weights with an axis of tokens are the device's shard; lengths are an error, give a mask.",
-    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically. If forward '
-    'mode (``jax.jvp``) of a function that you jit yourself raises a TypeError, pass "einsum". The size of blocks '
-    'depends on the batch axes, but not on an axis of ``vmap``: pass batch axes instead. "pallas" is a kernel for '
-    "TPUs and GPUs, on request only, if the weights are a softmax of dense tokens under queries "
-    "(docs/decisions/0014-pallas-kernels.md).",
     "precision": "the precision of matrix products, as for :func:`jax.lax.dot`; None is full float32, or the setting "
     "``jax_default_matmul_precision``; for float16 and bfloat16 see docs/contract.md#narrow-products.",
 }

@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from attnpool_flax.numerics.platforms import varying_axes
-from attnpool_flax.reductions.accumulators import axis_names
+from attnpool_flax.tokens.mesh import axis_names
 from attnpool_ref.table.language import present
 
 _SPLIT = ("L", "T")
@@ -89,16 +89,15 @@ def check_split(row, values):
                 )
 
 
-def over_explicit_axes(body, given, row, call, both, apart):
+def over_explicit_axes(body, given, row, call, both):
     """Computes ``body(given)``. Explicit mesh axes are Auto inside, and the results are sharded like the arguments.
 
     Args:
-      body: from arrays by name to a result, or to (a result or None, the weights), as ``both`` and ``apart`` say.
+      body: from arrays by name to a result, or with ``both`` to (a result, the weights).
       given: the arrays.
       row: the function's row of the table, which has the axes of arguments and results.
       call: the resolved signature.
       both: whether the weights are returned with the result.
-      apart: whether the weights are returned with None in place of the result.
     """
     for array in given.values():
         mesh = jax.typeof(array).sharding.mesh
@@ -111,7 +110,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
     # the leaves of a state have their batch axes in common, and nothing else
     specs = _spec(batch, places) if row.state else _specs(present(row.results, call.sizes), places, len(call.batch))
     if both:
-        specs = None if apart else specs, _specs(present(row.weight_results, call.sizes), places, len(call.batch))
+        specs = specs, _specs(present(row.weight_results, call.sizes), places, len(call.batch))
     entered = jax.sharding.get_abstract_mesh() != mesh
     with jax.sharding.use_abstract_mesh(mesh) if entered else contextlib.nullcontext():
         return jax.sharding.auto_axes(body, axes=mesh.explicit_axes, out_sharding=specs)(given)

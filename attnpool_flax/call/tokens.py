@@ -3,12 +3,12 @@
 from attnpool_flax.numerics.products import exact_tokens
 from attnpool_flax.tokens import Dense, Packed
 
-HELD = ("axis_name", "implementation", "num_segments", "indices_are_sorted")
+HELD = ("axis_name", "num_segments", "indices_are_sorted")
 """Arguments that only the tokens objects hold. The body does not get them."""
 
 
 def with_tokens(values, names, packed):
-    """Replaces arrays of tokens by tokens objects, which have their mask, layout and requested implementation.
+    """Replaces arrays of tokens by tokens objects, which have their mask and layout.
 
     Args:
       values: the prepared arrays and the static arguments by name.
@@ -20,14 +20,14 @@ def with_tokens(values, names, packed):
       The arguments of the body by name.
     """
     values = dict(values)
-    implementation, precision = values.get("implementation", "einsum"), exact_tokens(values.get("precision"))
+    precision = exact_tokens(values.get("precision"))
     for name in names:
         prefix = "" if len(names) == 1 else f"{name}_"
         x, mask = values[name], values.pop(f"{prefix}mask")
         if packed:
             segments = values.pop(f"{prefix}segment_ids"), values["num_segments"]
-            values[name] = Packed(x, *segments, mask, values["indices_are_sorted"], implementation, precision)
+            values[name] = Packed(x, *segments, mask, values["indices_are_sorted"], precision)
         else:
             values.pop(f"{prefix}lengths")  # the mask holds them
-            values[name] = Dense(x, mask, implementation, precision, values.get("axis_name"))
+            values[name] = Dense(x, mask, precision, values.get("axis_name"))
     return {name: value for name, value in values.items() if name not in HELD}

@@ -4,6 +4,12 @@
 ``num_features``. The other arguments of the constructors are those of NNX, without ``rngs``, and modules with dropout
 also have ``deterministic``. Each class is derived from the NNX class of the same name
 (:mod:`attnpool_flax.linen.deriving`).
+
+>>> import jax
+>>> pool, x = AttentionPool(), jnp.ones((2, 3, 4))
+>>> variables = pool.init(jax.random.key(0), x)
+>>> pool.apply(variables, x).shape
+(2, 4)
 """
 
 from attnpool_flax import modules

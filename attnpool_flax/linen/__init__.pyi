@@ -1,6 +1,5 @@
 # Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from flax import linen as nn
@@ -63,14 +62,7 @@ class BilinearScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-
-    >>> import jax
-    >>> score = BilinearScore()
-    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> variables = score.init(jax.random.key(0), query, key)
-    >>> score.apply(variables, query, key).shape
-    (2, 3, 5)"""
+      kernel_init: initializer of the kernels."""
 
     dtype: Dtype | None
     param_dtype: Dtype
@@ -103,25 +95,14 @@ class AdditiveScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> score = AdditiveScore(hidden_features=8)
-    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> variables = score.init(jax.random.key(0), query, key)
-    >>> score.apply(variables, query, key).shape
-    (2, 3, 5)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     use_bias: bool
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -134,7 +115,6 @@ class AdditiveScore(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -155,25 +135,14 @@ class ConcatScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> score = ConcatScore(hidden_features=8)
-    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> variables = score.init(jax.random.key(0), query, key)
-    >>> score.apply(variables, query, key).shape
-    (2, 3, 5)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     use_bias: bool
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -186,7 +155,6 @@ class ConcatScore(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -207,25 +175,14 @@ class TanhSumScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> score = TanhSumScore(hidden_features=8)
-    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> variables = score.init(jax.random.key(0), query, key)
-    >>> score.apply(variables, query, key).shape
-    (2, 3, 5)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     use_bias: bool
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -238,7 +195,6 @@ class TanhSumScore(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -260,14 +216,7 @@ class LocationScore(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> score = LocationScore(num_slots=5)
-    >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
-    >>> variables = score.init(jax.random.key(0), query, state)
-    >>> score.apply(variables, query, state).shape
-    (2, 3, 5)"""
+      bias_init: initializer of the biases."""
 
     num_slots: int
     use_bias: bool
@@ -304,14 +253,7 @@ class TrilinearScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      kernel_init: initializer of the kernels.
-
-    >>> import jax
-    >>> score = TrilinearScore()
-    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
-    >>> variables = score.init(jax.random.key(0), query, key)
-    >>> score.apply(variables, query, key).shape
-    (2, 3, 5)"""
+      kernel_init: initializer of the kernels."""
 
     dtype: Dtype | None
     param_dtype: Dtype
@@ -346,18 +288,8 @@ class AdditiveAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> attention = AdditiveAttention(hidden_features=8)
-    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
-    >>> variables = attention.init(jax.random.key(0), query, key, value)
-    >>> attention.apply(variables, query, key, value).shape
-    (2, 3, 7)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     use_bias: bool
@@ -366,7 +298,6 @@ class AdditiveAttention(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -381,7 +312,6 @@ class AdditiveAttention(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -437,25 +367,14 @@ class TanhSumAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> attention = TanhSumAttention(hidden_features=8)
-    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
-    >>> variables = attention.init(jax.random.key(0), query, key, value)
-    >>> attention.apply(variables, query, key, value).shape
-    (2, 3, 7)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     use_bias: bool
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -468,7 +387,6 @@ class TanhSumAttention(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -512,7 +430,8 @@ class LocationAttention(nn.Module):
     Calls :func:`attnpool_flax.location_attention`. Parameters: ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless
     ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
-    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the states; v, the width of the values; m, the number of slots.
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the states; v, the width of the
+    values; m, the number of slots.
 
     Attributes:
       out_features: o, the width of the result.
@@ -522,14 +441,7 @@ class LocationAttention(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> attention = LocationAttention(out_features=8)
-    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
-    >>> variables = attention.init(jax.random.key(0), query, state, value)
-    >>> attention.apply(variables, query, state, value).shape
-    (2, 3, 8)"""
+      bias_init: initializer of the biases."""
 
     out_features: int
     use_bias: bool
@@ -589,7 +501,8 @@ class MultiHeadAttention(nn.Module):
     ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
     ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]. These are the layouts of ``nnx.MultiHeadAttention``.
 
-    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys; v, the width of the values.
+    ``init`` reads these sizes from the data: d, the width of the queries; e, the width of the keys; v, the width of the
+    values.
 
     Attributes:
       num_heads: H, the number of heads.
@@ -602,18 +515,8 @@ class MultiHeadAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> attention = MultiHeadAttention(num_heads=2)
-    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
-    >>> variables = attention.init(jax.random.key(0), query, key, value)
-    >>> attention.apply(variables, query, key, value).shape
-    (2, 3, 4)"""
+      bias_init: initializer of the biases."""
 
     num_heads: int
     qkv_features: int | None
@@ -624,7 +527,6 @@ class MultiHeadAttention(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     def __init__(
@@ -641,7 +543,6 @@ class MultiHeadAttention(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
     ) -> None: ...
@@ -693,22 +594,11 @@ class WeightedPool(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the weights.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-
-    >>> import jax
-    >>> pool = WeightedPool()
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 4)"""
+        ``jax_default_matmul_precision`` is set."""
 
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     def __init__(
         self,
         *,
@@ -717,7 +607,6 @@ class WeightedPool(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
     ) -> None: ...
     def __call__(self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> Array: ...
 
@@ -735,40 +624,29 @@ class AttentionPool(nn.Module):
       normalize_query: apply layer normalization to the query, before its kernel.
       epsilon: the epsilon of the layer normalization.
       scale: a number in place of 1/sqrt(c); without kernels c = d.
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
-        in :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
+        :func:`attnpool_flax.attention_pooling`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
-      query_init: initializer of the query, called with the shape [d, 1].
-
-    >>> import jax
-    >>> pool = AttentionPool()
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
-    (2, 4)"""
+      query_init: initializer of the query, called with the shape [d, 1]."""
 
     qk_features: int | None
     normalize_query: bool
     epsilon: float
     scale: float | None
-    normalizer: str | Callable[[Any, Any], Any]
+    normalizer: Normalizer
     dropout_rate: float
     deterministic: bool | None
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
     query_init: Initializer
@@ -781,13 +659,12 @@ class AttentionPool(nn.Module):
         normalize_query: bool = False,
         epsilon: float = 1e-06,
         scale: float | None = None,
-        normalizer: str | Callable[[Any, Any], Any] = "softmax",
+        normalizer: Normalizer = "softmax",
         dropout_rate: float = 0.0,
         deterministic: bool | None = None,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -845,29 +722,19 @@ class MultiHeadAttentionPool(nn.Module):
       out_features: o, the width of the result; None is the tokens' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
-      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as
-        in :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights, as in
+        :func:`attnpool_flax.attend`; packed tokens and ``axis_name`` take only "softmax" or "sigmoid".
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [d, n].
-
-    >>> import jax
-    >>> pool = MultiHeadAttentionPool(num_heads=2, num_queries=5)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 5, 4)"""
+      query_init: initializer of the queries, called with the shape [d, n]."""
 
     num_heads: int
     num_queries: int | None
@@ -881,7 +748,6 @@ class MultiHeadAttentionPool(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
     bias_init: Initializer
@@ -903,7 +769,6 @@ class MultiHeadAttentionPool(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -966,19 +831,9 @@ class MAPHead(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the query, called with the shape [d, 1].
-
-    >>> import jax
-    >>> head = MAPHead(num_heads=2, hidden_features=8)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = head.init(jax.random.key(0), x)
-    >>> head.apply(variables, x).shape
-    (2, 1, 4)"""
+      query_init: initializer of the query, called with the shape [d, 1]."""
 
     num_heads: int
     hidden_features: int
@@ -988,7 +843,6 @@ class MAPHead(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     query_init: Initializer
@@ -1005,7 +859,6 @@ class MAPHead(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1055,19 +908,9 @@ class AttentionalPooler(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [q, n].
-
-    >>> import jax
-    >>> head = AttentionalPooler(num_heads=2, num_queries=5, query_features=6)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = head.init(jax.random.key(0), x)
-    >>> head.apply(variables, x).shape
-    (2, 5, 6)"""
+      query_init: initializer of the queries, called with the shape [q, n]."""
 
     num_heads: int
     num_queries: int | None
@@ -1079,7 +922,6 @@ class AttentionalPooler(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     query_init: Initializer
@@ -1098,7 +940,6 @@ class AttentionalPooler(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1147,19 +988,9 @@ class AttentionPool2d(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.
-
-    >>> import jax
-    >>> head = AttentionPool2d(num_heads=2, num_slots=3, out_features=6)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = head.init(jax.random.key(0), x)
-    >>> head.apply(variables, x).shape
-    (2, 6)"""
+      query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token."""
 
     num_heads: int
     num_slots: int
@@ -1170,7 +1001,6 @@ class AttentionPool2d(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     query_init: Initializer
@@ -1188,7 +1018,6 @@ class AttentionPool2d(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1230,28 +1059,18 @@ class PMA(nn.Module):
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of
-        all heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected attention
-        output to the raw query, and divides scores by the root of one head's width.
+      variant: "author" adds the attention output to the projected query, and divides scores by the root of the width of all
+        heads together. "pyg" first applies a linear layer and a relu to the tokens, adds the projected attention output to
+        the raw query, and divides scores by the root of one head's width.
       normalize: apply layer normalization after each residual sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [d, n].
-
-    >>> import jax
-    >>> head = PMA(num_heads=2, num_queries=5)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = head.init(jax.random.key(0), x)
-    >>> head.apply(variables, x).shape
-    (2, 5, 4)"""
+      query_init: initializer of the queries, called with the shape [d, n]."""
 
     num_heads: int
     num_queries: int | None
@@ -1261,7 +1080,6 @@ class PMA(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     query_init: Initializer
@@ -1278,7 +1096,6 @@ class PMA(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1324,29 +1141,18 @@ class AttentiveProbe(nn.Module):
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer; required for "vjepa", not used by "aim".
-      variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed
-        by a residual MLP. "aim" normalizes the tokens by batch statistics, and averages the attention output over the
-        queries.
+      variant: "vjepa" applies layer normalization to the tokens, and adds the attention output to the query, followed by a
+        residual MLP. "aim" normalizes the tokens by batch statistics, and averages the attention output over the queries.
       epsilon: the epsilon of the layer normalizations of "vjepa"; the batch normalization of "aim" has 1e-6.
-      use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim"
-        have none.
+      use_bias: whether the heads of "vjepa" have biases; or a tuple of the names of the biases to have. Those of "aim" have
+        none.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases.
-      query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim".
-
-    >>> import jax
-    >>> head = AttentiveProbe(num_heads=2, hidden_features=8)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = head.init(jax.random.key(0), x)
-    >>> head.apply(variables, x).shape
-    (2, 1, 4)"""
+      query_init: initializer of the queries, called with the shape [d, n], or [c, n·H] for "aim"."""
 
     num_heads: int
     num_queries: int | None
@@ -1357,7 +1163,6 @@ class AttentiveProbe(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     bias_init: Initializer
     query_init: Initializer
@@ -1375,7 +1180,6 @@ class AttentiveProbe(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1415,15 +1219,8 @@ class PowerMeanPool(nn.Module):
       epsilon: lower bound of the tokens: smaller values are raised to it.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
-
-    >>> import jax
-    >>> pool = PowerMeanPool(num_features=4)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 4)"""
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``."""
 
     p: float
     num_features: int | None
@@ -1466,15 +1263,8 @@ class LogSumExpPool(nn.Module):
       mean: whether to divide the sum by the number of real tokens.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
-
-    >>> import jax
-    >>> pool = LogSumExpPool(num_features=4)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 4)"""
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``."""
 
     scale: float
     num_features: int | None
@@ -1515,15 +1305,8 @@ class SoftmaxPool(nn.Module):
       num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       dtype: the dtype to which data and parameters are cast first; None uses their promoted dtype.
       param_dtype: the dtype of the parameters.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
-
-    >>> import jax
-    >>> pool = SoftmaxPool(num_features=4)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 4)"""
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``."""
 
     scale: float
     num_features: int | None
@@ -1597,17 +1380,10 @@ class AttentiveStatisticsPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the bias.
-
-    >>> import jax
-    >>> pool = AttentiveStatisticsPool(hidden_features=8)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 8)"""
+      bias_init: initializer of the bias."""
 
     hidden_features: int
     per_channel: bool
@@ -1696,20 +1472,10 @@ class AdditiveAttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> pool = AdditiveAttentionPool(hidden_features=8, num_queries=5, gated=True)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 5, 4)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     num_queries: int | None
@@ -1721,7 +1487,6 @@ class AdditiveAttentionPool(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
     bias_init: Initializer
@@ -1740,7 +1505,6 @@ class AdditiveAttentionPool(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -1806,18 +1570,11 @@ class LatentAttentionPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
       bias_init: initializer of the biases of the MLP.
-      latents_init: initializer of the latents, called with the shape [d, r].
-
-    >>> import jax
-    >>> pool = LatentAttentionPool(num_latents=5, num_heads=2)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 4)"""
+      latents_init: initializer of the latents, called with the shape [d, r]."""
 
     num_latents: int
     num_heads: int
@@ -1873,26 +1630,15 @@ class Set2SetPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the bias.
-
-    >>> import jax
-    >>> pool = Set2SetPool(num_steps=3)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 8)"""
+      bias_init: initializer of the bias."""
 
     num_steps: int
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
     bias_init: Initializer
@@ -1905,7 +1651,6 @@ class Set2SetPool(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -1960,18 +1705,11 @@ class VLADPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernel.
       bias_init: initializer of the bias.
-      centers_init: initializer of the centers, called with the shape [d, K].
-
-    >>> import jax
-    >>> pool = VLADPool(num_clusters=5, num_ghosts=1)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 5, 4)"""
+      centers_init: initializer of the centers, called with the shape [d, K]."""
 
     num_clusters: int
     num_ghosts: int
@@ -2048,17 +1786,10 @@ class GatedSumPool(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> pool = GatedSumPool(out_features=5)
-    >>> x = jnp.ones((2, 3, 4))
-    >>> variables = pool.init(jax.random.key(0), x)
-    >>> pool.apply(variables, x).shape
-    (2, 5)"""
+      bias_init: initializer of the biases."""
 
     out_features: int
     use_bias: bool
@@ -2101,10 +1832,10 @@ class CrossAttentionPool(nn.Module):
     Attributes:
       x_features: d; needed only to project x and not y: give it without ``y_features``.
       y_features: e; needed only to project y and not x: give it without ``x_features``.
-      qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other.
-        None without a projection.
-      reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name``
-        exclude "max".
+      qk_features: c, the width to which x, y or both are projected; if only one is projected, the width of the other. None
+        without a projection.
+      reduction: "sum", "mean" or "max" of a token's scores over the other sequence; packed tokens and ``axis_name`` exclude
+        "max".
       scale: a number that multiplies the products before the reduction.
       dropout_rate: the dropout rate of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call, not in both.
@@ -2112,19 +1843,9 @@ class CrossAttentionPool(nn.Module):
       param_dtype: the dtype of the kernels.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not
-        used by ``init``.
-      kernel_init: initializer of the kernels.
-
-    >>> import jax
-    >>> pool = CrossAttentionPool(qk_features=8)
-    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> variables = pool.init(jax.random.key(0), x, y)
-    >>> [pooled.shape for pooled in pool.apply(variables, x, y)]
-    [(2, 4), (2, 6)]"""
+      axis_name: the mesh axis, or a tuple of axes, over which ``jax.shard_map`` splits sequences; None if unsplit; not used
+        by ``init``.
+      kernel_init: initializer of the kernels."""
 
     x_features: int | None
     y_features: int | None
@@ -2136,7 +1857,6 @@ class CrossAttentionPool(nn.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel_init: Initializer
     def __init__(
@@ -2154,7 +1874,6 @@ class CrossAttentionPool(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
     ) -> None: ...
@@ -2216,22 +1935,11 @@ class CodeWiseAttention(nn.Module):
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-
-    >>> import jax
-    >>> attention = CodeWiseAttention()
-    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
-    >>> variables = attention.init(jax.random.key(0), query, context)
-    >>> attention.apply(variables, query, context).shape
-    (2, 4)"""
+        ``jax_default_matmul_precision`` is set."""
 
     scale: float
     dtype: Dtype | None
     precision: PrecisionLike
-    implementation: str | None
     def __init__(
         self,
         *,
@@ -2240,7 +1948,6 @@ class CodeWiseAttention(nn.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
     ) -> None: ...
     @overload
     def __call__(
@@ -2288,22 +1995,11 @@ class MaskAttention(nn.Module):
       scale: a number that multiplies the products.
       dtype: the dtype to which the data are cast first; None uses their promoted dtype.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
-        ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-
-    >>> import jax
-    >>> attention = MaskAttention()
-    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
-    >>> variables = attention.init(jax.random.key(0), query, context)
-    >>> attention.apply(variables, query, context).shape
-    (2, 5, 4)"""
+        ``jax_default_matmul_precision`` is set."""
 
     scale: float
     dtype: Dtype | None
     precision: PrecisionLike
-    implementation: str | None
     def __init__(
         self,
         *,
@@ -2312,7 +2008,6 @@ class MaskAttention(nn.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
     ) -> None: ...
     @overload
     def __call__(
@@ -2364,22 +2059,11 @@ class BiDAFAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      kernel_init: initializer of the kernels.
-
-    >>> import jax
-    >>> attention = BiDAFAttention()
-    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
-    >>> variables = attention.init(jax.random.key(0), context, query)
-    >>> attention.apply(variables, context, query).shape
-    (2, 5, 16)"""
+      kernel_init: initializer of the kernels."""
 
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     def __init__(
         self,
@@ -2389,7 +2073,6 @@ class BiDAFAttention(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
     ) -> None: ...
     @overload
@@ -2447,14 +2130,7 @@ class RelationVector(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> relation = RelationVector(hidden_features=8)
-    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
-    >>> variables = relation.init(jax.random.key(0), x, y)
-    >>> relation.apply(variables, x, y).shape
-    (2, 4)"""
+      bias_init: initializer of the biases."""
 
     hidden_features: int
     out_features: int | None
@@ -2497,14 +2173,7 @@ class FieldAttentionPool(nn.Module):
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
       kernel_init: initializer of the kernels.
-      bias_init: initializer of the biases.
-
-    >>> import jax
-    >>> pool = FieldAttentionPool()
-    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
-    >>> variables = pool.init(jax.random.key(0), target, fields)
-    >>> pool.apply(variables, target, fields).shape
-    (2, 10)"""
+      bias_init: initializer of the biases."""
 
     num_fields: int | None
     use_bias: bool
@@ -2559,24 +2228,13 @@ class LabelAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless
         ``jax_default_matmul_precision`` is set.
-      implementation: "einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose
-        automatically; or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under
-        queries.
-      kernel_init: initializer of the kernels.
-
-    >>> import jax
-    >>> attention = LabelAttention()
-    >>> labels = jnp.ones((2, 3, 4))
-    >>> variables = attention.init(jax.random.key(0), labels)
-    >>> attention.apply(variables, labels).shape
-    (2, 3, 4)"""
+      kernel_init: initializer of the kernels."""
 
     qk_features: int | None
     out_features: int | None
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel_init: Initializer
     def __init__(
         self,
@@ -2588,7 +2246,6 @@ class LabelAttention(nn.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
     ) -> None: ...
     @overload

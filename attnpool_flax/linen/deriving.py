@@ -2,15 +2,12 @@
 
 The constructor's arguments become fields, except ``rngs`` and the sizes that ``init`` reads from the data. The code of
 the call is that of the NNX class: besides the fields it uses only ``_arguments``, ``_multipliers``, ``_mesh_axes`` and
-``_pooling``, which the Linen class has, too. Docstrings are those of the NNX class, with an example for Linen.
+``_pooling``, which the Linen class has, too. Docstrings are those of the NNX class, without its example.
 """
 
-import ast
 import dataclasses
-import doctest
 import functools
 import inspect
-import textwrap
 import types
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -20,10 +17,9 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.sharding import device_key
 from attnpool_flax.modules import creation
-from attnpool_flax.modules.creation import keyword_only, refuse_in_own_name, show_signature
+from attnpool_flax.modules.creation import check_constructor, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
     cast,
-    check_rate,
     initialize,
     initializer,
     multiplier_shapes,
@@ -31,6 +27,8 @@ from attnpool_flax.modules.parameters import (
     sizes_of_data,
 )
 from attnpool_flax.modules.specs import SPECS
+from attnpool_ref import contract
+from attnpool_ref.contract import docstrings
 
 NOTES = {
     "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call, not in both.',
@@ -43,9 +41,6 @@ NOTES_OF_CALL = {
 }
 """Descriptions of arguments of a call that mean something else in Linen."""
 
-LINEN_ONLY = ("deterministic", bool | None, None)
-"""(name, annotation, default) of the field that Linen classes have after ``dropout_rate``."""
-
 
 class PoolingModule(nn.Module):
     """Base of the Linen modules: ``init`` creates the parameters, and each call passes their values to the function."""
@@ -57,12 +52,17 @@ class PoolingModule(nn.Module):
     _omitted: ClassVar[Any] = {}
 
     def __init_subclass__(cls, **kwargs):
-        refuse_in_own_name(cls, "__post_init__", "__call__")
+        refuse_in_own_name(cls, "__call__")
         super().__init_subclass__(**kwargs)
         if cls.__module__ == "attnpool_flax.linen":
-            keyword_only(cls, cls._omitted)
-            refuse_in_own_name(cls, "__init__")
-        show_signature(cls)
+            check_constructor(cls)
+        else:  # a user's subclass
+            show_signature(cls)
+
+    @contract.with_short_traceback
+    def __post_init__(self):
+        super().__post_init__()
+        self._nnx._check(_fields(self))
 
     @nn.nowrap
     def _values(self: Any, **data):
@@ -96,7 +96,6 @@ class PoolingModule(nn.Module):
         Unless ``deterministic`` is False, ``init`` drops nothing and needs no key "dropout". Keys come from ``apply``;
         the argument ``rngs``, which only NNX modules use, is ignored.
         """
-        check_rate(self._nnx._pooling, self.dropout_rate)
         if self.deterministic is not None:  # Flax raises an error if both are given
             deterministic = nn.merge_param("deterministic", self.deterministic, deterministic)
         if not self.dropout_rate or deterministic or (deterministic is None and self.is_initializing()):
@@ -129,8 +128,7 @@ def derived(kind: type, read_fields: Callable[[Any], tuple[str, ...]] | None = N
     Args:
       kind: the NNX class.
       read_fields: a function from a Linen module to those of its fields that its calls read from the data, or None.
-      **notes: descriptions of fields that mean something else than in the NNX class; the example leaves these fields
-        out.
+      **notes: descriptions of fields that mean something else than in the NNX class.
     """
     reads = _required_sizes(kind.__name__)
     omitted = {name: f"takes `{name}` from the first input in Linen: leave it out" for name in reads}
@@ -147,13 +145,12 @@ def derived(kind: type, read_fields: Callable[[Any], tuple[str, ...]] | None = N
             if parameter.default is not parameter.empty:
                 defaults[parameter.name] = parameter.default
         if parameter.name == "dropout_rate":
-            name, annotations[name], defaults[name] = LINEN_ONLY
+            annotations["deterministic"], defaults["deterministic"] = bool | None, None
     namespace = {
         "__module__": "attnpool_flax.linen",
         "__qualname__": kind.__qualname__,
         "__doc__": _documentation(kind, reads, annotations, notes),
         "__annotations__": annotations,
-        "__post_init__": _post_init(kind),
         "__call__": nn.compact(_call(kind)),
         "_nnx": kind,
         "_passed": kind._passed,
@@ -176,15 +173,6 @@ def _required_sizes(module):
     return tuple(found)
 
 
-def _post_init(kind):
-    def __post_init__(self):
-        PoolingModule.__post_init__(self)
-        kind._check(_fields(self))
-
-    __post_init__.__qualname__ = f"{kind.__qualname__}.__post_init__"
-    return __post_init__
-
-
 def _call(kind):
     """Returns the call of the NNX class without ``rngs``: in Linen, keys are passed to ``apply``."""
     body = inspect.unwrap(kind.__call__)
@@ -198,70 +186,26 @@ def _call(kind):
 
     without_rngs = [parameter for parameter in shown.parameters.values() if parameter.name != "rngs"]
     vars(__call__)["__signature__"] = shown.replace(parameters=without_rngs)
-    if body.__doc__:
-        before, arguments, after = _parts(inspect.getdoc(body))
-        arguments = {name: NOTES_OF_CALL.get(name, text) for name, text in arguments.items() if name != "rngs"}
-        __call__.__doc__ = f"{before}\n\nArgs:\n{_listed(arguments)}\n\n{after}"
+    text = docstrings.of(body)
+    if text.paragraphs:  # Python strips docstrings (``-OO``)
+        arguments = {name: each for name, each in text.entries("Args").items() if name != "rngs"}
+        arguments |= {name: NOTES_OF_CALL[name] for name in NOTES_OF_CALL.keys() & arguments.keys()}
+        __call__.__doc__ = str(text.with_section("Args", "").with_entries("Args", arguments))
     return __call__
 
 
 def _documentation(kind, reads, fields, notes):
-    """Returns the docstring of the NNX class with the Linen class's fields and example."""
-    before, arguments, after = _parts(inspect.getdoc(kind))
-    if not arguments:  # Python strips docstrings with -OO
+    """Returns the docstring of the NNX class with the Linen class's fields, without an example."""
+    text = docstrings.of(kind)
+    arguments = text.entries("Args")
+    if not arguments:  # Python strips docstrings (``-OO``)
         return None
     if "axis_name" in arguments:
         arguments["axis_name"] = f"{arguments['axis_name'].removesuffix('.')}; not used by ``init``."
-    sizes = [text.partition(";")[0].removesuffix(".") for name, text in arguments.items() if name in reads]
-    if sizes:
-        before = f"{before}\n\n``init`` reads these sizes from the data: {'; '.join(sizes)}."
-    arguments = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}
-    example = _example(kind, {"rngs", *reads, *notes}, after)
-    return f"{before}\n\nAttributes:\n{_listed(arguments)}\n\n{example}"
-
-
-def _parts(text):
-    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after."""
-    before, _, rest = text.partition("\n\nArgs:\n")
-    listed, _, after = rest.partition("\n\n")
-    arguments = {}
-    for entry in listed.replace("\n    ", " ").splitlines():  # continued lines are indented further
-        name, _, description = entry.strip().partition(": ")
-        arguments[name] = description
-    return before, arguments, after
-
-
-def _listed(arguments):
-    """Returns arguments with their descriptions, as the lines of a docstring."""
-    options = {"width": 116, "initial_indent": "  ", "subsequent_indent": "    ", "break_on_hyphens": False}
-    return "\n".join(textwrap.fill(f"{name}: {text}", **options) for name, text in arguments.items())
-
-
-def _example(kind, omitted, text):
-    """Returns the NNX class's example for Linen: with ``init`` and ``apply``, without the arguments in ``omitted``."""
-    *before, last = doctest.DocTestParser().get_examples(text)
-    lines, instance = ["import jax"], ""
-    for example in before:
-        name, _, value = example.source.strip().partition(f" = {kind.__name__}(")
-        if value:
-            instance = name
-            made: Any = ast.parse(f"{kind.__name__}({value}", mode="eval").body
-            lines.append(f"{instance} = {_constructed(kind, made, omitted)}")
-        else:
-            lines.append(name)
-    tree = ast.parse(last.source)
-    (call,) = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == instance]
-    lines.append(f"variables = {instance}.init({', '.join(['jax.random.key(0)', *map(ast.unparse, call.args)])})")
-    call.func = ast.Attribute(call.func, "apply")
-    call.args.insert(0, ast.Name("variables"))
-    lines.append(ast.unparse(tree))
-    return "".join(f">>> {line}\n" for line in lines) + last.want
-
-
-def _constructed(kind, call, omitted):
-    """Returns the code of a constructor's call without the arguments in ``omitted``."""
-    names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
-    by_position = {name: value for name, value in zip(names, call.args, strict=False)}
-    given = by_position | {keyword.arg: keyword.value for keyword in call.keywords}
-    arguments = ", ".join(f"{name}={ast.unparse(value)}" for name, value in given.items() if name not in omitted)
-    return f"{kind.__name__}({arguments})"
+    paragraphs = [*text.paragraphs]
+    if reads:
+        sizes = "; ".join(arguments[name].partition(";")[0].removesuffix(".") for name in reads)
+        paragraphs.append(docstrings.filled(f"``init`` reads these sizes from the data: {sizes}."))
+    fields = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}
+    listed = docstrings.Docstring(tuple(paragraphs), {}).with_entries("Args", fields)
+    return str(listed).replace("\n\nArgs:\n", "\n\nAttributes:\n")

@@ -1,7 +1,6 @@
 # Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
@@ -75,7 +74,6 @@ class AdditiveScore(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query_kernel: nnx.Param
     key_kernel: nnx.Param
     out_kernel: nnx.Param
@@ -90,7 +88,6 @@ class AdditiveScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -105,7 +102,6 @@ class ConcatScore(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel: nnx.Param
     out_kernel: nnx.Param
     bias: nnx.Param | None
@@ -119,7 +115,6 @@ class ConcatScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -134,7 +129,6 @@ class TanhSumScore(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel: nnx.Param
     bias: nnx.Param | None
     def __init__(
@@ -147,7 +141,6 @@ class TanhSumScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -207,7 +200,6 @@ class AdditiveAttention(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query_kernel: nnx.Param
     key_kernel: nnx.Param
     out_kernel: nnx.Param
@@ -224,7 +216,6 @@ class AdditiveAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -277,7 +268,6 @@ class TanhSumAttention(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel: nnx.Param
     bias: nnx.Param | None
     def __init__(
@@ -290,7 +280,6 @@ class TanhSumAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -402,7 +391,6 @@ class MultiHeadAttention(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query_kernel: nnx.Param
     key_kernel: nnx.Param
     value_kernel: nnx.Param
@@ -426,7 +414,6 @@ class MultiHeadAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         rngs: nnx.Rngs,
@@ -476,7 +463,6 @@ class WeightedPool(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     weights: nnx.Param
     def __init__(
         self,
@@ -485,7 +471,6 @@ class WeightedPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ) -> None: ...
     def __call__(self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> Array: ...
@@ -496,12 +481,11 @@ class AttentionPool(nnx.Module):
     normalize_query: bool
     epsilon: float
     scale: float | None
-    normalizer: str | Callable[[Any, Any], Any]
+    normalizer: Normalizer
     dropout_rate: float
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     query: nnx.Param
     query_kernel: nnx.Param | None
@@ -517,12 +501,11 @@ class AttentionPool(nnx.Module):
         normalize_query: bool = False,
         epsilon: float = 1e-06,
         scale: float | None = None,
-        normalizer: str | Callable[[Any, Any], Any] = "softmax",
+        normalizer: Normalizer = "softmax",
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -581,7 +564,6 @@ class MultiHeadAttentionPool(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     query: nnx.Param
     query_kernel: nnx.Param
@@ -608,7 +590,6 @@ class MultiHeadAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -665,7 +646,6 @@ class MAPHead(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query: nnx.Param
     query_kernel: nnx.Param
     key_kernel: nnx.Param
@@ -693,7 +673,6 @@ class MAPHead(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -734,7 +713,6 @@ class AttentionalPooler(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query: nnx.Param
     query_kernel: nnx.Param
     key_kernel: nnx.Param
@@ -762,7 +740,6 @@ class AttentionalPooler(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -802,7 +779,6 @@ class AttentionPool2d(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     position: nnx.Param
     class_token: nnx.Param | None
     query_kernel: nnx.Param
@@ -826,7 +802,6 @@ class AttentionPool2d(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -865,7 +840,6 @@ class PMA(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query: nnx.Param
     query_kernel: nnx.Param
     key_kernel: nnx.Param
@@ -895,7 +869,6 @@ class PMA(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -935,7 +908,6 @@ class AttentiveProbe(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query: nnx.Param
     query_kernel: nnx.Param | None
     key_kernel: nnx.Param
@@ -966,7 +938,6 @@ class AttentiveProbe(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
         query_init: Initializer = ...,
@@ -1183,7 +1154,6 @@ class AdditiveAttentionPool(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     kernel: nnx.Param
     bias: nnx.Param | None
@@ -1204,7 +1174,6 @@ class AdditiveAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -1313,7 +1282,6 @@ class Set2SetPool(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     input_kernel: nnx.Param
     recurrent_kernel: nnx.Param
@@ -1326,7 +1294,6 @@ class Set2SetPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         bias_init: Initializer = ...,
@@ -1474,7 +1441,6 @@ class CrossAttentionPool(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     axis_name: str | tuple[str, ...] | None
     x_kernel: nnx.Param | None
     y_kernel: nnx.Param | None
@@ -1491,7 +1457,6 @@ class CrossAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = ...,
         rngs: nnx.Rngs | None = None,
@@ -1552,14 +1517,12 @@ class CodeWiseAttention(nnx.Module):
     scale: float
     dtype: Dtype | None
     precision: PrecisionLike
-    implementation: str | None
     def __init__(
         self,
         *,
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ) -> None: ...
     @overload
@@ -1603,14 +1566,12 @@ class MaskAttention(nnx.Module):
     scale: float
     dtype: Dtype | None
     precision: PrecisionLike
-    implementation: str | None
     def __init__(
         self,
         *,
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ) -> None: ...
     @overload
@@ -1655,7 +1616,6 @@ class BiDAFAttention(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     kernel: nnx.Param
     def __init__(
         self,
@@ -1664,7 +1624,6 @@ class BiDAFAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...
@@ -1782,7 +1741,6 @@ class LabelAttention(nnx.Module):
     dtype: Dtype | None
     param_dtype: Dtype
     precision: PrecisionLike
-    implementation: str | None
     query_kernel: nnx.Param
     key_kernel: nnx.Param
     value_kernel: nnx.Param
@@ -1795,7 +1753,6 @@ class LabelAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = ...,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         kernel_init: Initializer = ...,
         rngs: nnx.Rngs,
     ) -> None: ...

@@ -25,8 +25,6 @@ from attnpool_flax.modules.parameters import (
     Shaped,
     cast,
     check_options,
-    check_rate,
-    check_sizes,
     initialize,
     initializer,
     multiplier_shapes,
@@ -35,7 +33,6 @@ from attnpool_flax.modules.parameters import (
     sizes_of_data,
 )
 from attnpool_flax.modules.specs import SPECS, UNDRAWN
-from attnpool_flax.reductions.dispatch import check_implementation
 from attnpool_ref import contract
 from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.text import type_of
@@ -62,7 +59,6 @@ class CommonFields:
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
-    implementation: str | None = None
     axis_name: str | tuple[str, ...] | None = None
     kernel_init: InitVar[Initializer] = KERNEL_INIT
     bias_init: InitVar[Initializer] = BIAS_INIT
@@ -77,6 +73,9 @@ OPTIONS = {
     "query_features": "d, the width of the queries.",
     "key_features": "e, the width of the keys.",
     "hidden_features": "h, the width of the hidden layer.",
+    "qkv_features": "H·c, the width of all heads together; None is the tokens' width.",
+    "out_features": "o, the width of the result; None is the tokens' width.",
+    "num_features": "d, the width of the tokens, to learn a value for each feature; None learns one for all features.",
     "num_heads": "H, the number of heads.",
     "use_bias": "whether there is a bias.",
     "dropout_rate": "the dropout rate of the attention weights, in [0, 1].",
@@ -85,8 +84,6 @@ OPTIONS = {
     "param_dtype": "the dtype of the parameters.",
     "precision": "the precision of matrix products; None is full float32 (one pass for bfloat16 and float16) unless "
     "``jax_default_matmul_precision`` is set.",
-    "implementation": '"einsum", "tiles" (own gradient rule in poolings; blockwise on CPUs), or None to choose automatically; '
-    'or "pallas", a kernel for TPUs and GPUs, if the weights are a softmax of dense tokens under queries.',
     "kernel_init": "initializer of the kernels.",
     "bias_init": "initializer of the biases.",
     "rngs": 'random keys (``nnx.Rngs``); the stream "params" initializes the parameters.',
@@ -172,7 +169,6 @@ class PoolingModule(nnx.Module):
     @classmethod
     def _check(cls, given):
         """Raises a ValueError for arguments of the constructor (``given``, by name) with which no call could work."""
-        check_implementation(cls._pooling, given.get("implementation"))
         check_axis_name(cls._pooling, given.get("axis_name"))
         check_options(cls._pooling, given)
 
@@ -206,12 +202,15 @@ class PoolingModule(nnx.Module):
         Raises:
           ValueError: data of another size than the module was made for.
         """
-        attributes = vars(self)
-        shapes = self._shapes
+        attributes, shapes = vars(self), self._shapes
         for key, axis, size in shapes.widths:
             shape = getattr(data[key], "shape", ())
             if len(shape) >= -axis and shape[axis] != size:
-                check_sizes(self._pooling, attributes, data)
+                argument = next(each[-1] for each in sizes_of_data(self._pooling) if each[:2] == (key, axis))
+                raise ValueError(
+                    f"{self._pooling}: `{argument}` is {size}, but `{key}` has {shape[axis]}: its shape is "
+                    f"{tuple(shape)}{contract.symbol_suggestion(shape[axis], size)}"
+                )
         dtype, passed = self.dtype, {}
         for name, absent in shapes.parameters:
             variable = attributes[name]
@@ -267,9 +266,7 @@ def constructor_from_fields(kind: Kind) -> Kind:
         made.__init__.__annotations__[name] = annotations[name].type
         if name in vars(made):
             delattr(made, name)
-    keyword_only(made, made._omitted)
-    refuse_in_own_name(made, "__init__")
-    show_signature(made)
+    check_constructor(made)
     return made
 
 
@@ -280,7 +277,7 @@ def _add_common_fields(kind, spec):
     """
     arguments, parameters = FUNCTIONS[spec.function].defaults.keys(), spec.parameters
     needed = {"dtype", "rngs", *(f"{parameter.init}_init" for parameter in parameters)}
-    needed |= arguments & {"precision", "implementation"}
+    needed |= arguments & {"precision"}
     if "L" not in spec.sizes:  # parameters for each token cannot be split over a mesh
         needed |= arguments & {"axis_name"}
     if parameters:
@@ -361,10 +358,8 @@ def _create(module, given, rngs):
 def _create_dropout(name, rate, rngs):
     """Returns a :class:`flax.nnx.Dropout` with a stream of keys from ``rngs``; None if the rate is 0.
 
-    Raises a ValueError if ``rngs`` has neither a stream "dropout" nor a default stream, or if the rate is no number
-    from 0 to 1.
+    Raises a ValueError if ``rngs`` has neither a stream "dropout" nor a default stream.
     """
-    check_rate(name, rate)
     if not rate:
         return nnx.data(None)
     with contextlib.suppress(AttributeError, KeyError):
@@ -409,20 +404,16 @@ def in_layout(module, dense, num_segments, **arrays):
     Raises:
       ValueError: only some of the segment arguments are given, or lengths or mesh axes are given with them.
     """
-    of_dense, of_packed, is_dense = {}, {}, num_segments is None
+    of_dense, of_packed = {}, {}
     for key, value in arrays.items():
-        if key.endswith("lengths"):
-            of_dense[key] = value
-        else:
-            of_packed[key] = value
-            is_dense = is_dense and value is None
+        (of_dense if key.endswith("lengths") else of_packed)[key] = value
     of_dense["axis_name"], of_packed["num_segments"] = module._mesh_axes(), num_segments
-    if is_dense:
+    given = [key for key, value in of_packed.items() if value is not None]
+    if not given:
         return dense, of_dense
-    for key, value in of_packed.items():
-        if value is None:
-            given = next(key for key, value in of_packed.items() if value is not None)
-            raise ValueError(f"{module._pooling}: `{given}` is given without `{key}`")
+    for key in of_packed:
+        if key not in given:
+            raise ValueError(f"{module._pooling}: `{given[0]}` is given without `{key}`")
     for key, value in of_dense.items():
         if value is not None:
             raise ValueError(
@@ -443,12 +434,12 @@ class _OfClass:
         return self.value
 
 
-def show_signature(kind: type):
+def show_signature(kind: Any):
     """Sets the signature that ``help`` shows for a module's class, without annotations and Linen's ``parent``."""
     parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
     parameters = [each for each in parameters if each.name not in ("self", "parent")]
     shown = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
-    setattr(kind, "__signature__", _OfClass(shown))  # noqa: B010  a type has no such attribute to a checker
+    kind.__signature__ = _OfClass(shown)
 
 
 def refuse_in_own_name(kind: type, *methods: str):
@@ -460,17 +451,18 @@ def refuse_in_own_name(kind: type, *methods: str):
             setattr(kind, name, method)
 
 
-def keyword_only(kind: type, omitted: Mapping[str, str]):
-    """Makes a constructor whose sizes are keyword-only raise a clear TypeError if they are passed by position.
+def check_constructor(kind: Any):
+    """Shows the signature of a class of this package, and makes its constructor refuse arguments with clear messages.
 
-    The message has the call to write instead. Two sizes that no data can tell apart, such as ``num_heads`` and
-    ``num_queries``, would otherwise be swapped silently. ``omitted`` has the message for each argument that other
-    constructors take and this one does not.
+    Keyword-only sizes that are passed by position are a TypeError with the call to write instead, because two sizes that
+    no data can tell apart, such as ``num_heads`` and ``num_queries``, would otherwise be swapped silently. ``_omitted``
+    of the class has the message for each argument that other constructors take and this one does not.
     """
-    init, name = vars(kind)["__init__"], kind.__name__
-    parameters = [each for each in inspect.signature(init).parameters.values() if each.name not in ("self", "parent")]
+    show_signature(kind)
+    parameters = inspect.signature(kind).parameters.values()
     by_position = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
     required = [each.name for each in parameters if each.default is each.empty and each.name != "rngs"]
+    init, name, omitted = kind.__init__, kind.__name__, kind._omitted
 
     @functools.wraps(init)
     def __init__(self, *args, **kwargs):
@@ -485,7 +477,8 @@ def keyword_only(kind: type, omitted: Mapping[str, str]):
             raise TypeError(f"{name}: sizes are passed by keyword: `{name}({call})`{notes}")
         init(self, *args, **kwargs)
 
-    setattr(kind, "__init__", contract.with_frame_name(__init__, init))  # noqa: B010  a type has no such attribute to a checker
+    kind.__init__ = __init__
+    refuse_in_own_name(kind, "__init__")
 
 
 def _shown(name, value):

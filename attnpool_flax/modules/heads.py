@@ -16,12 +16,12 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.numerics.platforms import unify_varying
-from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
+from attnpool_flax.pooling.multi_head import attended, of_queries, queries_of_heads
 from attnpool_flax.tokens import Dense
 from attnpool_ref import contract
 
 
-@compiled(as_they_come=("x",), choose=choice_for_heads)
+@compiled(as_they_come=("x",))
 def map_head(
     x,
     mask=None,
@@ -45,11 +45,10 @@ def map_head(
     epsilon=1e-6,
     activation="gelu_tanh",
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Computes big_vision's ``MAPHead`` [..., n, d] (Zhai et al. 2022): attention by n queries, then a residual MLP."""
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
     pooled = from_heads(found, out_kernel, out_bias, precision)
@@ -100,7 +99,7 @@ class MAPHead(PoolingModule):
         return map_head(mask=mask, lengths=lengths, return_weights=return_weights, **self._arguments(x=x))
 
 
-@compiled(as_they_come=("x",), choose=choice_for_heads)
+@compiled(as_they_come=("x",))
 def attentional_pooler(
     x,
     mask=None,
@@ -121,14 +120,13 @@ def attentional_pooler(
     query_norm_bias,
     epsilon=1e-5,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Computes open_clip's ``AttentionalPooler`` [..., n, o] (Yu et al. 2022), with normalized tokens and queries."""
-    x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
+    x = normalized(Dense(x, mask, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
     result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
@@ -179,12 +177,7 @@ class AttentionalPooler(PoolingModule):
         return of_queries(found, self.num_queries)
 
 
-def _choice_for_2d(values, call):
-    """Returns None for calls of :func:`attention_pool_2d` that compute a mean first, else :func:`choice_for_heads`."""
-    return None if values["class_token"] is None else choice_for_heads(values, call)
-
-
-@compiled(as_they_come=("x",), choose=_choice_for_2d)
+@compiled(as_they_come=("x",))
 def attention_pool_2d(
     x,
     mask=None,
@@ -201,7 +194,6 @@ def attention_pool_2d(
     value_bias=None,
     out_bias=None,
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
@@ -216,14 +208,14 @@ def attention_pool_2d(
             f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
             f"vectors{contract.symbol_suggestion(x.shape[-2], slots)}"
         )
-    raw = Dense(x, mask, implementation, precision)
+    raw = Dense(x, mask, precision)
     clean = raw.zero_padded()
     first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
     x = jnp.concatenate(unify_varying(first[..., None, :], clean), -2)
     x = x + jnp.broadcast_to(position, x.shape)
     if mask is not None:  # the first position is real if any token is
         mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, precision)
     queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
     result = from_heads(found, out_kernel, out_bias, precision)[..., 0, :]
@@ -241,8 +233,6 @@ class AttentionPool2d(PoolingModule):
 
     Args:
       num_slots: the length of every sequence, padding included.
-      qkv_features: H·c, the width of all heads together; None is the tokens' width.
-      out_features: o, the width of the result; None is the tokens' width.
       use_class_token: whether a learned token replaces the mean, an option of timm.
       use_bias: whether the heads have biases; or a tuple of the names of the biases to have.
       query_init: initializer of the positions, called with the shape [d, num_slots + 1], and of the class token.

@@ -15,7 +15,6 @@ class PowerMeanPool(PoolingModule):
 
     Args:
       p: initial value of p; 1 is the mean, and a large value approaches the maximum.
-      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       epsilon: lower bound of the tokens: smaller values are raised to it.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
@@ -50,7 +49,6 @@ class LogSumExpPool(PoolingModule):
     Args:
       scale: initial value of the scale; 0 is the mean (with ``mean=False`` an error), and a large value approaches the
         maximum.
-      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       mean: whether to divide the sum by the number of real tokens.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
@@ -84,7 +82,6 @@ class SoftmaxPool(PoolingModule):
 
     Args:
       scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
-      num_features: d, the width of the tokens, to learn a value for each feature; None learns one for all features.
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)

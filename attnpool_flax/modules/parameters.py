@@ -87,7 +87,7 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
         if not _has(parameter, given):
             shaped.setdefault(parameter.name, None)
             continue
-        present = all(_is_wanted(parameter, given[name]) for name in parameter.when if "=" not in name)
+        present = _is_wanted(parameter, given)
         if not present and arguments[parameter.name].optional:
             shaped[parameter.name] = None
             continue
@@ -104,11 +104,15 @@ def _has(parameter, given):
     return all(given[name] == value for name, _, value in asked)
 
 
-def _is_wanted(parameter, wanted):
-    """Returns whether an option requests a parameter. The option is a flag, a size, or a tuple of parameter names."""
-    if isinstance(wanted, (tuple, frozenset)):
-        return parameter.name in wanted
-    return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
+def _is_wanted(parameter, given):
+    """Returns whether all options request a parameter. An option is a flag, a size, or a tuple of parameter names."""
+    for option in (given[name] for name in parameter.when if "=" not in name):
+        if isinstance(option, (tuple, frozenset)):
+            if parameter.name not in option:
+                return False
+        elif option is None or (isinstance(option, (bool, np.bool_)) and not option):
+            return False
+    return True
 
 
 def _check_biases(module, given):
@@ -165,17 +169,6 @@ def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
     return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}
 
 
-def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
-    """Raises a ValueError if data have another size than the module was made for; it names the module's argument."""
-    for key, axis, argument in sizes_of_data(module):
-        made_for, shape = given[argument], tuple(getattr(data[key], "shape", ()))
-        if made_for is not None and len(shape) >= -axis and shape[axis] != made_for:
-            raise ValueError(
-                f"{module}: `{argument}` is {made_for}, but `{key}` has {shape[axis]}: its shape is {shape}"
-                f"{contract.symbol_suggestion(shape[axis], made_for)}"
-            )
-
-
 def check_options(module: str, given: Mapping[str, Any]):
     """Raises an error at construction for options with which no call could work.
 
@@ -204,13 +197,8 @@ def check_options(module: str, given: Mapping[str, Any]):
 
 def _present(module, given):
     """Returns the module's parameters as keys, without those that depend on arguments that ``given`` lacks."""
-    present = {}
-    for parameter in SPECS[module].parameters:
-        if all(condition.partition("=")[0] in given for condition in parameter.when) and _has(parameter, given):
-            options = [given[name] for name in parameter.when if "=" not in name]
-            if all(_is_wanted(parameter, option) for option in options):
-                present[parameter.name] = True
-    return present
+    known = [p for p in SPECS[module].parameters if all(each.partition("=")[0] in given for each in p.when)]
+    return {parameter.name: True for parameter in known if _has(parameter, given) and _is_wanted(parameter, given)}
 
 
 def _check_number(module, key, value):

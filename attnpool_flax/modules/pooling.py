@@ -1,8 +1,6 @@
 """NNX modules of weighted and attention pooling."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Any
 
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields, in_layout
 from attnpool_flax.modules.parameters import Normalizer
@@ -69,7 +67,7 @@ class AttentionPool(PoolingModule):
     normalize_query: bool = False
     epsilon: float = 1e-6
     scale: float | None = None
-    normalizer: str | Callable[[Any, Any], Any] = "softmax"
+    normalizer: Normalizer = "softmax"
 
     def __call__(
         self,
@@ -110,8 +108,6 @@ class MultiHeadAttentionPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens and of the queries.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
-      qkv_features: H·c, the width of all heads together; None is the tokens' width.
-      out_features: o, the width of the result; None is the tokens' width.
       use_bias: whether there are biases; or a tuple of the names of the biases to have.
       scale: a number in place of 1/sqrt(c).
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function (scores, mask) -> weights,

@@ -14,7 +14,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.numerics.elementwise import relu
-from attnpool_flax.pooling.multi_head import attended, choice_for_heads, of_queries, queries_of_heads
+from attnpool_flax.pooling.multi_head import attended, of_queries, queries_of_heads
 from attnpool_flax.tokens import Dense
 
 PMA_EPSILON = 1e-5
@@ -24,7 +24,7 @@ AIM_EPSILON = 1e-6
 """The epsilon of the batch normalization of AIM's probe."""
 
 
-@compiled(as_they_come=("x",), choose=choice_for_heads)
+@compiled(as_they_come=("x",))
 def pma(
     x,
     mask=None,
@@ -49,7 +49,6 @@ def pma(
     mlp_norm_bias=None,
     variant="author",
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
@@ -59,10 +58,10 @@ def pma(
     through a linear layer and a relu, the attention output is projected and added to the raw query, and scores are
     divided by the root of one head's width. The result is [..., n, d].
     """
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, precision)
     if variant == "pyg":
         x = relu(mapped(tokens.zero_padded(), input_kernel, input_bias, precision))
-        tokens = Dense(x, mask, implementation, precision)
+        tokens = Dense(x, mask, precision)
         queries, start = queries_of_heads(query, query_kernel, query_bias, None, precision), query
     else:
         queries = queries_of_heads(query, query_kernel, query_bias, 1, precision)
@@ -124,7 +123,7 @@ class PMA(PoolingModule):
         return of_queries(found, self.num_queries)
 
 
-@compiled(as_they_come=("x",), choose=choice_for_heads)
+@compiled(as_they_come=("x",))
 def attentive_probe(
     x,
     mask=None,
@@ -150,7 +149,6 @@ def attentive_probe(
     epsilon=1e-5,
     variant="vjepa",
     return_weights=False,
-    implementation=None,
     precision=None,
 ):
     """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
@@ -159,14 +157,14 @@ def attentive_probe(
     the query, followed by a residual MLP. AIM normalizes the tokens by the batch statistics ``mean`` and ``variance``,
     and averages the attention output over the queries. The result is [..., n, d] for V-JEPA and [..., d] for AIM.
     """
-    x = Dense(x, mask, implementation, precision).zero_padded()
+    x = Dense(x, mask, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     if variant == "aim":
         slope = lax.rsqrt(variance + AIM_EPSILON)
         x = (x - jnp.broadcast_to(mean, x.shape)) * jnp.broadcast_to(slope, x.shape)
     else:
         x = normalized(x, norm_scale, norm_bias, epsilon)
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
     found = from_heads(found, None, None, precision)
     if variant == "aim":

@@ -20,7 +20,6 @@ class LatentAttentionPool(PoolingModule):
     Args:
       in_features: d, the width of the tokens and of the latents.
       num_latents: r, the number of latents.
-      qkv_features: H·c, the width of all heads together; None is the tokens' width.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: the epsilon of the layer normalizations.
       bias_init: initializer of the biases of the MLP.

@@ -1,26 +1,14 @@
 """k-th smallest numbers without sorting. XLA's sort takes as long as hundreds of passes over the array on a CPU."""
 
-import functools
-
 import jax.numpy as jnp
 from jax import lax
-
-from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import unify_varying
-
-BITS = 2
-"""Bits that one pass over the array finds on TPUs and GPUs. XLA counts up to 3 thresholds in one pass; a TPU reads the
-array again for 5.
-"""
 
 
 def order_statistics(x, real, rank, following):
     """Finds the numbers of two ranks among the real tokens, along axis -2: a pair of [..., d]; if none is real, 0.
 
-    Floating-point numbers map to integers in the same order. The integer of the first rank is found by its bits: on CPUs
-    by bisection, one bit in each step, from the smallest to the largest integer; on TPUs and GPUs, where each step reads
-    the array from the large memory, BITS of them, in as many steps for all arrays. The integer of the next rank is the
-    same or the smallest one above.
+    Floating-point numbers map to integers in the same order. The integer of the first rank is found by bisection, from
+    the smallest to the largest integer. The integer of the next rank is the same or the smallest one above.
 
     Args:
       x: [..., L, d], any floating dtype, arbitrary at padding. The gradient goes to the selected number; if several are
@@ -32,7 +20,7 @@ def order_statistics(x, real, rank, following):
     x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, rank.shape))
     padding, keys = jnp.iinfo(f"int{8 * x.dtype.itemsize}").max, _keys(lax.stop_gradient(x))
     keys = keys if real is None else jnp.where(real, keys, padding)
-    found = platforms.choose(keys, rank, cpu=_by_bisection, default=_by_digits)
+    found = _by_bisection(keys, rank)
     above = jnp.min(jnp.where(keys > found, keys, padding), -2, keepdims=True)
     both = found, jnp.where(_count(keys <= found, rank) > following, found, above)
     places = (jnp.argmax(keys == key, -2, keepdims=True) for key in both)
@@ -59,25 +47,6 @@ def _by_bisection(keys, rank):
         return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
     return lax.while_loop(is_open, bisect, (jnp.min(keys, -2, keepdims=True), jnp.max(keys, -2, keepdims=True)))[0]
-
-
-def _by_digits(keys, rank):
-    """Returns the integers of a rank, [..., 1, d]: each step finds their next BITS bits, from the highest.
-
-    The largest integer with the bits so far, and 0 in the others, below which at most ``rank`` integers are.
-    """
-    bits = jnp.iinfo(keys.dtype).bits
-
-    def step(place, found):
-        unit = lax.shift_left(jnp.ones((), keys.dtype), (bits - BITS * (place + 1)).astype(keys.dtype))
-        candidates = [found + digit * unit for digit in range(1, 2**BITS)]
-        return functools.reduce(
-            lambda best, key: jnp.where(_count(keys < key, rank) <= rank, key, best), candidates, found
-        )
-
-    shape = (*keys.shape[:-2], 1, keys.shape[-1])
-    keys, rank, least = unify_varying(keys, rank, jnp.full(shape, jnp.iinfo(keys.dtype).min, keys.dtype))
-    return lax.fori_loop(0, bits // BITS, step, least)
 
 
 def _keys(x):

@@ -1,59 +1,121 @@
-"""The place where a program runs: its platform, the devices of its arrays, and the mesh axes over which arrays vary.
+"""All that depends on where a program runs: its platform, the devices of its arrays, and the version of JAX.
+
+The rest of the package computes one thing on all platforms. It differs in two ways, which are decided here: CPUs loop over
+pieces that fit their caches, because XLA's CPU backend does not fuse a mask into a product (:func:`by_pieces`); and blocks
+of scores are as large as the memory of a platform allows (:func:`in_blocks`). A program has the functions of all platforms;
+the one for which it is lowered is compiled.
 
 Varying manual axes are the mesh axes over which an array varies inside of ``jax.shard_map``. They have other names in
-JAX before 0.10. The code of this package depends on the version of JAX here and nowhere else.
+JAX before 0.10.
 """
 
-import contextlib
-import contextvars
 import functools
 import math
+import os
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics.sizes import known
+
 _BEFORE_0_10 = jax.__version_info__ < (0, 10)
 
-PLATFORMS = ("cpu", "cuda", "tpu")
-"""Platforms that :func:`on_platform` takes."""
-
-_PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
+BLOCK = 2**20
+"""The number of elements of a block of scores that fits the cache of a CPU."""
 
 
-def platform():
-    """Returns the platform that :func:`on_platform` sets, such as "cuda", else JAX's backend: "cpu", "tpu" or "gpu"."""
-    return _PLATFORM.get() or jax.default_backend()
+def _budget(environment):
+    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB.
+
+    ``ATTNPOOL_BLOCK_BYTES`` in ``environment`` replaces both; it is a ValueError if this is not a number.
+    """
+    requested = environment.get("ATTNPOOL_BLOCK_BYTES")
+    if requested is None:
+        return {"tpu": 2**30, "default": 5 * 2**30}
+    if not requested.isdecimal():
+        raise ValueError(f"attnpool_flax: ATTNPOOL_BLOCK_BYTES is {requested!r}, needs a number of bytes")
+    return dict.fromkeys(("tpu", "default"), int(requested))
 
 
-def choose(*arrays, **kernels):
-    """Calls with the arrays the one of several functions that is for the platform for which the program is lowered.
+BUDGET = _budget(os.environ)
+"""Bytes of a block on accelerators; the environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces them at import."""
 
-    Inside of :func:`on_platform` the program has only that of its platform.
+
+ON_CHIP = 2**23
+"""The number of float32 elements of a block that XLA leaves in a TPU's on-chip memory together with their gradient."""
+
+
+def by_pieces(loop, whole, *arrays):
+    """Calls ``loop(*arrays)`` on CPUs and ``whole(*arrays)`` elsewhere, which have results of the same shapes."""
+    return lax.platform_dependent(*arrays, cpu=loop, default=whole)
+
+
+def on_matrix_units(exact, narrow, *arrays):
+    """Calls ``narrow(*arrays)`` on GPUs and TPUs, which multiply bfloat16 numbers, and ``exact(*arrays)`` elsewhere."""
+    return lax.platform_dependent(*arrays, cpu=exact, default=narrow)
+
+
+def in_one_kernel(apart, fused, *arrays):
+    """Calls ``fused(*arrays)`` on GPUs, whose compiler makes one kernel of it, and ``apart(*arrays)`` elsewhere."""
+    return lax.platform_dependent(*arrays, cpu=apart, tpu=apart, default=fused)
+
+
+def in_blocks(compute, count, cost, *arrays, apart=False):
+    """Calls ``compute(size, *arrays)`` with the number of items that a block has on the program's platform.
 
     Args:
-      *arrays: trees of arrays, which the functions take.
-      **kernels: functions with results of the same shapes: ``cpu``, ``tpu``, and ``default`` for all others, GPUs.
+      compute: from the size of a block and the arrays to arrays. Only its memory depends on the size.
+      count: the number of items, such as queries; it may be a symbol.
+      cost: the number of array elements that are held for one item; it may be a symbol.
+      *arrays: trees of arrays.
+      apart: whether blocks read no array in common, so that they may be small: on TPUs they stay on the chip, if one item
+        does, and up to two blocks are one on CPUs.
     """
-    if name := _PLATFORM.get():
-        return kernels.get(name, kernels["default"])(*arrays)
+    if not known(count, cost):
+        return compute(_items(cost, BLOCK), *arrays)
+    budgets = {"cpu": BLOCK} | {name: number // 4 for name, number in BUDGET.items()}
+    sizes = {name: _items(cost, elements) for name, elements in budgets.items()}
+    if apart:
+        sizes["tpu"] = (
+            sizes["tpu"] if sizes["tpu"] >= count else max(1, min(sizes["tpu"], ON_CHIP // cost or sizes["tpu"]))
+        )
+        sizes["cpu"] = sizes["cpu"] if exceeds_a_block(count, cost) else count
+    sizes = {name: count if size >= count else even_rows(size, count) for name, size in sizes.items()}
+    if len(set(sizes.values())) == 1:
+        return compute(sizes["cpu"], *arrays)
+    if sizes["tpu"] == sizes["default"]:
+        del sizes["tpu"]
+    kernels = {name: functools.partial(compute, size) for name, size in sizes.items()}
     return lax.platform_dependent(*arrays, **kernels)
 
 
-def on_accelerators(kernel):
-    """Returns the functions of TPUs and GPUs for :func:`choose`: ``kernel`` with ``on_gpus``, False on TPUs."""
-    return {"tpu": functools.partial(kernel, on_gpus=False), "default": functools.partial(kernel, on_gpus=True)}
+def exceeds_a_block(count, cost):
+    """Returns whether ``count`` items, of ``cost`` elements each, are more than two blocks on a CPU.
+
+    Fewer are computed at once, which is faster. A symbolic number always exceeds a block.
+    """
+    return not (known(count, cost) and (count <= 1 or count * cost <= 2 * BLOCK))
 
 
-@contextlib.contextmanager
-def on_platform(name):
-    """Makes :func:`platform` return ``name``, "cpu", "cuda" or "tpu", in the ``with`` block; None: JAX's backend."""
-    token = _PLATFORM.set(name)
-    try:
-        yield
-    finally:
-        _PLATFORM.reset(token)
+def _items(cost, elements):
+    """Returns the number of items in a block of so many elements, at least 1; 64 if their cost is a symbol."""
+    return max(1, elements // max(1, cost)) if known(cost) else 64
+
+
+def even_rows(most, count):
+    """Returns the largest size up to ``most``, above half of it, that divides ``count``; ``most`` if there is none."""
+    return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
+
+
+def may_be_split(array):
+    """Returns whether an array on CPUs may be split over several devices, whose parts a loop would gather to slice them.
+
+    Inside of ``shard_map`` each device loops over its own part. On how many devices an array of a ``jit`` is, a trace does
+    not know.
+    """
+    return jax.device_count() > 1 and not varying_axes(array)
 
 
 def on_several_devices(arrays):
@@ -66,12 +128,6 @@ def varying_axes(array):
     """Returns the mesh axes over which an array varies inside of ``shard_map`` (its varying manual axes)."""
     kind: Any = jax.typeof(array)
     return kind.vma if _BEFORE_0_10 else kind.manual_axis_type.varying
-
-
-def varying_struct(shape, dtype, axes):
-    """Returns a ``jax.ShapeDtypeStruct`` that varies over these axes."""
-    options: Any = {"vma": axes} if _BEFORE_0_10 else {"manual_axis_type": jax.sharding.ManualAxisType(varying=axes)}
-    return jax.ShapeDtypeStruct(shape, dtype, **(options if axes else {}))
 
 
 def unify_varying(*arrays: Any) -> Any:

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import unify_varying, varying_axes
+from attnpool_flax.numerics.platforms import may_be_split, unify_varying
 from attnpool_flax.numerics.remat import saveable
+from attnpool_flax.numerics.sizes import as_number, known
 from attnpool_ref.contract import roundings
 
 
@@ -46,55 +46,36 @@ def power_of_two(x):
     return jnp.where((x > 0) & (x < jnp.inf), power, jnp.ones_like(x))
 
 
+def power_above(size, dtype):
+    """Returns a power of two above the size: a Python integer, or an array of shape () and ``dtype`` for a symbol."""
+    return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
+
+
 def norm(x):
     """Computes Euclidean norms [..., 1] along the last axis, without gradient.
 
-    No square overflows, nor does the largest underflow. On TPUs and GPUs x is read once; on CPUs it is read twice,
-    which takes less time and memory there.
+    No square overflows, nor does the largest underflow.
     """
-    return platforms.choose(lax.stop_gradient(x), cpu=_norm_in_unit_of_largest, default=_norm_in_three_units)
-
-
-def _norm_in_unit_of_largest(x):
+    x = lax.stop_gradient(x)
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     return size * jnp.sqrt(jnp.sum(scaled * scaled, -1, keepdims=True))
 
 
-def _norm_in_three_units(x):
-    """Sums squares in three units, as squares in one of them may all over- or underflow (Blue 1978)."""
-    info = jnp.finfo(x.dtype)
-    unit = 2.0 ** (2 * info.maxexp // 3)
-    squares, of_small, of_large = (
-        jnp.sum(scaled * scaled, -1, keepdims=True) for scaled in (x, x * unit, x * (1 / unit))
-    )
-    small, large = squares < 2.0 ** (2 * info.minexp // 3), jnp.isinf(squares)
-    size = jnp.sqrt(jnp.where(small, of_small, jnp.where(large, of_large, squares)))
-    return jnp.where(small, size * (1 / unit), jnp.where(large, size * unit, size))
-
-
 def max_along_axis(x, axis):
     """Computes the maximum along an axis, NaN if any number is NaN; that of no numbers is -inf. It has no gradient.
 
-    On CPUs :func:`jax.numpy.max` loses NaN in large arrays (JAX 0.8 to 0.12). A reduction by another comparison does
-    not, but XLA cannot partition it over several CPU devices: there NaN is looked for in a reduction of its own.
+    :func:`jax.numpy.max` loses NaN in large arrays on CPUs (JAX 0.8 to 0.12). A reduction by another comparison does not,
+    but XLA cannot partition it over several CPU devices: there NaN is looked for in a reduction of its own.
     """
+    if may_be_split(x):
+        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, jnp.max(x, axis, initial=-jnp.inf))
 
     def larger(a, b):
         return lax.select(lax.ge(a, b) | lax.ne(a, a), a, b)
 
-    def numbers(x):
-        return jnp.max(x, axis, initial=-jnp.inf)
-
-    def on_one_device(x):
-        x, start = unify_varying(x, jnp.array(-jnp.inf, x.dtype))
-        return lax.reduce(x, start, larger, (axis % x.ndim,))
-
-    def on_several(x):
-        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, numbers(x))
-
-    on_cpu = on_one_device if jax.device_count() == 1 or varying_axes(x) else on_several
-    return platforms.choose(x, cpu=on_cpu, default=numbers)
+    x, start = unify_varying(x, jnp.array(-jnp.inf, x.dtype))
+    return lax.reduce(x, start, larger, (axis % x.ndim,))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import core, lax
 
-from attnpool_flax.numerics.rounding import power_of_two
-
 
 def known(*sizes):
     """Returns whether all sizes are integers, not symbols of ``jax.export``."""
@@ -44,11 +42,6 @@ def as_limit(size, dtype):
         return dtype.type(min(size, largest))
     number = jnp.asarray(size)
     return jnp.minimum(number, min(largest, np.iinfo(number.dtype).max)).astype(dtype)
-
-
-def power_above(size, dtype):
-    """Returns a power of two above the size: a Python integer, or an array of shape () and ``dtype`` for a symbol."""
-    return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
 
 
 def resized(array, axis, size):

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from attnpool_flax.numerics import platforms
-from attnpool_flax.numerics.platforms import cast_varying, varying_axes
+from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.products import einsum
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
@@ -25,8 +27,10 @@ LEVELS = 2
 ONE_PRODUCT = 2**14
 """The largest number of tokens that accelerators sum in one product, because a matrix unit sums in parts by itself."""
 
-FEW = 64
-"""The largest number of rows of weights for which CPUs sum tokens by one batched product, which copies the weights."""
+
+def even_part(length):
+    """Returns the largest size from PART to LONGEST that divides a number of tokens; None if there is none."""
+    return next((size for size in range(LONGEST, PART - 1, -1) if length % size == 0), None)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -41,13 +45,8 @@ def weighted(weights, x, precision):
         return parts(weights, x)
     if length <= LONGEST:
         return whole(weights, x)
-    few = weights.shape[-2] <= FEW
-    size = next((size for size in range(LONGEST, PART - 1, -1) if length % size == 0), None)
-    if few and size:
-        on_cpus = functools.partial(parts, size=size)
-    else:
-        on_cpus = functools.partial(_one_part_at_a_time, precision=precision, largest=PART if few else 2 * PART)
-    return platforms.choose(weights, x, cpu=on_cpus, default=whole if length <= ONE_PRODUCT else parts)
+    in_cache = functools.partial(parts, size=even_part(length) or PART)
+    return platforms.by_pieces(in_cache, whole if length <= ONE_PRODUCT else parts, weights, x)
 
 
 def _weighted_jvp(precision, primals, tangents):
@@ -88,48 +87,17 @@ def _in_parts(weights, x, precision, size=PART):
     return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
 
 
-def _one_part_at_a_time(weights, x, precision, largest):
-    """Computes :func:`weighted` in a loop over parts of at most ``largest`` tokens, which copies one part at a time.
-
-    The parts are added up in chains of PART, because a million tokens are 8000 parts.
-    """
-    length = x.shape[-2]
-    size = length // -(-length // largest)  # few tokens remain
-    whole = length // size * size
-
-    def step(total, first):
-        own = lax.dynamic_slice_in_dim(weights, first, size, -1)
-        return total + _product(own, lax.dynamic_slice_in_dim(x, first, size, -2), precision), None
-
-    def chain(total, starts):
-        return lax.scan(step, total, starts)[0]
-
-    starts = jnp.arange(0, whole, size)
-    total = _product(weights[..., whole:], x[..., whole:, :], precision)
-    in_chains = len(starts) // PART * PART
-    if in_chains:
-        zeros = cast_varying(jnp.zeros_like(total), varying_axes(total))
-        chains = jnp.reshape(starts[:in_chains], (-1, PART))
-        total = total + summed(lax.map(functools.partial(chain, zeros), chains), 0)
-    return chain(total, starts[in_chains:])
-
-
-def in_slices(product, length):
-    """Adds up ``product(slice)`` over slices of at most LONGEST of ``length`` tokens."""
-    return functools.reduce(operator.add, (product(slice(i, i + LONGEST)) for i in range(0, max(length, 1), LONGEST)))
-
-
 def _product(weights, x, precision):
     return einsum("...nl,...ld->...nd", weights, x, precision)
 
 
-def summed(x, axis=1, levels=LEVELS):
-    """Sums along an axis, which is removed, in nested parts of PART terms if there are more than LONGEST.
+def summed(x, axis=1, levels=LEVELS, longest=LONGEST):
+    """Sums along an axis, which is removed, in nested parts of PART terms if there are more than ``longest``.
 
     If the number of terms is a symbol, ``levels`` is the number of nestings.
     """
     length = x.shape[axis]
-    if length <= LONGEST if known(length) else not levels:
+    if length <= longest if known(length) else not levels:
         return jnp.sum(x, axis)
     x = jnp.moveaxis(x, axis, 0)
     whole = length // PART * PART
@@ -156,19 +124,38 @@ def compensated_add(a, b):
     error = jnp.where(jnp.isfinite(total), error, 0)  # inf - inf
     value = total + error
     compensation = jnp.where(jnp.isfinite(value), error - (value - total), 0)
-    return _with_gradient_of(value, a + b), compensation
+    return with_gradient_of(value, a + b), compensation
 
 
-@jax.custom_jvp
-def _with_gradient_of(value, total):
-    """Returns ``value``; its gradient flows to ``total`` instead."""
+def with_gradient_of(value, total):
+    """Returns ``value``; its gradient, in every mode and order, is that of ``total``, which is not computed otherwise.
+
+    It is a primitive, because JAX before 0.12 forgets a rule of ``jax.custom_jvp`` for second derivatives inside of a scan.
+    """
+    value, total = unify_varying(value, total.astype(value.dtype))
+    return _WITH_GRADIENT.bind(value, jnp.broadcast_to(total, value.shape))
+
+
+def _first_of(value, total):
     del total
     return value
 
 
-@_with_gradient_of.defjvp
-def _with_gradient_of_jvp(primals, tangents):
-    return _with_gradient_of(*primals), tangents[1]
+def _mapped(arrays, axes):
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
+    arrays = (
+        jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
+        for array, axis in zip(arrays, axes, strict=True)
+    )
+    return _WITH_GRADIENT.bind(*arrays), 0
+
+
+_WITH_GRADIENT = Primitive("attnpool_with_gradient_of")
+_WITH_GRADIENT.def_impl(_first_of)
+_WITH_GRADIENT.def_abstract_eval(_first_of)
+ad.primitive_jvps[_WITH_GRADIENT] = lambda primals, tangents: (_WITH_GRADIENT.bind(*primals), tangents[1])
+batching.primitive_batchers[_WITH_GRADIENT] = _mapped
+mlir.register_lowering(_WITH_GRADIENT, mlir.lower_fun(_first_of, multiple_results=False))
 
 
 def computing_dtype(dtype):

@@ -9,19 +9,10 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.products import factor_precision
+from attnpool_flax.tokens.protocol import dot
 
 
-def choice_for_query(values, call):
-    """Returns "einsum" for every normalizer but the softmax, else None (see :func:`compiled`).
-
-    Without a query it returns None for every normalizer: the query is the mean of the tokens, whose sum has both
-    implementations.
-    """
-    whole = values["normalizer"] != "softmax" and values["query"] is not None
-    return "einsum" if whole else None
-
-
-@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_query)
+@compiled(tokens=("x",), as_they_come=("x",))
 def attention_pooling(
     x,
     mask=None,
@@ -40,13 +31,11 @@ def attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: O(L d) operations; the key kernel is folded into the query.
 
-    With any normalizer but the softmax, only the mean that replaces a missing query may be computed blockwise. With
-    ``axis_name`` the normalizer must be "softmax" or "sigmoid".
+    With ``axis_name`` the normalizer must be "softmax" or "sigmoid".
 
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
@@ -91,9 +80,10 @@ def attend_with_query(
         def weigh(scores, mask):  # the caller's function sees no axis of queries
             return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
 
-        pooled, weights, _ = tokens.weighted_sums(query[..., None, :], weigh, None, bias, multiplier)
+        scores = tokens.scores_of(dot, [(query[..., None, :], 2)], bias=bias)
+        pooled, weights, _ = tokens.sums_under(scores, weigh, multiplier)
     else:
-        pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
+        pooled, weights, _ = tokens.softmax(query[..., None, :], multiplier, bias)
     return pooled[..., 0, :], weights[..., 0, :]
 
 

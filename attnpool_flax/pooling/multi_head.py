@@ -11,7 +11,6 @@ from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.products import factor_precision
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.numerics.sums import weighted
-from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch
 from attnpool_flax.scores import dot
 from attnpool_flax.tokens import Packed
 
@@ -70,8 +69,7 @@ def attended(
     """Computes the attention of each head, by the way that takes fewer products for a token.
 
     Either the tokens are projected to keys and values, or the key kernel is folded into the queries and the value
-    kernel is applied to the pooled tokens. Packed tokens, tokens over a mesh, and the implementation "pallas" always
-    take the second way.
+    kernel is applied to the pooled tokens. Packed tokens and tokens over a mesh always take the second way.
 
     Args:
       tokens: :class:`~attnpool_flax.tokens.Dense`; or ``Packed``, with H, n, N in place of ..., H, n, L below.
@@ -89,14 +87,8 @@ def attended(
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
     split = tokens.axis_name is not None
-    if (
-        isinstance(tokens, Packed)
-        or split
-        or tokens.requested == KERNEL
-        or _folding_pays(queries.shape[-2], key_kernel, value_kernel)
-    ):
+    if isinstance(tokens, Packed) or split or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
-    log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
     values = tokens.zero_padded()
     keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
@@ -124,14 +116,21 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         for array in (multiplier, bias)
     )
     if normalizer == "softmax":
-        pooled, weights, weight_sums = tokens.softmax_with_weight_sums(queries, multiplier, bias)
+        pooled, weights, weight_sums = tokens.softmax(queries, multiplier, bias)
     else:
+        examples = [(queries, 2)] if offsets is None else [(queries, 2), (offsets, 1)]
+        scores = tokens.scores_of(_plus_offsets, examples, bias=bias)
         weigh = functools.partial(normalize, normalizer=normalizer)
-        pooled, weights, weight_sums = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)
+        pooled, weights, weight_sums = tokens.sums_under(scores, weigh, multiplier)
     each = heads, count
     pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
     found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=factor_precision(tokens.precision))
     return _with_bias(found, value_bias, jnp.reshape(weight_sums, found.shape[:-1])[..., None]), weights
+
+
+def _plus_offsets(piece, queries, *offsets):
+    """Scores tokens by their products with queries, plus offsets [B or 1, h], if any."""
+    return piece.dot(queries) + piece.each(offsets[0]) if offsets else piece.dot(queries)
 
 
 def _with_bias(found, bias, weight_sums):
@@ -154,19 +153,7 @@ def of_queries(found, num_queries, pooled=True):
     return of_queries(found[0], None, pooled), found[1][..., 0, :]
 
 
-def choice_for_heads(values, call):
-    """Returns "einsum" for calls of :func:`attended` that project the tokens, or whose normalizer is not the softmax.
-
-    For others it returns None (see :func:`compiled`).
-    """
-    split, packed = values.get("axis_name") is not None, "segment_ids" in values
-    kernels = values["key_kernel"], values["value_kernel"]
-    folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
-    softmax = values.get("normalizer", "softmax") == "softmax"
-    return None if folded and softmax else "einsum"
-
-
-@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_heads)
+@compiled(tokens=("x",), as_they_come=("x",))
 def multi_head_attention_pooling(
     x,
     mask=None,
@@ -187,7 +174,6 @@ def multi_head_attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n) operations, or fewer.
@@ -195,9 +181,8 @@ def multi_head_attention_pooling(
     The key kernel is folded into the queries, and the key bias into one number for each query and head. The unprojected
     tokens are pooled for each head and query, and the value kernel is applied to the pooled tokens. The value bias is
     multiplied by the sum of the weights. If there are so many queries that projecting the tokens takes fewer
-    operations, the tokens are projected, except with ``implementation="pallas"`` and with ``axis_name``, which supports
-    the normalizers "softmax" and "sigmoid". If the tokens are projected, and with any normalizer but the softmax, the
-    computation is not blockwise ("einsum").
+    operations, the tokens are projected, except with ``axis_name``, which supports the normalizers "softmax" and
+    "sigmoid".
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -212,7 +197,7 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
 
     Packed:
-      Tokens are never projected. With sigmoid weights the computation is not blockwise.
+      Tokens are never projected.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(

@@ -7,7 +7,7 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+def mean_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; tokens are counted exactly in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
@@ -23,7 +23,7 @@ def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=N
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+def max_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.max_pooling`.
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
@@ -72,19 +72,8 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     return x.last()
 
 
-def choice_for_weights(values, call):
-    """Returns "einsum" for weights with an axis of features, which need no matrix product, else None.
-
-    It is an argument of :func:`compiled`.
-    """
-    per_channel = values["weights"] is not None and values["weights"].ndim == len(
-        call.targets.get("x", values["x"].shape)
-    )
-    return "einsum" if per_channel else None
-
-
-@compiled(tokens=("x",), as_they_come=("x",), choose=choice_for_weights)
-def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, implementation=None, precision=None):
+@compiled(tokens=("x",), as_they_come=("x",))
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
@@ -132,7 +121,7 @@ def channel_average(channels, weights):
 
 
 @compiled(tokens=("x",), as_they_come=("x",))
-def mean_max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+def mean_max_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.mean_max_pooling`.
 
     >>> mean_max_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))

@@ -19,8 +19,8 @@ from attnpool_flax.means import (
     softmax_sums,
     times_sign,
 )
+from attnpool_flax.numerics.exponents import Exponents, depths, exponential_times, half, scaled, slackened
 from attnpool_flax.numerics.sums import compensated_add, divisor_of
-from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
 from attnpool_flax.streaming.states import MaxState
 from attnpool_flax.tokens import Dense, DenseChannels
 
@@ -248,26 +248,27 @@ def _exponents(state):
 
 
 @compiled(as_they_come=("x",))
-def sum_state(x, mask=None, *, lengths=None, implementation=None):
+def sum_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.sum_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
     Array([12.], dtype=float32)
     """
-    total = Dense(x, mask, implementation, recompute=True).sum()
+    total = Dense(x, mask, of_chunk=True).sum()
     return SumState(total, jnp.zeros_like(total))
 
 
 @compiled(as_they_come=("x",))
-def min_state(x, mask=None, *, lengths=None, implementation=None):
+def min_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.min_state`; tokens of all chunks that equal the minimum share its gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
     Array([1.], dtype=float32)
     """
-    return MinState(*Dense(x, mask, implementation, recompute=True).extreme_state(least=True))
+    least = Dense(x, mask, of_chunk=True).extreme_state(least=True)
+    return MinState(least.extreme, least.count, least.real)
 
 
 @compiled(as_they_come=("x",))

@@ -1,58 +1,58 @@
 """Chunked pooling: state functions of mean, max, mean-max, first, last, weighted and attention pooling."""
 
 import math
+from dataclasses import replace
 
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.additive import additive_scores
+from attnpool_flax.additive import perceptron
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sums import divisor_of
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
-from attnpool_flax.pooling.plain import choice_for_weights
-from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.streaming.states import (
     AdditiveAttentionState,
     AttentionState,
     ChannelState,
     FirstState,
     LastState,
-    MaxState,
     MeanMaxState,
     MeanState,
     MultiHeadAttentionState,
     WeightedState,
 )
 from attnpool_flax.tokens import Dense, DenseChannels
+from attnpool_flax.tokens.dense import end_position
+from attnpool_flax.tokens.protocol import dot, given
 
 
 @compiled(as_they_come=("x",))
-def mean_state(x, mask=None, *, lengths=None, implementation=None):
+def mean_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.mean_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
     Array([4.], dtype=float32)
     """
-    total, count = Dense(x, mask, implementation, recompute=True).sum_and_count()
+    total, count = Dense(x, mask, of_chunk=True).sum_and_count()
     return MeanState(total, jnp.zeros_like(total), count)
 
 
 @compiled(as_they_come=("x",))
-def max_state(x, mask=None, *, lengths=None, implementation=None):
+def max_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.max_state`; tokens of all chunks that equal the maximum share its gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
     Array([-1.], dtype=float32)
     """
-    return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
+    return Dense(x, mask, of_chunk=True).extreme_state()
 
 
 @compiled(as_they_come=("x",))
-def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
+def mean_max_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.mean_max_state`; more chunks hardly add rounding error (Kahan summation).
 
     Tokens that tie for the largest value share its gradient evenly, across all chunks.
@@ -60,10 +60,10 @@ def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(merge_states(mean_max_state(jnp.array([[1.0], [3.0]])), mean_max_state(jnp.array([[8.0]]))))
     Array([4., 8.], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, recompute=True)
+    tokens = Dense(x, mask, of_chunk=True)
     total, count = tokens.sum_and_count()
-    extreme, ties, _ = tokens.extreme_state()
-    return MeanMaxState(total, jnp.zeros_like(total), count, extreme, ties)
+    largest = tokens.extreme_state()
+    return MeanMaxState(total, jnp.zeros_like(total), count, largest.extreme, largest.count)
 
 
 @compiled(as_they_come=("x",))
@@ -77,7 +77,7 @@ def first_state(x, mask=None, *, lengths=None, start):
     >>> finalize_state(merge_states(later, earlier))
     Array([9.], dtype=float32)
     """
-    index = None if mask is None or not x.shape[-2] else jnp.argmax(mask, -1)
+    index = None if mask is None or not x.shape[-2] else end_position(mask, last=False)
     return FirstState(*_token_state(x, mask, start, index, 0, jnp.iinfo(jnp.result_type(int)).max))
 
 
@@ -93,7 +93,7 @@ def last_state(x, mask=None, *, lengths=None, start):
     Array([1.], dtype=float32)
     """
     end = x.shape[-2] - 1
-    index = None if mask is None or end < 0 else end - jnp.argmax(jnp.flip(mask, -1), -1)
+    index = None if mask is None or end < 0 else end_position(mask, last=True)
     return LastState(*_token_state(x, mask, start, index, end, jnp.iinfo(jnp.result_type(int)).min))
 
 
@@ -115,11 +115,11 @@ def _token_state(x, mask, start, index, end, nowhere):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask).token_at(index).astype(wide)
 
 
-@compiled(as_they_come=("x",), choose=choice_for_weights)
-def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
+@compiled(as_they_come=("x",))
+def weighted_state(x, weights=None, mask=None, *, lengths=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; more chunks hardly add rounding error (Kahan summation).
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
@@ -131,7 +131,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
         size, mass, weights = _in_units(channels.fill_padding(weights), -2)
         total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
         return ChannelState(size, mass, *_compensated(total), *_compensated(pooled))
-    tokens = Dense(x, mask, implementation, precision, recompute=True)
+    tokens = Dense(x, mask, precision, of_chunk=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     size, mass, weights = _in_units(tokens.fill_padding(weights), -1)
@@ -171,7 +171,6 @@ def attention_state(
     epsilon=1e-6,
     scale=None,
     bias=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.attention_state`: O(L d) operations, because the key kernel is folded into the query.
@@ -183,11 +182,14 @@ def attention_state(
     """
     norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
-        query[..., None, :], None if bias is None else bias[..., None, :]
-    )
-    state = OnlineSoftmax(state.max_score[..., 0], state.denominator[..., 0], state.numerator[..., 0, :])
-    return AttentionState(*_with_compensation(state))
+    bias = None if bias is None else bias[..., None, :]
+    state = Dense(x, mask, precision, of_chunk=True).softmax_state(dot, [(query[..., None, :], 2)], bias=bias)
+    return _with_compensation(AttentionState, _of_one_query(state))
+
+
+def _of_one_query(state):
+    """Returns the state of an attention without its axis of queries."""
+    return replace(state, top=state.top[..., 0], total=state.total[..., 0], sum=state.sum[..., 0, :])
 
 
 @compiled(as_they_come=("x",))
@@ -203,7 +205,6 @@ def multi_head_attention_state(
     key_bias=None,
     scale=None,
     bias=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries.
@@ -224,11 +225,11 @@ def multi_head_attention_state(
     if bias is not None:
         bias = jnp.swapaxes(bias, -3, -2)
         bias = jnp.reshape(bias, (*bias.shape[:-3], math.prod(axes), bias.shape[-1]))
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
-    batch = state.max_score.shape[:-1]
-    max_score, denominator = (jnp.reshape(array, (*batch, *axes)) for array in (state.max_score, state.denominator))
-    state = OnlineSoftmax(max_score, denominator, jnp.reshape(state.numerator, (*batch, *axes, width)))
-    return MultiHeadAttentionState(*_with_compensation(state))
+    state = Dense(x, mask, precision, of_chunk=True).softmax_state(dot, [(queries, 2)], bias=bias)
+    batch = state.top.shape[:-1]
+    top, total = (jnp.reshape(array, (*batch, *axes)) for array in (state.top, state.total))
+    state = replace(state, top=top, total=total, sum=jnp.reshape(state.sum, (*batch, *axes, width)))
+    return _with_compensation(MultiHeadAttentionState, state)
 
 
 @compiled(as_they_come=("x", "value"))
@@ -245,7 +246,6 @@ def additive_attention_state(
     out_bias=None,
     value=None,
     activation="tanh",
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.additive_attention_state`; the hidden layer is recomputed in the backward pass.
@@ -255,20 +255,19 @@ def additive_attention_state(
     >>> finalize_state(merge_states(one, other))
     Array([2., 0.], dtype=float32)
     """
-    tokens, values = (
-        own if own is None else Dense(own, mask, implementation, precision, recompute=True) for own in (x, value)
+    tokens = Dense(x, mask, precision, of_chunk=True)
+    score, parameters = perceptron(
+        tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation, save=False
     )
-    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
-    state = (tokens if values is None else values).softmax_state_of_scores(scores)
-    if out_kernel.ndim == 1:
-        state = state._replace(
-            max_score=state.max_score[..., 0],
-            denominator=state.denominator[..., 0],
-            numerator=state.numerator[..., 0, :],
-        )
-    return AdditiveAttentionState(*_with_compensation(state))
+    if value is None:
+        state = tokens.softmax_state(score, shared=parameters)
+    else:
+        scores = tokens.scores_of(score, shared=parameters)
+        state = Dense(value, mask, precision, of_chunk=True).softmax_state(given, tokens=(scores,))
+    state = _of_one_query(state) if out_kernel.ndim == 1 else state
+    return _with_compensation(AdditiveAttentionState, state)
 
 
-def _with_compensation(state):
-    """Returns the five fields of an :class:`AttentionState` from an :class:`OnlineSoftmax`, with compensations of 0."""
-    return state.max_score, *_compensated(state.denominator), *_compensated(state.numerator)
+def _with_compensation(kind, state):
+    """Returns the :class:`AttentionState` of one piece as the state of a chunk, with compensations of 0."""
+    return kind(state.top, *_compensated(state.total), *_compensated(state.sum))

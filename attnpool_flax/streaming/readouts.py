@@ -7,12 +7,11 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.call.states import State, kind
 from attnpool_flax.numerics.elementwise import keep_real
-from attnpool_flax.readouts import asked_of_latents, gated_sum, residuals_of, vlad_of
-from attnpool_flax.reductions.accumulators import merge_pair
-from attnpool_flax.reductions.softmax import OnlineSoftmax
+from attnpool_flax.readouts import LatentAttention, gated_sum, residuals_of, vlad_of
 from attnpool_flax.streaming.means import SumState
 from attnpool_flax.streaming.states import MeanState
 from attnpool_flax.tokens import Dense
+from attnpool_flax.tokens.states import AttentionState
 
 
 @kind
@@ -60,27 +59,8 @@ def latent_attention_state(
     >>> finalize_state(merge_states(*(latent_attention_state(chunk, **parameters) for chunk in chunks)))
     Array([3., 2.], dtype=float32)
     """
-    each = asked_of_latents(
-        keep_real(x, mask),
-        latents,
-        query_kernel,
-        key_kernel,
-        value_kernel,
-        out_kernel,
-        mlp_kernel,
-        mlp_out_kernel,
-        mlp_bias,
-        mlp_out_bias,
-        norm_scale,
-        norm_bias,
-        latent_norm_scale,
-        latent_norm_bias,
-        mlp_norm_scale,
-        mlp_norm_bias,
-        epsilon,
-        precision,
-    )
-    total, count = Dense(each, mask, "einsum", recompute=True).sum_and_count()
+    each = LatentAttention.of(locals()).apply(keep_real(x, mask))
+    total, count = Dense(each, mask, of_chunk=True).sum_and_count()
     return LatentAttentionState(total, jnp.zeros_like(total), count)
 
 
@@ -105,9 +85,9 @@ class VladState(State):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        merged = merge_pair(*(OnlineSoftmax(state.top, None, (state.sum, state.rest)) for state in (self, other)))
-        numerator, rest = merged.numerator
-        return VladState(merged.max_score, numerator, rest, self.normalize)
+        one, two = (AttentionState(state.top, None, None, state.sum, state.rest) for state in (self, other))
+        both = one.merged(two)
+        return VladState(both.top, both.sum, both.rest, self.normalize)
 
     def finalized(self):
         """Returns the result [..., K, d]; 0 for a fully masked row."""
@@ -123,7 +103,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     >>> finalize_state(merge_states(one, other))
     Array([[1.]], dtype=float32)
     """
-    tokens = Dense(x, mask, "einsum", precision, recompute=True)
+    tokens = Dense(x, mask, precision, of_chunk=True)
     top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias, precision)
     return VladState(top, residuals, jnp.zeros_like(residuals), normalize)
 
@@ -144,5 +124,7 @@ def gated_sum_state(
     >>> finalize_state(merge_states(one, other))
     Array([1.], dtype=float32)
     """
-    total = gated_sum(Dense(x, mask, "einsum", precision), gate_kernel, value_kernel, gate_bias, value_bias, precision)
+    total = gated_sum(
+        Dense(x, mask, precision, of_chunk=True), gate_kernel, value_kernel, gate_bias, value_bias, precision
+    )
     return GatedSumState(total, jnp.zeros_like(total))

@@ -7,13 +7,11 @@ the rounding error of that sum, without gradient (two-sum).
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from attnpool_flax.call.states import State, kind
 from attnpool_flax.numerics.sums import compensated_add, divisor_of
-from attnpool_flax.reductions.accumulators import merge_pair
-from attnpool_flax.reductions.softmax import OnlineSoftmax
+from attnpool_flax.tokens.states import AttentionState, MaxState
 
 
 @kind
@@ -41,33 +39,6 @@ class MeanState(State):
         """Returns the result [..., d]; 0 for a fully masked row."""
         count = _as_float(jnp.maximum(self.count, 1), self)
         return (self.sum + self.rest) / (count / divisor_of(count))[..., None]
-
-
-@kind
-class MaxState(State):
-    """State of :func:`~attnpool_flax.streaming.max_state`.
-
-    Attributes:
-      extreme: [..., d], the largest values; -inf for a fully masked row.
-      count: [..., d], int32, the number of real tokens that equal the largest value and share its gradient.
-      real: [...], whether any token was real.
-    """
-
-    extreme: Any
-    count: Any
-    real: Any
-
-    shaped_as = "extreme"
-
-    def merged(self, other):
-        """Merges the states of both chunks."""
-        extreme = _larger(self.extreme, other.extreme, self.count, other.count)
-        counts = (jnp.where(state.extreme == extreme, state.count, 0) for state in (self, other))
-        return MaxState(extreme, sum(counts), self.real | other.real)
-
-    def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
-        return jnp.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
@@ -105,25 +76,6 @@ class MeanMaxState(State):
     def finalized(self):
         """Returns the result [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate([part.finalized() for part in self._parts()], -1)
-
-
-@jax.custom_jvp
-def _larger(a, b, a_count, b_count):
-    """Returns the larger of two maxima; equal ones share the gradient in proportion to their numbers of tokens.
-
-    The counts are the numbers of tokens that equal each maximum.
-    """
-    del a_count, b_count
-    return jnp.maximum(a, b)
-
-
-@_larger.defjvp
-def _larger_jvp(primals, tangents):
-    a, b, a_count, b_count = primals
-    both = jnp.maximum(a_count + b_count, 1).astype(a.dtype)
-    a_share = jnp.where(a == b, a_count.astype(a.dtype) / both, (a > b).astype(a.dtype))
-    b_share = jnp.where(a == b, b_count.astype(a.dtype) / both, (b > a).astype(a.dtype))
-    return _larger(*primals), a_share * tangents[0] + b_share * tangents[1]
 
 
 @kind
@@ -225,38 +177,6 @@ class ChannelState(WeightedState):
     def expand_to_features(self, values):
         """Returns the values: weights of each channel already have the shape of tokens."""
         return values
-
-
-@kind
-class AttentionState(State):
-    """State of :func:`~attnpool_flax.streaming.attention_state`: an online softmax with compensated sums.
-
-    Attributes:
-      top: [...], the largest score; -inf for a fully masked row. A constant in the gradient, because it cancels.
-      total: [...], the denominator: the sum of exp(score - top).
-      total_rest: [...], the compensation of ``total``.
-      sum: [..., d], the numerator: the sum of exp(score - top) times the token.
-      rest: [..., d], the compensation of ``sum``.
-    """
-
-    top: Any
-    total: Any
-    total_rest: Any
-    sum: Any
-    rest: Any
-
-    def merged(self, other):
-        """Merges the states of both chunks."""
-        merged = merge_pair(self.accumulator(), other.accumulator())
-        return type(self)(merged.max_score, *merged.denominator, *merged.numerator)
-
-    def finalized(self):
-        """Returns the result [..., d]; 0 for a fully masked row."""
-        return OnlineSoftmax(self.top, self.total + self.total_rest, self.sum + self.rest).finalize()
-
-    def accumulator(self):
-        """Returns the online softmax of the chunk; its sums are pairs (value, compensation)."""
-        return OnlineSoftmax(self.top, (self.total, self.total_rest), (self.sum, self.rest))
 
 
 @kind

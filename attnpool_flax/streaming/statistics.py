@@ -7,10 +7,10 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.call.states import State, kind
+from attnpool_flax.numerics.moments import Moments, mean_and_deviation, moments
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import compensated_add
-from attnpool_flax.reductions.moments import Moments, mean_and_deviation, moments
 from attnpool_flax.statistics import scores_of
 from attnpool_flax.tokens import DenseChannels
 from attnpool_flax.tokens.channels import exp_scores

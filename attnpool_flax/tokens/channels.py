@@ -7,14 +7,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
+from attnpool_flax.numerics.rounding import power_above
+from attnpool_flax.numerics.sizes import as_number, known, resized
 from attnpool_flax.numerics.softmax import exponential
 from attnpool_flax.numerics.sums import LONGEST, computing_dtype, summed
-from attnpool_flax.reductions.accumulators import all_reduce, axis_names
-from attnpool_flax.reductions.packed.segments import at, consecutive_slots
-
-FEW, FOLDS = 8, 7
-"""Tokens of a part, and the number of rounds of folding, for a symbolic number of tokens: 8 ** 7 are 2 million."""
+from attnpool_flax.tokens.mesh import all_reduce, axis_names
+from attnpool_flax.tokens.segments import at
 
 
 class DenseChannels:
@@ -90,7 +88,7 @@ class DenseChannels:
 
 
 class PackedChannels:
-    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.packed.segments.Segments`; S is their number.
+    """Packed tokens [N, d] with their :class:`~attnpool_flax.tokens.segments.Segments`; S is their number.
 
     ``x`` has the tokens in float32, or float64 if they are float64, and 0 at padding. Values of tokens are [N, d], and
     values of segments [S, d]; the last axis has size 1 for values that all channels share.
@@ -145,61 +143,24 @@ class PackedChannels:
     def fold(self, values, combine):
         """Reduces values [N, d], 0 at padding, by ``combine``: [S, d]; ``combine`` is as in :class:`DenseChannels`.
 
-        Tokens are combined in the order of their segments: in slots, or if N is a symbol by a segmented scan.
+        Tokens are combined in the order of their segments.
         """
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
         order = jnp.argsort(self.segments.ids)  # stable: tokens of a segment keep their order
-        by_segment = _by_slots if known(*values.shape) else _by_scan
-        return by_segment(values, self.segments.ids, order, self.segments.count, combine)[: self.number]
+        return _by_scan(values, self.segments.ids, order, self.segments.count, combine)[: self.number]
 
 
-def _by_slots(values, ids, order, count, combine):
-    """Reduces values [N, d] by segment: [count, d].
-
-    A slot has consecutive tokens of one segment, and is reduced like an example. The results of slots are reduced in
-    further slots of FEW, until each segment has one: no more often than needed.
+def _by_scan(values, ids, order, count, combine):
+    """Reduces values [N, d], 0 at padding, by segment: [count, d], by a segmented scan (Blelloch 1990).
 
     Args:
-      values: [N, d], 0 at padding.
+      values: [N, d].
       ids: [N], the segment of each token.
       order: [N], the tokens in the order of their segments.
       count: the number of segments, at least 1.
       combine: as in :meth:`DenseChannels.fold`.
     """
-    length = ids.shape[0]
-    sizes = jax.ops.segment_sum(jnp.ones_like(ids), ids, count)
-    size = max(FEW, min(LONGEST, (length // count) // 2))
-    values, sizes = _slots(values, order, sizes, size, combine)
-    longest = -(-length // size)
-
-    def further(values, sizes):
-        found, sizes = _slots(values, lax.iota(jnp.int32, values.shape[0]), sizes, FEW, combine)
-        return resized(found, 0, values.shape[0]), sizes
-
-    while longest > 1:
-        values, sizes = lax.cond(jnp.max(sizes) > 1, further, lambda *state: state, values, sizes)
-        longest = -(-longest // FEW)
-    first = jnp.minimum(jnp.cumsum(sizes) - sizes, values.shape[0] - 1)
-    return jnp.where((sizes > 0)[:, None], at(values, first), 0)
-
-
-def _slots(values, order, sizes, size, combine):
-    """Reduces slots of at most ``size`` values: (results [slots, d], the number of slots of each segment [count]).
-
-    ``order`` [n] has the values [n, d] in the order of their segments, and ``sizes`` [count] the values of each segment,
-    at most n in all. Behind the slots the results are 0.
-    """
-    length, count = order.shape[0], sizes.shape[0]
-    slots, _, start, end = consecutive_slots(sizes, size, min(length, length // size + count))
-    place = start[:, None] + lax.iota(jnp.int32, size)[None]
-    inside = place < end[:, None]
-    own = at(values, at(order, jnp.minimum(place, length - 1)))
-    return _fold(jnp.where(inside[..., None], own, 0), combine), slots
-
-
-def _by_scan(values, ids, order, count, combine):
-    """Computes :func:`_by_slots` of any number of tokens, also a symbol, by a segmented scan (Blelloch 1990)."""
     ids = at(ids, order)
     starts = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
 
@@ -241,14 +202,10 @@ def _fold(values, combine):
 
 
 def _fold_symbolic(values, combine):
-    """Computes :func:`_fold` of a symbolic number of tokens.
-
-    Each of FOLDS rounds reduces parts of FEW tokens to one token each; a scan combines the tokens that remain.
-    """
-    for _ in range(FOLDS):
-        count = -(-values.shape[-2] // FEW)
-        filled = resized(values, -2, count * FEW)
-        values = _fold(jnp.reshape(filled, (*values.shape[:-2], count, FEW, values.shape[-1])), combine)
+    """Computes :func:`_fold` of a symbolic number of tokens: parts of LONGEST tokens, and a scan over their results."""
+    count = -(-values.shape[-2] // LONGEST)
+    filled = resized(values, -2, count * LONGEST)
+    values = _fold(jnp.reshape(filled, (*values.shape[:-2], count, LONGEST, values.shape[-1])), combine)
     first = jnp.zeros_like(values[..., 0, :])
     return lax.scan(lambda carry, token: (combine(carry, token), None), first, jnp.moveaxis(values, -2, 0))[0]
 

@@ -3,161 +3,101 @@
 import copy
 import functools
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.kernels import softmax_kernel
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.elementwise import keep_real
 from attnpool_flax.numerics.platforms import unify_varying
 from attnpool_flax.numerics.remat import remat
-from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
+from attnpool_flax.numerics.rounding import power_above
+from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known
 from attnpool_flax.numerics.softmax import exponential
-from attnpool_flax.numerics.sums import computing_dtype, divisor_of, weighted
-from attnpool_flax.reductions import cross, max, perceptron, softmax, sums, vlad
-from attnpool_flax.reductions.accumulators import EndToken, WeightedSum, all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, by_implementation, log_dispatch, resolve
-from attnpool_flax.reductions.loops.blocks import sum_of_map
+from attnpool_flax.numerics.sums import LONGEST, computing_dtype, divisor_of, even_part, with_gradient_of
 from attnpool_flax.tokens.channels import DenseChannels
-from attnpool_flax.tokens.protocol import Tokens
+from attnpool_flax.tokens.mesh import all_reduce_states, axis_names
+from attnpool_flax.tokens.pieces import OnAccelerators, Piece, Whole, extremes, masked_scores, softmax, weights_of
+from attnpool_flax.tokens.protocol import Tokens, given
+from attnpool_flax.tokens.states import EndToken, WeightedSum, merge_pieces
+from attnpool_flax.tokens.tiles import folding, tiling_of, unless_differentiated
 
 
 class Dense(Tokens):
-    """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
+    """Tokens [..., L, d] in the caller's dtype, and their mask [..., L] or None.
 
     Arrays have all batch axes; along one of size 1 the examples share the array. With an axis name, the tokens are one
     device's shard of sequences over a mesh: weights are of the shard, and pooled vectors of the whole sequence.
     """
 
-    def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens. Functions of chunks set ``recompute``: their whole products save only x and small arrays."""
-        self.mask, self.precision, self.dtype = mask, precision, computing_dtype(x.dtype)
-        self.x, self.requested, self.axis_name, self.length = x, implementation, axis_name, x.shape[-2]
-        self._recompute, self._by_implementation = recompute, functools.partial(by_implementation, recompute=recompute)
+    def __init__(self, x, mask, precision=None, axis_name=None, *, of_chunk=False):
+        """Stores the tokens. With ``of_chunk`` the backward pass saves only x, which a scan over chunks does not copy."""
+        self.of_chunk = of_chunk
+        self.x, self.mask, self.precision, self.axis_name = x, mask, precision, axis_name
+        self.dtype, self.length = computing_dtype(x.dtype), x.shape[-2]
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
     # ----------------------------------------------------------------------------------------------------------
     # Softmax
 
-    def softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Averages the tokens under the softmax of their products with queries [..., h, d].
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+        """Averages the tokens under the softmax of a score; see :meth:`Tokens.softmax_of`."""
+        scores, state, batch = self.local_softmax(score, examples, shared, tokens, multiplier, bias)
+        return self.softmax_averages(scores, self._all_reduce(state), batch, multiplier)
 
-        Args:
-          queries: in the computing dtype ``dtype``, multiplied by the scale.
-          multiplier: [..., h, L], multiplied with the weights before the average, or None.
-          has_query: bool [...], or None; False for an example without a query: its products are 0, even for NaN tokens.
-          bias: [..., h, L], added to the products, or None.
+    def local_softmax(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+        """Returns (scores [B, L, h], this device's :class:`AttentionState`, batch axes); arguments of :meth:`softmax_of`.
 
-        Returns:
-          (pooled [..., h, d], weights [..., h, L]); both are 0 for a fully masked row.
+        Over a mesh the sum has one more feature: the sum of the unnormalized weights after the multiplier.
         """
-        scores, state, batch = self.local_softmax(queries, multiplier, has_query, bias)
-        state = self._all_reduce(state)
-        return self.softmax_averages(scores, state, batch)[:2]
 
-    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
-        """Computes :meth:`softmax`, and the sums [..., h] of the weights after the multiplier."""
-        scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
-        state = self._all_reduce(state)
-        pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
-        if weight_sums is not None:
-            return pooled, weights, weight_sums
-        if multiplier is None:
-            return pooled, weights, self._unflatten(softmax.weight_sums(state), batch)
-        return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
+        def body(piece, multiplier, bias, *arrays):
+            return softmax(piece, lambda piece: score(piece, *arrays), multiplier, bias)[:2]
 
-    def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Returns (scores [B, L, h], this device's ``OnlineSoftmax``, batch axes); arguments as in :meth:`softmax`.
-
-        Over a mesh the numerator has one more feature: the sum of the unnormalized weights after the multiplier.
-        """
-        batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
-        multiplier, bias = [
-            None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
-            for array in (multiplier, bias)
-        ]
-        mask, has_query = self._flatten(self.mask, 1, batch), self._flatten(has_query, 0)
-        queries = self._flatten(queries, 2)
-        arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
-        if self.requested == KERNEL:
-            scores, state = softmax_kernel()(*arrays, self.precision)
-        else:
-            plain = self._remat(softmax.plain, 6)
-            scores, state = self._by_implementation(self.requested, softmax.tiled, plain, arrays, self.precision)
+        scores, state, batch = self._over(body, (multiplier, bias, *tokens), examples, shared, in_place=not shared)
         if self.axis_name is not None:
-            state = softmax.with_weight_sums(state, scores, arrays[1], arrays[4])
+            sums = state.total
+            if multiplier is not None:
+                weights = exponential(scores, state.top[:, None])
+                applied: Any = self._of_tokens(self.fill_padding(multiplier), batch)
+                sums = jnp.sum(weights * applied, 1)
+            state = replace(state, sum=jnp.concatenate([state.sum, sums[..., None]], -1))
         return scores, state, batch
 
-    def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, sums of weights or, without a mesh, None) of :meth:`local_softmax`, merged."""
-        weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
-        pooled = self._unflatten(state.finalize(), batch)
-        return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
-
-    def softmax_state(self, queries, bias=None):
-        """Computes a chunk's :class:`~softmax.OnlineSoftmax` under scaled queries [..., h, d]; ``...`` is its B."""
-        _, state, batch = self.local_softmax(queries, bias=bias)
-        return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
-
-    def softmax_of_scores(self, scores):
-        """Averages the tokens under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
-        scores, state, batch = self._local_softmax_of_scores(scores)
-        state = self._all_reduce(state)
-        return self.softmax_averages(scores, state, batch)[:2]
-
-    def softmax_state_of_scores(self, scores):
-        """Computes :meth:`softmax_state` of given scores [..., h, L]."""
-        _, state, batch = self._local_softmax_of_scores(scores)
-        return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
-
-    def _local_softmax_of_scores(self, scores):
-        """Computes :meth:`local_softmax` from given scores [..., h, L]."""
-        batch = self._batch((scores, 2))
-        scores, mask = unify_varying(
-            self._flatten(jnp.swapaxes(scores, -1, -2), 2, batch), self._flatten(self.mask, 1, batch)
-        )
-        scores, state = softmax.state_of_scores(
-            scores, mask, lambda exp_scores: self._weighted_sums(exp_scores, 1, batch)
-        )
-        return scores, softmax.with_weight_sums(state, scores, mask, None) if self.axis_name else state, batch
-
-    def exp_scores(self, scores):
-        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h]) of this device."""
-        if self.mask is not None:
-            scores = jnp.where(self.mask[..., None, :], scores, -jnp.inf)
-        max_score = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
-        return self.fill_padding(exponential(scores, max_score[..., None])), max_score
-
-    def all_reduce_softmax(self, max_score, numerator):
-        """Merges the pairs (max_score [..., h], numerator [..., h, d]) of all devices; unchanged without a mesh."""
-        if self.axis_name is None:
-            return max_score, numerator
-        batch = max_score.shape[:-1]
-        denominator = self._flatten(jnp.zeros_like(max_score), 1)
-        state = softmax.OnlineSoftmax(self._flatten(max_score, 1), denominator, self._flatten(numerator, 2))
-        state = self._all_reduce(state)
-        return self._unflatten(state.max_score, batch), self._unflatten(state.numerator, batch)
-
-    def cross_softmax(self, other, scale, mean):
-        """Averages each of two sequences under the softmax of its products with the sum or mean of the other.
-
-        Args:
-          other: the other tokens [..., T, d].
-          scale: of the products.
-          mean: whether the products are with the mean instead of the sum.
-
-        Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other); None with "einsum", a mesh or unless `cross.fits`.
-        """
+    def softmax_averages(self, scores, state, batch, multiplier=None):
+        """Returns (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier)."""
+        whole = Piece(jnp.zeros((1, 1, 1)), None, None, self.dtype)  # verbs that read no tokens
+        weights = self._unflatten(jnp.swapaxes(weights_of(whole, scores, state), -1, -2), batch)
+        pooled = self._unflatten(state.finalized(), batch)
         if self.axis_name is not None:
-            return None
-        (x, y, *masks), unflatten = self.examples_with(other)
-        if not cross.fits(x, y) or resolve(self.requested, x, y) != "tiles":
-            return None
-        scale = jnp.asarray(scale, self.dtype)
-        return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
+            return pooled[..., :-1], weights, pooled[..., -1]
+        if multiplier is not None:
+            return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
+        total = lax.stop_gradient(state.total)  # of a fully masked row 0, else the weights sum to 1
+        return pooled, weights, self._unflatten(total / jnp.where(total == 0, 1, total), batch)
+
+    def softmax_state(self, score, examples=(), shared=(), tokens=(), bias=None):
+        """Computes a chunk's :class:`AttentionState`; ``...`` is its B. The arguments are those of :meth:`softmax_of`."""
+        _, state, batch = self.local_softmax(score, examples, shared, tokens, None, bias)
+        return jax.tree.map(lambda array: self._unflatten(array, batch), state)
+
+    def scores_of(self, score, examples=(), shared=(), bias=None):
+        """Computes the scores [..., h, L] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
+
+        def body(piece, bias, *arrays):
+            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+
+        scores, _, batch = self._over(body, (bias,), examples, shared, in_place=not shared)
+        return self._unflatten(jnp.swapaxes(scores, -1, -2), batch)
+
+    def softmax_sums(self, scores):
+        """Returns (the largest scores [..., h], the sums [..., h, d]) of all devices; see :meth:`Tokens.softmax_sums`."""
+        _, state, batch = self.local_softmax(given, tokens=(scores,))
+        state = self._all_reduce(state)
+        return self._unflatten(state.top, batch), self._unflatten(state.sum, batch)[..., : self.x.shape[-1]]
 
     def examples_with(self, other):
         """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks or None), function that unflattens B of a tree)."""
@@ -171,22 +111,30 @@ class Dense(Tokens):
 
     def sum(self, weights=None, divisor=1):
         """Sums this device's real tokens under weights [..., L] or 1; each term is divided by ``divisor``: [..., d]."""
-        batch = self._batch((weights, 1))
         if weights is not None:
-            weights = self._flatten(weights[..., None], 2)
-        return self._unflatten(self._weighted_sums(weights, divisor, batch)[:, 0], batch)
+            return self.weighted_sums_of(weights[..., None, :])[..., 0, :]
+        divisor = jnp.asarray(divisor, self.dtype)
 
-    def _weighted_sums(self, weights, divisor, batch):
-        """Returns the sums [B, h, d] under several weights [B or 1, L, h], with the batch axes flattened."""
-        arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
-        whole = known(self.length)  # the divisor of a symbolic length is an array
-        requested, plain = (self.requested if whole else "einsum"), self._remat(sums.plain_sum, *[3] * whole, 4)
-        return self._by_implementation(requested, sums.tiled_sum, plain, arrays, divisor, self.precision)
+        def body(piece, divisor):
+            return (), WeightedSum(piece.sum(divisor), None)
+
+        constant = self._with(x=lax.stop_gradient(self.x))
+        _, state, batch = constant._over(body, shared=(divisor,))
+        # the gradient of whole tokens is one expression, which XLA adds to that of a loop in one write
+        return with_gradient_of(self._unflatten(state.sum, batch), remat(_plain_sum)(self.x, self.mask, divisor))
+
+    def weighted_sums_of(self, weights):
+        """Sums this device's real tokens under weights [..., h, L]: [..., h, d]."""
+
+        def body(piece, weights):
+            return (), WeightedSum(piece.pull(piece.blank(weights, 0)), None)
+
+        _, state, batch = self._over(body, (weights,))
+        return self._unflatten(state.sum, batch)
 
     def mean(self):
         """Averages the real tokens: [..., d]; 0 for a fully masked row. Terms are divided first to avoid overflow."""
-        state = self._all_reduce(self.sum_state(True))
-        return self.finalize_mean(state)
+        return self.finalize_mean(self._all_reduce(self.sum_state(True)))
 
     def finalize_mean(self, state):
         """Returns the mean [..., d] from the merged ``sum_state(mean=True)`` of all devices."""
@@ -199,10 +147,14 @@ class Dense(Tokens):
         """Sums the real tokens of all devices: [..., d]."""
         return self._all_reduce(self.sum_state(False)).sum
 
-    def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [..., o] of all devices' real tokens; arguments as in :func:`sum_of_map`."""
-        local = sum_of_map(function, self.x, self._real_in_any(), self.mask, width)
-        return self._all_reduce(WeightedSum(local, None)).sum
+    def sum_of_map(self, function, width, *parameters):
+        """Sums ``function(tokens, *parameters)`` [..., o] of all devices' real tokens; see :meth:`Tokens.sum_of_map`."""
+
+        def body(piece, *parameters):
+            return (), WeightedSum(piece.total(piece.blank(function(piece.x, *parameters), 0)), None)
+
+        _, state, batch = self._over(body, shared=parameters, in_place=False, width=width)
+        return self._all_reduce(WeightedSum(self._unflatten(state.sum, batch), None)).sum
 
     def channels(self):
         """Returns the tokens as :class:`DenseChannels`, for reductions of each channel separately."""
@@ -232,12 +184,6 @@ class Dense(Tokens):
         """Counts the real tokens of this device: [...]; None without a mask."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
-    def sums_of_residuals(self, centers, logs, dtype, precision):
-        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators no loop over centers reads the tokens."""
-        weights, max_score = self.exp_scores(logs)
-        x, mask, centers, weights = unify_varying(self.x, self.mask, centers, weights)
-        return max_score, vlad.dense(self._sums_by_center, x, mask, centers, weights, dtype, precision)
-
     def weighted_average(self, weights):
         """Averages the tokens under weights [..., L], 0 at padding: [..., d], 0 where they sum to 0, in one collective.
 
@@ -248,69 +194,54 @@ class Dense(Tokens):
         pooled, weight = self._all_reduce(local)
         return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
 
-    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Sums the tokens under weights that are not those of a softmax, by whole products.
-
-        Args:
-          queries: [..., h, d], in the computing dtype ``dtype``, multiplied by the scale.
-          normalize: from scores [..., h, L] and their mask to weights; over a mesh it must be elementwise.
-          offsets: [..., h], added to the scores, or None.
-          bias: [..., h, L], added to the scores, or None.
-          multiplier: [..., h, L] of the weights, or None.
-
-        Returns:
-          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier).
-        """
-        log_dispatch("einsum")
-        x, mask = self.zero_padded(), None if self.mask is None else self.mask[..., None, :]
-        scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
-        if offsets is not None:
-            scores = scores + offsets[..., None]
-        if bias is not None:
-            scores = scores + self.fill_padding(bias)
-        weights = normalize(scores, mask)
-        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        local = WeightedSum(weighted(applied, x, self.precision), jnp.sum(applied, -1))
-        state = self._all_reduce(local)
-        return state.sum, weights, state.weight
-
-    def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [..., h, d], weights) under scores [..., h, L]; ``normalize`` as in :meth:`weighted_sums`."""
+    def sums_under(self, scores, normalize, multiplier=None):
+        """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
-        batch = self._batch((weights, 2))
-        local = self._weighted_sums(self._flatten(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
-        state = self._all_reduce(WeightedSum(self._unflatten(local, batch), None))
-        return state.sum, weights
+        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+        state = self._all_reduce(WeightedSum(self.weighted_sums_of(applied), jnp.sum(applied, -1)))
+        return state.sum, weights, state.weight
 
     # ----------------------------------------------------------------------------------------------------------
     # Max, min, first and last
 
     def max(self):
         """Computes the max over real tokens of each feature: [..., d]; 0 for a fully masked row."""
-        state, batch = self._extreme(False)
-        return self._unflatten(state.finalize().astype(self.dtype), batch)
+        return self._extreme(False)
 
     def min(self):
         """Computes the min over real tokens of each feature: [..., d]; 0 for a fully masked row."""
-        state, batch = self._extreme(True)
-        return self._unflatten(0 - state.finalize().astype(self.dtype), batch)
-
-    def extreme_state(self, least=False):
-        """Computes the :class:`~max.ExtremeState` of a chunk, of minima with ``least``, in the computing dtype."""
-        state, batch = self._extreme(least)
-        state = state._replace(extreme=max.signed(state.extreme.astype(self.dtype), least))
-        return max.ExtremeState(*(self._unflatten(array, batch) for array in state))
+        return 0 - self._extreme(True)
 
     def _extreme(self, least):
-        batch = self._batch()
-        x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
-        tokens = x if self.axis_name is None else lax.stop_gradient(x)
-        state = self._by_implementation(self.requested, max.tiled, self._remat(max.plain, 2), (tokens, mask), least)
-        if self.axis_name is None:
-            return state, batch
-        state = self._all_reduce(state)
-        extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
-        return state._replace(extreme=extreme), batch
+        state = self._all_reduce(self._flat_extreme(least))
+        extreme = self._unflatten(state.finalized(), self._batch())
+        return with_gradient_of(extreme, self._share_of_ties(state, least))
+
+    def extreme_state(self, least=False):
+        """Computes the :class:`MaxState` of a chunk, of minima with ``least``; ``...`` is its B."""
+        state = self._flat_extreme(least)
+        whole = jax.tree.map(lambda array: self._unflatten(array, self._batch()), state)
+        extreme = with_gradient_of(whole.extreme, self._share_of_ties(state, least))
+        return replace(whole, extreme=-extreme if least else extreme)
+
+    def _flat_extreme(self, least):
+        tokens = self._with(x=lax.stop_gradient(self.x))
+        return tokens._over(functools.partial(extremes, least=least), in_place=False)[1]
+
+    def _share_of_ties(self, state, least):
+        """Returns the average [..., d] of the tokens that equal the largest, whose gradient is that of the maximum."""
+
+        def summed(x, mask, extreme):
+            x = x.astype(self.dtype)
+            x = -x if least else x
+            tied = lax.stop_gradient(x) == extreme[..., None, :]
+            return jnp.sum(jnp.where(tied if mask is None else tied & mask[..., None], x, 0), -2)
+
+        extreme, count = (self._unflatten(array, self._batch()) for array in (state.extreme, state.count))
+        total = remat(summed)(*unify_varying(self.x, self.mask), extreme)
+        if self.axis_name is not None:
+            total = lax.psum(total, axis_names(self.axis_name))
+        return total / jnp.maximum(count, 1).astype(total.dtype)
 
     def end_token(self, last):
         """Returns the last real token of the sequence, or without ``last`` the first: [..., d]; 0 if fully masked.
@@ -325,10 +256,8 @@ class Dense(Tokens):
             return x[..., -1 if last else 0, :]
         if mask is None:
             position = jnp.full(x.shape[:-2], self.length - 1 if last else 0)
-        elif last:
-            position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
         else:
-            position = jnp.argmax(mask, -1)
+            position = end_position(mask, last)
         token = self.token_at(position)
         if self.axis_name is None:
             return token
@@ -351,31 +280,6 @@ class Dense(Tokens):
     def zero_padded(self):
         """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
         return keep_real(self.x.astype(self.dtype), self.mask)
-
-    def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
-        other = copy.copy(self)
-        other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
-        return other
-
-    def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., n, L] of :func:`perceptron.plain`, the :class:`Dense` that later reductions read).
-
-        The batch axes of the scores are those of x.
-        """
-        after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        kernels = perceptron.tiled, perceptron.with_tokens(self._remat(perceptron.plain, 5, 6))
-        static = activation, self.precision, not self._recompute
-        scores, after.x = self._by_implementation(self.requested, *kernels, arrays, *static)
-        return jnp.swapaxes(scores, -1, -2), after
-
-    def _real_in_any(self):
-        """Returns bool of x's shape without d: tokens real in any example that shares them; None without a mask."""
-        if self.mask is None:
-            return None
-        pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
-        shared = [axis for axis, (own, all_) in pairs if known(own) and own == 1 and all_ != 1]
-        return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def has_real_token(self):
         """Returns bool [...]: whether an example has a real token on this device; None without a mask if L > 0."""
@@ -403,21 +307,81 @@ class Dense(Tokens):
         return values[..., None]
 
     # ----------------------------------------------------------------------------------------------------------
-    # Dispatch and batch axes
+    # Pieces
+
+    def _over(self, body, tokens=(), examples=(), shared=(), in_place=True, width=None):
+        """Computes ``body(piece, *tokens, *examples, *shared)``, a pair (values of tokens, state of examples).
+
+        On CPUs it loops over pieces of large arrays (:mod:`attnpool_flax.tokens.tiles`).
+
+        Args:
+          body: from a :class:`Piece` and the arrays of its tokens, its examples and all to (a tree [B, L, ...], a state
+            with fields [B, ...]). It closes over no traced array.
+          tokens: arrays [..., h, L], which the body gets as [B, L, h]; or None.
+          examples: pairs (array [..., own axes], the number of its own axes), which the body gets as [B or 1, own axes].
+          shared: arrays that all examples share.
+          in_place: whether the body only multiplies tokens. XLA's CPU backend reads those without a mask in place, in even
+            parts: no loop.
+          width: the number of array elements that the body holds for one token; None is that of the token.
+
+        Returns:
+          (values [B, L, ...], the state with fields [B, ...], batch axes).
+        """
+        batch = self._batch(*((array, 2) for array in tokens), *examples)
+        arrays = [self._of_tokens(array, batch) for array in tokens]
+        arrays += [self._flatten(array, own) for array, own in examples]
+        x, mask, *arrays = unify_varying(self.x, self._flatten(self.mask, 1, batch), *arrays, *shared)
+        count, last, number = len(tokens), len(tokens) + len(examples), math.prod(batch)
+
+        def on(new_piece, x, mask, *arrays):
+            return body(new_piece(flat(x), mask, self.precision, self.dtype), *arrays)
+
+        def flat(
+            x,
+        ):  # inside of what is differentiated: a scan over chunks would copy a residual of another shape than x
+            return self._flatten(x, 2)
+
+        def tiled(number, x, mask, *arrays, skip=False):
+            def piece(new, x, mask, *own):
+                mask = new if mask is None else mask if new is None else mask & new
+                return body(Piece(x, mask, self.precision, self.dtype), *own, *arrays[last:])
+
+            tiling: Any = tiling_of(x, number, width)
+            values, states = tiling.over(piece, (x, mask, *arrays[:count]), arrays[count:last], skip)
+            return values, merge_pieces(states)
+
+        in_place = in_place and mask is None and x.dtype == self.dtype
+        in_place = in_place and (not known(self.length) or self.length <= LONGEST or even_part(self.length))
+        if tiling_of(flat(x), number, width) is None:
+            return *remat(functools.partial(on, Whole))(x, mask, *arrays), batch
+        looped = remat(functools.partial(on, Piece))
+        if not (in_place or platforms.may_be_split(x)):
+            first = folding(functools.partial(tiled, skip=mask is not None), number, 2 + last)
+            looped = unless_differentiated(
+                lambda x, *others: first(flat(x), *others), lambda x, *others: tiled(number, flat(x), *others)
+            )
+        both = functools.partial(platforms.by_pieces, looped, remat(functools.partial(on, OnAccelerators)))
+        return *(remat(both) if in_place or self.of_chunk else both)(x, mask, *arrays), batch
 
     def _all_reduce(self, state):
-        """Merges the accumulators of the devices over which the sequences are split; returns ``state`` without a mesh."""
+        """Merges the states of the devices over which the sequences are split; returns ``state`` without a mesh."""
         return all_reduce_states([state], self.axis_name)[0]
 
-    def _remat(self, kernel, *static):
-        """Returns a kernel of whole products, rematerialized if ``recompute`` is set; ``static``: positions of its options."""
-        return remat(kernel, static) if self._recompute else kernel
+    def _with(self, **fields):
+        """Returns a copy of this object with other fields."""
+        other = copy.copy(self)
+        vars(other).update(fields)
+        return other
 
     def _batch(self, *others):
         """Broadcasts the batch axes of tokens, mask and ``others``: pairs (array or None, its number of other axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
         return tuple(map(common_size, zip(*shapes, strict=True)))
+
+    def _of_tokens(self, array, batch):
+        """Reshapes values of tokens [..., h, L] to [B, L, h]; None stays None."""
+        return None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
 
     @staticmethod
     def _flatten(array, own, batch=None):
@@ -432,3 +396,18 @@ class Dense(Tokens):
     @staticmethod
     def _unflatten(array, batch):
         return jnp.reshape(array, (*batch, *array.shape[1:]))
+
+
+def _plain_sum(x, mask, divisor):
+    return jnp.sum(keep_real(x.astype(divisor.dtype), mask) / divisor, -2)
+
+
+def end_position(mask, last):
+    """Returns the position [...] of the last real token of a mask [..., L], or of the first; any if there is none.
+
+    XLA computes an argmax of a constant mask while it compiles, 10 µs for each element; it is quicker with a maximum.
+    """
+    places = jnp.arange(mask.shape[-1])
+    if last:
+        return jnp.max(jnp.where(mask, places, 0), -1)
+    return mask.shape[-1] - 1 - jnp.max(jnp.where(mask, mask.shape[-1] - 1 - places, 0), -1)

@@ -1,28 +1,23 @@
 """Packed tokens: many sequences one after another, with the segment number of each token, and their reductions."""
 
-import copy
-import functools
-
+import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.numerics import platforms
 from attnpool_flax.numerics.platforms import unify_varying
-from attnpool_flax.numerics.sizes import known
-from attnpool_flax.numerics.softmax import exponential
-from attnpool_flax.numerics.sums import computing_dtype, divisor_of
-from attnpool_flax.reductions import perceptron, vlad
-from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, by_implementation, log_dispatch
-from attnpool_flax.reductions.loops.blocks import packed_sum_of_map
-from attnpool_flax.reductions.packed import softmax as packed_softmax
-from attnpool_flax.reductions.packed import sums as packed_sums
-from attnpool_flax.reductions.packed.segments import at, segments_of
-from attnpool_flax.reductions.softmax import weight_sums
+from attnpool_flax.numerics.remat import remat
+from attnpool_flax.numerics.sums import computing_dtype, divisor_of, with_gradient_of
 from attnpool_flax.tokens.channels import PackedChannels
-from attnpool_flax.tokens.protocol import Tokens
+from attnpool_flax.tokens.pieces import PackedPiece, WholePacked, masked_scores, softmax, weights_of
+from attnpool_flax.tokens.protocol import Tokens, given
+from attnpool_flax.tokens.segments import at, segments_of
+from attnpool_flax.tokens.states import AttentionState
+from attnpool_flax.tokens.tiles import over_runs, run_of, unless_differentiated
 
 
 class Packed(Tokens):
-    """Packed tokens [N, d] in the caller's dtype: their segments, their mask, and the requested implementation.
+    """Packed tokens [N, d] in the caller's dtype, with their segments and their mask.
 
     Each method does what the method of :class:`~attnpool_flax.tokens.dense.Dense` with this name does, with S
     segments as the examples. Values of segments have the shape [S, ...]. Values of tokens have the shape [N], or [h, N]
@@ -32,153 +27,133 @@ class Packed(Tokens):
     axis_name = None
     """None: packed tokens are not sharded over a mesh."""
 
-    def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
-        self.requested, self.precision = implementation, precision
-        self.dtype, self.number = computing_dtype(x.dtype), num_segments
+    def __init__(self, x, segment_ids, num_segments, mask, ordered, precision=None):
+        self.precision, self.dtype, self.number = precision, computing_dtype(x.dtype), num_segments
         self.x, segment_ids, mask = unify_varying(x, segment_ids, mask)
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
+    # ----------------------------------------------------------------------------------------------------------
+    # Softmax
+
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+        """Averages each segment's tokens under the softmax of a score; see :meth:`Tokens.softmax_of`."""
+        scores, state, applied = self._softmax(score, examples, shared, tokens, multiplier, bias)
+        whole = PackedPiece(jnp.zeros((1, 1)), self.segments.ids, self.segments.real, None, self.dtype)
+        weights, nonzero = weights_of(whole, scores, state), jnp.where(state.total == 0, 1, state.total)
+        if applied is None:
+            sums = lax.stop_gradient(state.total) / lax.stop_gradient(nonzero)
+        else:
+            sums = applied / nonzero
+        return state.finalized()[: self.number], weights.T, sums[: self.number]
+
+    def _softmax(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None):
+        """Returns (scores [N, h], :class:`AttentionState` [count, ...], the sums of the applied weights or None).
+
+        The scores come first, without gradient, because a segment's largest score is needed before its sums. The loop
+        computes them again only for gradients.
+        """
+        arrays = tokens, examples, shared
+        constant = self._raw_scores(score, *arrays)
+        raised = constant if bias is None else constant + bias
+        top = self.segments.max(lax.stop_gradient(jnp.where(self.segments.real, raised, -jnp.inf)).T)
+
+        def body(piece, constant, multiplier, bias, *arrays):
+            def known(piece):
+                return with_gradient_of(constant, score(piece, *arrays))
+
+            scores, state, applied = softmax(piece, known, multiplier, bias)
+            return scores, (state.total, state.sum, applied)
+
+        of_tokens = constant, multiplier, bias, *tokens
+        scores, (total, pooled, applied) = self._over(body, of_tokens, examples, shared, tops=top)
+        return scores, AttentionState(top, total, None, pooled, None), applied
+
+    def _raw_scores(self, score, tokens, examples, shared):
+        """Returns the scores [h, N] of the tokens as they came, without gradient; arbitrary at padding."""
+
+        def body(piece, *arrays):
+            return score(piece, *arrays), ()
+
+        constants = jax.tree.map(
+            lambda a: lax.stop_gradient(a) if isinstance(a, jax.Array) else a, (tokens, examples, shared)
+        )
+        one_product = self.x.dtype == self.dtype and not shared and all(array.ndim == own for array, own in examples)
+        raw = self._with(lax.stop_gradient(self.x))
+        return lax.stop_gradient(raw._over(body, *constants, masked=False, in_place=one_product)[0]).T
+
+    def scores_of(self, score, examples=(), shared=(), bias=None):
+        """Computes the scores [h, N] of the tokens, -inf at padding; see :meth:`Tokens.scores_of`."""
+
+        def body(piece, bias, *arrays):
+            return masked_scores(piece, lambda piece: score(piece, *arrays), bias), ()
+
+        return self._over(body, (bias,), examples, shared)[0].T
+
+    def softmax_sums(self, scores):
+        """Returns (the largest scores [S, h], the sums [S, h, d]); see :meth:`Tokens.softmax_sums`."""
+        _, state, _ = self._softmax(given, tokens=(scores,))
+        return state.top[: self.number], state.sum[: self.number]
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Sums and means
+
     def sum(self, weights=None):
         """Sums the real tokens of each segment under weights [N], or unweighted: [S, d]."""
-        return self._total(None) if weights is None else self._weighted_sums(weights[:, None])[: self.number, 0]
+        return self._total(None)[: self.number] if weights is None else self.weighted_sums_of(weights[None])[:, 0]
 
     def total(self):
         """Sums the real tokens of each segment: [S, d]."""
         return self.sum()
 
-    def sum_of_map(self, function, width):
-        """Sums ``function(tokens)`` [S, o] of each segment's real tokens; arguments: :func:`packed_sum_of_map`."""
-        return packed_sum_of_map(function, self.x, self.segments, width)[: self.number]
+    def mean(self):
+        """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
+        count = jnp.maximum(self.segments.sum(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
+        divisor = divisor_of(count)
+        return (self._total(1 / divisor) / (count / divisor)[:, None])[: self.number]
+
+    def _total(self, factor):
+        """Sums the real tokens of each segment, multiplied by ``factor`` [count], if it is not None: [count, d]."""
+
+        def body(piece, *factors):
+            return (), piece.total(piece.x * piece.each(factors[0]) if factors else piece.x)
+
+        def plain(x, segments, *factors):
+            x = jnp.where(segments.real[:, None], x.astype(self.dtype), 0)
+            return segments.sum(x * at(factors[0], segments.ids) if factors else x)
+
+        factors = [] if factor is None else [factor[:, None]]
+        constant = self._with(lax.stop_gradient(self.x))._over(body, examples=[(own, 1) for own in factors])[1]
+        # the gradient of whole tokens is one expression, which XLA adds to that of a loop in one write
+        return with_gradient_of(constant, remat(plain)(self.x, self.segments, *factors))
+
+    def weighted_sums_of(self, weights):
+        """Sums the real tokens of each segment under weights [h, N]: [S, h, d]."""
+
+        def body(piece, weights):
+            return (), piece.pull(piece.blank(weights, 0))
+
+        return self._over(body, (weights,))[1][: self.number]
+
+    def sums_under(self, scores, normalize, multiplier=None):
+        """Sums the tokens under weights ``normalize(scores, mask)``; see :meth:`Tokens.sums_under`."""
+        weights = normalize(scores, self.segments.real[None])
+        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+        return self.weighted_sums_of(applied), weights, self.sum_over_tokens(applied)
+
+    def sum_of_map(self, function, width, *parameters):
+        """Sums ``function(tokens, *parameters)`` [S, o] of each segment's real tokens; see :meth:`Tokens.sum_of_map`."""
+
+        def body(piece, *parameters):
+            return (), piece.total(piece.blank(function(piece.x, *parameters), 0))
+
+        return self._over(body, shared=parameters, width=width)[1][: self.number]
 
     def channels(self):
         """Returns the tokens as :class:`PackedChannels`, for reductions of each channel separately."""
         return PackedChannels(self.x, self.segments, self.number)
 
-    def mean(self):
-        """Averages each segment's real tokens: [S, d]; 0 if fully masked. Terms are divided first to avoid overflow."""
-        count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
-        divisor = divisor_of(count)
-        return self._total(self._at_least_one(1 / divisor)) / (count / divisor)[:, None]
-
-    def _total(self, factor):
-        """Sums the real tokens of each segment, multiplied by ``factor`` [max(S, 1)], if it is not None: [S, d]."""
-        x, factor = unify_varying(self.x, factor)
-        kernels = packed_sums.tiled_total, packed_sums.plain_total
-        return by_implementation(self.requested, *kernels, (x, self.segments, factor))[: self.number]
-
-    def zero_padded(self):
-        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
-        return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
-
-    def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
-        other = copy.copy(self)
-        other.x = self.x.astype(self.dtype) - origin[None]
-        return other
-
-    def sums_of_residuals(self, centers, logs, dtype, precision):
-        """Computes :meth:`Tokens.sums_of_residuals`; on accelerators by products of chunks of sorted tokens."""
-        by_center = functools.partial(super().sums_of_residuals, dtype=dtype, precision=precision)
-        if not known(*self.x.shape) or not self.x.shape[0]:
-            return by_center(centers, logs)
-        arrays = self.x, self.segments, centers, logs
-        max_score, sums = vlad.packed(by_center, *arrays, dtype, precision)
-        return max_score[: self.number], sums[: self.number]
-
-    def exp_scores(self, scores):
-        """Returns (exp(score - max_score) of scores [h, N], 0 at padding; max_score [S, h], without gradient)."""
-        scores = jnp.where(self.segments.real, scores, -jnp.inf).T
-        max_score = lax.stop_gradient(self.segments.max(scores))
-        exp_scores = exponential(scores, self.segments.expand_to_tokens(max_score))
-        return self.fill_padding(exp_scores.T), max_score[: self.number]
-
-    def all_reduce_softmax(self, max_score, numerator):
-        """Returns its arguments unchanged: packed tokens are never sharded."""
-        return max_score, numerator
-
-    def softmax(self, queries, multiplier=None, has_query=None, bias=None):
-        """Averages the tokens of each segment under the softmax of their products with queries [h, d], or [S, h, d].
-
-        Args:
-          queries: in the computing dtype ``dtype``, multiplied by the scale.
-          multiplier: [h, N], multiplied with the weights before the average, or None.
-          has_query: bool [S], or None; False for a segment without a query: its scores are 0, even for NaN tokens,
-            except that with "tiles" on TPUs, if x exceeds ``tiling.WHOLE`` bytes, NaN tokens have NaN.
-          bias: [h, N], added to the products, or None.
-
-        Returns:
-          (pooled [S, h, d], weights [h, N]); both are 0 for a fully masked segment.
-        """
-        return self._softmax_averages(*self._softmax(queries, multiplier, has_query, bias))
-
-    def _softmax(self, queries, multiplier, has_query, bias):
-        """Returns (scores [N, h], :class:`OnlineSoftmax` of the segments); arguments as in :meth:`softmax`."""
-        queries = queries[None] if queries.ndim == 2 else self._at_least_one(queries)
-        has_query = None if has_query is None else self._at_least_one(has_query)
-        multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
-        x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
-        arrays = x, self.segments, has_query, queries, multiplier, bias
-        if self.requested == KERNEL:
-            raise KernelRefusal(
-                '`implementation` is \'pallas\', whose kernels take no packed tokens; pass None, "einsum" or "tiles"'
-            )
-        kernels = packed_softmax.tiled, packed_softmax.plain
-        return by_implementation(self.requested, *kernels, arrays, self.precision)
-
-    def _softmax_averages(self, scores, state):
-        """Returns (pooled [S, h, d], weights [h, N]) from scores [N, h] and the segments' :class:`OnlineSoftmax`."""
-        denominator = self.segments.expand_to_tokens(jnp.where(state.denominator == 0, 1, state.denominator))
-        weights = exponential(scores, self.segments.expand_to_tokens(state.max_score)) / denominator
-        weights = jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
-        return state.finalize()[: self.number], weights.T
-
-    def perceptron(self, kernel, bias, out_kernel, activation):
-        """Scores each token by a perceptron with one hidden layer; the arguments are those of :func:`perceptron.plain`.
-
-        Returns:
-          (n scores of each token [n, N], tokens). Later reductions must read the returned :class:`Packed`: the gradient
-          through the scores is added to their gradient of x, so no second array of the size of x is needed.
-        """
-        after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
-        kernels = perceptron.tiled, perceptron.with_tokens(perceptron.plain)
-        scores, after.x = by_implementation(self.requested, *kernels, arrays, activation, self.precision, True)
-        return scores.T, after
-
-    def softmax_of_scores(self, scores):
-        """Averages the tokens under the softmax of given scores [h, N]; returns what :meth:`softmax` returns."""
-        state = packed_softmax.state_of_products(scores.T, self.segments, self._weighted_sums)
-        return self._softmax_averages(*state)
-
-    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
-        """Computes :meth:`softmax`, and the sums [S, h] of the weights after the multiplier."""
-        scores, state = self._softmax(queries, multiplier, None, bias)
-        pooled, weights = self._softmax_averages(scores, state)
-        if multiplier is None:
-            return pooled, weights, weight_sums(state)[: self.number]
-        return pooled, weights, self.sum_over_tokens(weights * self.fill_padding(multiplier))
-
-    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Sums the tokens under weights that are not those of a softmax, as :meth:`.Dense.weighted_sums`.
-
-        ``queries`` is [h, d] or [S, h, d], ``offsets`` is [h] or [S, h], and other arrays are [h, N]. ``normalize``
-        must be elementwise.
-        """
-        log_dispatch("einsum")
-        queries = queries[None] if queries.ndim == 2 else self._at_least_one(queries)
-        scores = packed_softmax.plain_scores(self.x, self.segments, queries, self.precision).T
-        if offsets is not None:
-            of_tokens = self.expand_to_tokens(offsets).T if offsets.ndim == 2 else offsets[:, None]
-            scores = scores + jnp.broadcast_to(of_tokens, scores.shape)
-        if bias is not None:
-            scores = scores + self.fill_padding(bias)
-        weights = normalize(scores, self.segments.real[None])
-        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        pooled = packed_sums.plain_sums(self.x, self.segments, applied.T)[: self.number]
-        return pooled, weights, self.sum_over_tokens(applied)
-
-    def cross_softmax(self, other, scale, mean):
-        """Returns None: there is no loop over two packed sequences at once."""
-        del other, scale, mean
+    # ----------------------------------------------------------------------------------------------------------
+    # Max, min, first and last
 
     def max(self):
         """Computes the max over real tokens of each feature: [S, d]; 0 for a fully masked segment."""
@@ -189,10 +164,23 @@ class Packed(Tokens):
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
-        kernels = packed_sums.tiled_max, packed_sums.plain_max
-        extreme = by_implementation(self.requested, *kernels, (self.x, self.segments), least)
-        extreme = extreme.astype(self.dtype)[: self.number]
-        return jnp.where(self.has_real_token()[:, None], extreme, 0)
+        def signed(x):
+            return -x if least else x
+
+        def largest(piece):
+            return (), piece.largest(piece.blank(signed(piece.x), -jnp.inf))
+
+        def ties(piece, extreme):
+            tied = piece.blank(signed(piece.x) == piece.each(extreme), False)
+            return (), (piece.total(jnp.where(tied, signed(piece.x), 0)), piece.total(tied.astype(jnp.int32)))
+
+        constant = self._with(lax.stop_gradient(self.x))
+        extreme = constant._over(largest, largest=True)[1]
+        # without a gradient XLA removes the loop over the ties
+        total, count = self._over(ties, examples=[(extreme, 1)])[1]
+        some = (self.segments.sum(self.segments.real.astype(jnp.int32)) > 0)[:, None]
+        share = total / jnp.maximum(count, 1).astype(total.dtype)
+        return with_gradient_of(jnp.where(some, extreme, 0), share)[: self.number]
 
     def end_token(self, last):
         """Returns the last real token of each segment, or the first if not ``last``: [S, d]; 0 if fully masked."""
@@ -204,6 +192,13 @@ class Packed(Tokens):
         found = self.segments.max(place)[: self.number]
         token = at(self.x, jnp.clip(sign * found, 0, length - 1))
         return jnp.where(self.has_real_token()[:, None], token, 0)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Tokens and padding
+
+    def zero_padded(self):
+        """Returns the tokens in the computing dtype ``dtype``, padding as 0."""
+        return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def has_real_token(self):
         """Returns bool [S]: whether a segment has a real token."""
@@ -225,18 +220,71 @@ class Packed(Tokens):
         """Expands values of segments [S] to their tokens [N]; arbitrary at padding."""
         return self.segments.expand_to_tokens(self._at_least_one(values))
 
+    # ----------------------------------------------------------------------------------------------------------
+    # Pieces
+
+    def _over(
+        self,
+        body,
+        tokens=(),
+        examples=(),
+        shared=(),
+        *,
+        tops=None,
+        largest=False,
+        width=None,
+        masked=True,
+        in_place=False,
+    ):
+        """Computes ``body(piece, *tokens, *examples, *shared)``, a pair (values of tokens, terms of tokens).
+
+        On CPUs it loops over runs of many tokens (:func:`over_runs`).
+
+        Args:
+          body: from a :class:`PackedPiece` and the arrays of its tokens and of all segments to (a tree [L, ...], a tree of
+            terms [L, ...], 0 at padding). It closes over no traced array.
+          tokens: arrays [h, N], which the body gets as [L, h]; or None.
+          examples: pairs (array [S, own axes], or shared [own axes], the number of its own axes), which the body gets as
+            [count or 1, own axes].
+          shared: arrays that all segments share.
+          tops: the largest scores of the segments [count, h] for the piece, or None.
+          largest: whether the largest terms are taken, -inf at padding, in place of their sums.
+          width: the number of array elements that the body holds for one token; None is that of a term.
+          masked: whether the piece has 0 at padding, not the tokens as they came.
+          in_place: whether the body only multiplies tokens by one matrix, which reads them in place: no loop.
+
+        Returns:
+          (values [N, ...], a tree of sums [count, ...]).
+        """
+        tokens = [None if array is None else array.T for array in tokens]
+        of_segments = [array[None] if array.ndim == own else self._at_least_one(array) for array, own in examples]
+        x, tops, *arrays = unify_varying(self.x, tops, *tokens, *of_segments, *shared)
+        count = len(tokens)
+
+        def whole(x, segments, tops, *arrays):
+            return body(WholePacked(x, segments, masked, self.precision, self.dtype, tops), *arrays)
+
+        def tiled(x, segments, tops, *arrays):
+            def piece(ids, real, x, *own):
+                run = PackedPiece(x, ids, real if masked else None, self.precision, self.dtype, tops)
+                return body(run, *own, *arrays[count:])
+
+            return over_runs(piece, segments, (x, *arrays[:count]), run, largest)
+
+        _, sums = jax.eval_shape(whole, x, self.segments, tops, *arrays)
+        heads = max((leaf.shape[1] for leaf in jax.tree.leaves(sums) if leaf.ndim == 3), default=1)
+        run = run_of(x, max(1, heads, -(-(width or 0) // max(1, x.shape[1]))))
+        if run is None or in_place:
+            return remat(whole)(x, self.segments, tops, *arrays)
+        looped = whole if platforms.may_be_split(x) else unless_differentiated(tiled, tiled)
+        return platforms.by_pieces(looped, remat(whole), x, self.segments, tops, *arrays)
+
+    def _with(self, x):
+        """Returns a copy of this object with other tokens, whose segments are the same."""
+        other = self.with_values(x)
+        other.dtype = self.dtype
+        return other
+
     def _at_least_one(self, values):
         """Returns the values [S, ...] unchanged; zeros [1, ...] if S is 0, because indexing needs a segment."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
-
-    def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [S, h, d], weights [h, N]) of given scores; ``normalize`` as in :meth:`weighted_sums`."""
-        weights = normalize(scores, self.segments.real[None])
-        return self._weighted_sums(weights.T)[: self.number], weights
-
-    def _weighted_sums(self, weights):
-        """Sums tokens under weights [N, h]: [max(S, 1), h, d]."""
-        x, weights = unify_varying(self.x, weights)
-        return by_implementation(
-            self.requested, packed_sums.tiled_sums, packed_sums.plain_sums, (x, self.segments, weights)
-        )

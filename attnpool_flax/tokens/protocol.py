@@ -1,14 +1,12 @@
-"""Operations of dense and packed tokens that the body of a pooling function may call: one body serves both layouts."""
+"""Reductions of dense and packed tokens that the body of a pooling function may call: one body serves both layouts."""
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import jax.numpy as jnp
 
 from attnpool_flax.numerics.sums import computing_dtype
-from attnpool_flax.reductions.loops.blocks import over_first
 
 
 class Tokens(ABC):
@@ -18,6 +16,9 @@ class Tokens(ABC):
     asks of them. Shapes are those of dense tokens: an example is a sequence with batch axes [...] and L tokens. Of
     packed tokens an example is one of S segments: [..., d] is [S, d], [..., L] is [N], and [..., h, L] is [h, N].
     Pooled vectors are 0 for a fully masked example, and are those of the whole sequence also over a mesh.
+
+    A score is a function of a piece of tokens (:mod:`attnpool_flax.tokens.pieces`) and of arrays, to the piece's scores
+    [B, L, h], or packed [L, h]. It closes over no traced array, and is arbitrary at padding.
 
     Attributes:
       x: the tokens in the caller's dtype, [..., L, d] or packed [N, d].
@@ -42,19 +43,24 @@ class Tokens(ABC):
         """Averages the real tokens: [..., d]."""
 
     @abstractmethod
-    def sum_of_map(self, function, width) -> Any:
-        """Sums ``function(tokens)`` [..., o] of the real tokens, block by block.
+    def sum_of_map(self, function, width, *parameters) -> Any:
+        """Sums ``function(tokens, *parameters)`` [..., o] of the real tokens, piece by piece.
 
-        ``width`` is the number of array elements that the function holds for one token.
+        ``width`` is the number of array elements that the function holds for one token. It closes over no traced array.
         """
 
     @abstractmethod
-    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None) -> Any:
-        """Sums the tokens under weights ``normalize(products with queries, mask)``: (pooled, weights, sums of weights)."""
+    def sums_under(self, scores, normalize, multiplier=None) -> Any:
+        """Sums the tokens under weights that are not those of a softmax.
 
-    @abstractmethod
-    def weighted_sums_of_scores(self, scores, normalize) -> Any:
-        """Sums the tokens under weights ``normalize(scores [..., h, L], mask)``: (pooled [..., h, d], weights)."""
+        Args:
+          scores: [..., h, L].
+          normalize: from scores and their mask to weights; of packed tokens and over a mesh it must be elementwise.
+          multiplier: [..., h, L] of the weights, or None.
+
+        Returns:
+          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier).
+        """
 
     @abstractmethod
     def channels(self) -> Any:
@@ -63,45 +69,41 @@ class Tokens(ABC):
     # Softmax
 
     @abstractmethod
-    def softmax(self, queries, multiplier=None, has_query=None, bias=None) -> Any:
-        """Averages under the softmax of products with queries [..., h, d]: (pooled [..., h, d], weights [..., h, L])."""
+    def softmax_of(self, score, examples=(), shared=(), tokens=(), multiplier=None, bias=None) -> Any:
+        """Averages the tokens under the softmax of a score.
 
-    @abstractmethod
-    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None) -> Any:
-        """Computes :meth:`softmax`, and the sums [..., h] of the weights after the multiplier."""
+        Args:
+          score: from a piece and the arrays that follow to scores: first those of ``tokens``, then of ``examples``, then
+            ``shared``.
+          examples: pairs (array [..., own axes], the number of its own axes), of which a piece gets those of its examples.
+          shared: arrays that all examples share.
+          tokens: arrays [..., h, L], of which a piece gets [B, L, h] of its tokens, or packed [L, h].
+          multiplier: [..., h, L], multiplied with the weights before the average, or None.
+          bias: [..., h, L], added to the scores, or None.
 
-    @abstractmethod
-    def softmax_of_scores(self, scores) -> Any:
-        """Averages under the softmax of given scores [..., h, L]; returns what :meth:`softmax` returns."""
-
-    def drop(self, pooled, weights, multiplier):
-        """Returns ``pooled``, or with a dropout multiplier the sums of the tokens under weights times the multiplier.
-
-        Weights and multiplier are [..., L] or [..., h, L], ``pooled`` is [..., d] or [..., h, d].
+        Returns:
+          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the weights after the multiplier).
         """
-        if multiplier is None:
-            return pooled
-        applied = weights * self.fill_padding(multiplier)
-        single = applied.ndim < self.x.ndim
-        applied = applied[..., None, :] if single else applied
-        found, _ = self.weighted_sums_of_scores(applied, lambda applied, mask: applied)
-        return found[..., 0, :] if single else found
 
     @abstractmethod
-    def exp_scores(self, scores) -> Any:
-        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h]) of this device."""
+    def scores_of(self, score, examples=(), shared=(), bias=None) -> Any:
+        """Computes the scores [..., h, L] of the tokens; the arguments are those of :meth:`softmax_of`."""
+
+    def softmax(self, queries, multiplier=None, bias=None):
+        """Averages under the softmax of the tokens' products with queries [..., h, d], which include the scale."""
+        return self.softmax_of(dot, [(queries, 2)], multiplier=multiplier, bias=bias)
+
+    def softmax_of_scores(self, scores, multiplier=None):
+        """Averages the tokens under the softmax of given scores [..., h, L]; returns what :meth:`softmax_of` returns."""
+        return self.softmax_of(given, tokens=(scores,), multiplier=multiplier)
 
     @abstractmethod
-    def all_reduce_softmax(self, max_score, numerator) -> Any:
-        """Merges pairs (max_score [..., h], numerator [..., h, d]) of all devices."""
+    def softmax_sums(self, scores) -> Any:
+        """Sums the tokens under exp(score - max_score) of given scores [..., h, L], without dividing.
 
-    @abstractmethod
-    def cross_softmax(self, other, scale, mean) -> Any:
-        """Averages both of two sequences under the softmax of products with the other's sum or mean, or returns None."""
-
-    @abstractmethod
-    def perceptron(self, kernel, bias, out_kernel, activation) -> Any:
-        """Scores each token by a perceptron with one hidden layer: (scores [..., n, L], tokens to use from then on)."""
+        Returns:
+          (max_score [..., h], a constant in the gradient; the sums [..., h, d]), of all devices.
+        """
 
     # Single tokens and extremes
 
@@ -131,37 +133,11 @@ class Tokens(ABC):
         other.x, other.dtype = values, computing_dtype(values.dtype)
         return other
 
-    def sums_of_residuals(self, centers, logs, dtype, precision):
-        """Sums the tokens minus each of the centers [K, d] under the exponentials of logarithms [..., K, L].
-
-        The tokens are in the computing dtype; ``dtype`` is that of the caller's tokens.
-
-        Returns:
-          (max_score [..., K], the largest logarithm at a real token, a constant in the gradient; the sums [..., K, d]
-          under exp(log - max_score)), of this device.
-        """
-        weights, max_score = self.exp_scores(logs)
-        del dtype, precision  # of products of tokens and centers
-        return max_score, self._sums_by_center(centers, weights)
-
-    def _sums_by_center(self, centers, weights):
-        """Sums the tokens minus each of the centers under weights [..., K, L], by blocks of centers: [..., K, d]."""
-
-        def of_center(center, weights):
-            return self.minus(center).sum(weights)
-
-        parts = centers, jnp.moveaxis(weights, -2, 0)
-        return jnp.moveaxis(over_first(of_center, parts, math.prod(self.x.shape)), 0, -2)
-
     # Values of tokens
 
     @abstractmethod
     def zero_padded(self) -> Any:
         """Returns the tokens in the computing dtype ``dtype``, 0 at padding."""
-
-    @abstractmethod
-    def minus(self, origin) -> Any:
-        """Returns the tokens minus an origin [d], in the computing dtype ``dtype``; values at padding are arbitrary."""
 
     @abstractmethod
     def has_real_token(self) -> Any:
@@ -186,3 +162,19 @@ class Tokens(ABC):
     def per_feature(self, weights):
         """Returns whether weights are [..., L, d] or [N, d], with an axis of features, not [..., L] or [N]."""
         return weights.ndim == self.x.ndim
+
+
+def dot(piece, queries):
+    """Scores tokens by their products with queries [B or 1, h, d]."""
+    return piece.dot(queries)
+
+
+def dot_if_any(piece, queries, has_query):
+    """Scores as :func:`dot`; 0 for an example without a query (``has_query`` [B or 1] is False), even for NaN tokens."""
+    return jnp.where(piece.each(has_query[:, None]), piece.dot(queries), 0)
+
+
+def given(piece, scores):
+    """Returns given scores."""
+    del piece
+    return scores

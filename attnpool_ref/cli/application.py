@@ -256,11 +256,6 @@ def show(name):
     "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
 )
 @click.option(
-    "--implementation",
-    metavar="NAME",
-    help="Judge only functions with the argument `implementation`, with this value, such as einsum.",
-)
-@click.option(
     "--quick",
     is_flag=True,
     help="Judge few cases, gradients only in float32, and float32 and bfloat16 unless --dtype is given: on one core "
@@ -271,9 +266,7 @@ def show(name):
 @click.option("--junit", "junit_file", type=FILE, help=f"Also write the report as JUnit XML{TO_FILE}")
 @click.option("--html", "html_file", type=FILE, help=f"Also write the report as a page with heat maps{TO_FILE}")
 @click.pass_obj
-def check(
-    then, candidate, layouts, row, implementation, quick, everything, json_file, junit_file, html_file, **options
-):
+def check(then, candidate, layouts, row, quick, everything, json_file, junit_file, html_file, **options):
     """Judge an implementation against attnpool's definitions in NumPy (the oracle).
 
     CANDIDATE is the implementation: a module whose functions are named as in attnpool (by default attnpool_flax), or
@@ -296,7 +289,6 @@ def check(
     found = (then or checking.run)(  # the pytest plugin passes another function
         candidate,
         row=row,
-        implementation=implementation,
         quick=quick,
         everything=everything,
         files={"json": json_file, "junit": junit_file, "html": html_file},

@@ -1,18 +1,16 @@
 """Import of the implementation that the arguments of ``attnpool check`` name."""
 
-import functools
 import importlib
 import os
 import re
 import sys
-import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attnpool_ref import cli, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance.candidates import Candidate, has_parameter, naming
+from attnpool_ref.conformance.candidates import Candidate, naming
 from attnpool_ref.conformance.candidates.capture import said
 
 
@@ -24,14 +22,12 @@ class Named:
       words: "my.module", "my.module:function", or a file in the module's place.
       row: the attnpool function that the function implements, or None.
       only: names of the functions to judge; if empty, ``row`` or all functions.
-      implementation: the value to pass as the argument ``implementation``, or None.
       calls: the calling convention (:class:`~attnpool_ref.conformance.Calls`).
     """
 
     words: str
     row: str | None = None
     only: tuple[str, ...] = ()
-    implementation: str | None = None
     calls: dict[str, Any] | None = None
 
     def __call__(self):
@@ -42,8 +38,6 @@ class Named:
           ValueError: the calling convention is not valid.
         """
         target, rows = find_candidate(self.words, self.row)
-        if self.implementation is not None:
-            target, rows = forced(target, self.implementation, rows)
         return Candidate(target, **(self.calls or {})), tuple(dict.fromkeys(self.only)) or rows
 
 
@@ -71,31 +65,6 @@ def find_candidate(candidate, row=None):
     if row not in table.BY_NAME:
         raise Refused(f"{row!r} is no row of the table; say which one it is: --as NAME (see attnpool list)")
     return function, (row,)
-
-
-def forced(target, implementation, rows=()):
-    """Returns ``target`` with the argument ``implementation`` set, and the names of the functions that take it.
-
-    A module becomes a namespace of the functions that take the argument, with ``merge_states`` and ``finalize_state``
-    unchanged. ``rows`` has the name of the attnpool function that a single function implements; it is empty for a
-    module.
-
-    Raises:
-      Refused: no function takes this argument.
-    """
-    if rows:
-        if not has_parameter(target, "implementation"):
-            raise Refused("the function does not take `implementation`")
-        return functools.partial(target, implementation=implementation), rows
-    functions = {}
-    for name in table.BY_NAME:
-        function = getattr(target, name, None)
-        if function is not None and has_parameter(function, "implementation"):
-            functions[name] = functools.partial(function, implementation=implementation)
-    if not functions:
-        raise Refused("no function of the candidate takes `implementation`")
-    states = {name: getattr(target, name, None) for name in ("merge_states", "finalize_state")}
-    return types.SimpleNamespace(**functions, **states), tuple(functions)
 
 
 def _import_file(name):

@@ -26,7 +26,7 @@ Each process imports the framework, and may need 1-2 GB of memory.
 """
 
 
-def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
+def question(candidate, *, only=(), row=None, dtypes=(), quick=False, calls=None, **options):
     """Returns the :class:`Named` implementation and the arguments of the judge, from the arguments of the command.
 
     ``calls`` is the calling convention (:class:`~attnpool_ref.conformance.Calls`); ``options`` are arguments of the
@@ -35,7 +35,7 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:
         asked["dtypes"] = dtypes or conformance.DTYPES
-    return Named(candidate, row, tuple(only), implementation, calls), asked
+    return Named(candidate, row, tuple(only), calls), asked
 
 
 def process_pool(named, quick=False, time_limit=0.0):
@@ -48,7 +48,7 @@ def process_pool(named, quick=False, time_limit=0.0):
     return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
-def run(candidate, *, files=None, everything=False, implementation=None, quick=False, jobs=None, **words):
+def run(candidate, *, files=None, everything=False, quick=False, jobs=None, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
     ``files`` has the files to which the report is also written, by format; existing files are replaced. If one of them
@@ -68,9 +68,9 @@ def run(candidate, *, files=None, everything=False, implementation=None, quick=F
     piped = [f"--{kind}" for kind, name in files.items() if name == STANDARD_OUTPUT]
     if len(piped) > 1:
         raise Refused(f"standard output holds one report, not those of {' and '.join(piped)}")
-    named, asked = question(candidate, implementation=implementation, quick=quick, **words)
-    asked["name"] = candidate if implementation is None else f"{candidate}, {implementation}"
-    asked["strict"] = candidate == "attnpool_flax" and implementation is None
+    named, asked = question(candidate, quick=quick, **words)
+    asked["name"] = candidate
+    asked["strict"] = candidate == "attnpool_flax"
     try:
         if jobs == 0:
             target, rows = named()

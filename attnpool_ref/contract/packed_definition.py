@@ -14,7 +14,7 @@ SEGMENT_ERRORS = (
     "also if a segment number is not an integer, or is out of range (the functions in JAX take such a token of a "
     "JAX array for padding)"
 )
-LAST = ("return_weights", "implementation", "precision")
+LAST = ("return_weights", "precision")
 """Arguments that come after the options of packed tokens in a signature."""
 
 SORTED = (

@@ -20,7 +20,6 @@ def arguments(given=None):
     parser.add_argument("--device", default="", choices=["", *devices.DEVICES])
     parser.add_argument("--direction", default="", choices=["", calls.FORWARD, calls.STEP])
     parser.add_argument("--dtype", default="", choices=["", *calls.DTYPES])
-    parser.add_argument("--implementation", default=calls.OURS, help="an implementation of ours instead of the default")
     parser.add_argument("--alone", action="store_true", help="without plain JAX beside")
     parser.add_argument("--workers", type=int, default=2, help="processes that compile at once")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each program")
@@ -60,7 +59,7 @@ def compile_all(asked, file, known):
     if asked.text:
         asked.text.mkdir(parents=True, exist_ok=True)
     kinds = {key: getattr(asked, key) for key in ("only", "device", "direction", "dtype")}
-    found = programs.programs(asked.all, **kinds, way=asked.implementation, beside=not asked.alone)
+    found = programs.programs(asked.all, **kinds, beside=not asked.alone)
     count = 0
 
     def done(program, result, seconds):

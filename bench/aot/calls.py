@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
@@ -23,9 +22,6 @@ OURS = "attnpool"
 FORWARD, STEP = "forward", "step"
 DTYPES = ("bfloat16", "float32", "float16")
 DEVICES_OF_MESH = 4
-KERNEL = "pallas"
-WITH_KERNEL = ("attention_pooling", "multi_head_attention_pooling")
-"""Rows that are also compiled with the kernel on request."""
 
 REFUSED = {(MESH, "cross_attention_pooling, reduction=max")}
 """Pairs of layout and call that attnpool refuses: a maximum over tokens of the other side takes all of them."""
@@ -38,7 +34,7 @@ class Call:
     Attributes:
       row: the row of the table.
       layout: one of LAYOUTS.
-      way: OURS, the name of an implementation of ours, or of a formula in :mod:`bench.aot.plain`.
+      way: OURS, or the name of a formula in :mod:`bench.aot.plain`.
       extra: options that differ from the row's defaults.
       given: optional arrays that are passed in addition to those of :data:`sizes.ARGUMENTS`; "key#1" in its second shape.
       large: whether the arrays do not fit into the on-chip memory; the sizes are those of :data:`sizes.LARGE`.
@@ -149,10 +145,9 @@ class Call:
             wide = any(array.dtype == jnp.float32 for array in arrays.values())
             with jax.default_matmul_precision("highest" if wide else None):  # results as accurate as ours
                 return jax.tree.leaves(FORMULAS[self.formula](**arrays, **self.numbers, **self.options))
-        own = {} if self.way == OURS else {"implementation": self.way}
-        return self._called(arrays, own)
+        return self._called(arrays)
 
-    def _called(self, arrays, own):
+    def _called(self, arrays, **own):
         function = getattr(attnpool_flax, self.row.name)
         args, kwargs = arrange(function, arrays | self.numbers | self.options | own)
         result = function(*args, **kwargs)
@@ -165,9 +160,7 @@ class Call:
         results = [place_of(own, len(own) - 1 + rank, (AXIS,)) for own in present(self.row.results, self.sizes)]
 
         def part(arrays):
-            return self._called(
-                arrays, {"axis_name": AXIS} | ({} if self.way == OURS else {"implementation": self.way})
-            )
+            return self._called(arrays, axis_name=AXIS)
 
         return jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results)
 
@@ -206,11 +199,8 @@ def _is_number(value):
     return np.shape(value) == ()
 
 
-def calls(way=OURS):
-    """Returns all calls: rows in their layouts, then plain formulas and kernels.
-
-    If ``way`` is an implementation of ours, the list has only calls of functions that take it.
-    """
+def calls():
+    """Returns all calls: rows in their layouts, then plain formulas."""
     found = []
     for row in (*table.VARIANTS, *table.STATES):
         layouts = (UNSORTED, SORTED) if row.packed else (STATE,) if row in table.STATES else (DENSE,)
@@ -220,10 +210,6 @@ def calls(way=OURS):
             extra = tuple(extra.items())
             name = Call(row, extra=extra).name
             own = [Call(row, layout, OURS, extra) for layout in layouts if (layout, name) not in REFUSED]
-            if row.name in WITH_KERNEL and way != KERNEL:
-                own.append(Call(row, DENSE, KERNEL, extra))
-            if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
-                own += [Call(row, layout, way, extra) for layout in layouts]
             found += [*own, *_beside(own)]
         found += _with_arrays(row)
     return found

@@ -3,7 +3,6 @@
 Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
 """
 
-import contextlib
 import hashlib
 import json
 import sys
@@ -11,11 +10,11 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, use_abstract_mesh
+from jax.sharding import NamedSharding, PartitionSpec
 
-from bench.aot import calls, devices, kernels, reading
+from bench.aot import calls, devices, reading
 
-READERS = ("compiling.py", "hlo.py", "reading.py", "kernels.py", "calls.py")
+READERS = ("compiling.py", "hlo.py", "reading.py", "calls.py")
 """Files whose text changes the results of a program: after an edit of them, all programs are compiled again."""
 
 
@@ -40,13 +39,6 @@ def traced(call, device, direction, dtype):
     return jax.jit(call.program(direction, mesh)).trace(arrays)
 
 
-def described(device):
-    """Returns the context for tracing and lowering; Triton kernels need to know the GPU."""
-    if device in devices.TPUS:
-        return contextlib.nullcontext()
-    return use_abstract_mesh(AbstractMesh((), (), abstract_device=AbstractDevice("NVIDIA H200", 132, "gpu")))
-
-
 def measure(asked, known=None):
     """Returns the results of one program, as plain data.
 
@@ -54,18 +46,12 @@ def measure(asked, known=None):
       asked: "name", "layout", "way", "device", "direction", "dtype".
       known: the result of an earlier run, which is returned if the program's digest did not change.
     """
-    call = next(
-        c
-        for c in calls.calls(asked["way"])
-        if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"])
-    )
+    call = next(c for c in calls.calls() if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"]))
     device, direction, dtype = asked["device"], asked["direction"], asked["dtype"]
     if direction == calls.STEP and not calls.has_gradient(call):
         return {"digest": "", "no": "no gradient"}
     try:
-        with described(device):
-            traced_program = traced(call, device, direction, dtype)
-            program = traced_program.lower()
+        program = traced(call, device, direction, dtype).lower()
     except Exception as error:  # an error is an answer, too
         return {"digest": "", "error": f"lowering: {_first_line(error)}"}
     digest = digest_of(program.as_text(), device)
@@ -83,11 +69,9 @@ def measure(asked, known=None):
     if asked.get("text"):
         Path(asked["text"]).write_text(text)
     found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
-    has_kernels = found.counts["kernels"]
-    own = kernels.moved(traced_program.jaxpr, device in devices.TPUS, found.kernels) if has_kernels else 0
     return {
         "digest": digest,
-        "bytes": found.bytes + own,
+        "bytes": found.bytes,
         "x": max(t.size * t.dtype.itemsize for t in tokens),
         "floor": floor,
         "temporaries": memory.temp_size_in_bytes,

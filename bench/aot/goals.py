@@ -185,7 +185,6 @@ class Goal:
       most: the most bytes in units: of a forward pass in float32, and of a step in bfloat16 or float16.
       unit: X or FLOOR.
       layouts: names of layouts; empty for all.
-      ways: ways of calls; empty for all.
       devices: names of devices; empty for all.
       cycles: the most cycles of the compiler's estimate in bfloat16 on a TPU v5e, forward and step.
       narrow: whether float32 copies of narrow tokens are forbidden.
@@ -198,7 +197,6 @@ class Goal:
     most: tuple
     unit: str = X
     layouts: tuple = ()
-    ways: tuple = (calls.OURS,)
     devices: tuple = ()
     cycles: tuple = ()
     narrow: bool = False
@@ -212,17 +210,14 @@ class Goal:
         return (self.most if in_default_run or not self.others else self.others)[step]
 
     def fits(self, program):
-        """Returns whether the goal applies to a program. States of chunks have the goals of their poolings."""
+        """Returns whether the goal applies to a program of ours. States of chunks have the goals of their poolings."""
         name = program.name.replace("_state", "_pooling") if program.layout == calls.STATE else program.name
         pairs = ((self.names, name), (self.layouts, program.layout), (self.devices, program.device))
-        return (not self.ways or program.way in self.ways) and all(
-            not allowed or own in allowed for allowed, own in pairs
-        )
+        return program.way == calls.OURS and all(not allowed or own in allowed for allowed, own in pairs)
 
 
 STATE, MESH = (calls.STATE,), (calls.MESH,)
 CHUNKS_AND_MESHES = (*STATE, *MESH)
-KERNEL = (calls.KERNEL,)
 LAYER = "a step writes the hidden layer and its gradients in float32, and a copy of the tokens with padding replaced"
 CHANNELS = "scores as large as the tokens, in float32, are read for maximum, denominator, each moment and the gradient"
 PAIRS = "pairs of tokens are combined, then pairs of the results, until one is left"
@@ -247,9 +242,6 @@ GOALS = (
     Goal(PACKED, (2.3, 6.5), X, SORTED),
     Goal(PACKED, (4.9, 13.7), X, UNSORTED, devices=ONE_V6E, others=(4.9, 15.3), reason=GATHERED),
     Goal(PACKED, (3.3, 8.0), X, UNSORTED),
-    Goal((), (1.05, 3.1), X, ways=KERNEL, devices=devices.TPUS),
-    Goal(("attention_pooling",), (1.05, 3.1), X, ways=KERNEL),
-    Goal((), (1.3, 3.6), X, ways=KERNEL),
     Goal(HEADS, (4.5, 5.5), FLOOR, MESH, devices=ONE_H200, others=(5.5, 5.5), reason=REDUCED),
     Goal(
         VLAD,
@@ -384,8 +376,8 @@ def no_slower(program, result, formula):
 
 
 def _all_estimated(program, *results):
-    """Returns whether the compiler estimates the cycles of all instructions: it does not for scatters, sorts and kernels."""
-    unknown = any(one["counts"].get(key) for one in results for key in ("scatters", "sorts", "kernels"))
+    """Returns whether the compiler estimates the cycles of all instructions: it does not for scatters and sorts."""
+    unknown = any(one["counts"].get(key) for one in results for key in ("scatters", "sorts"))
     return program.device == devices.V5E and not unknown and all(one["cycles"] for one in results)
 
 

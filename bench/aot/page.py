@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from bench.aot import calls, devices, goals, plain
+from bench.aot import calls, devices, goals
 from bench.aot.programs import Program
 from bench.aot.programs import programs as default_run
 
@@ -24,23 +24,22 @@ the device's memory is no yardstick for a program that needs less. These program
 COMPLETE = """# Compiled for a TPU and a GPU: all programs
 
 [performance.md](performance.md#compiled-for-a-tpu-and-a-gpu) says what was compiled, and compares it with plain formulas. The first
-column here has the function, the layout of its tokens and the implementation, where it is not attnpool's default.
+column here has the function, the layout of its tokens, and the formula if one was compiled in place of the function.
 
 * **x**, **floors**: the bytes that the compiled program reads from and writes to the device's memory (in a loop, in every step),
   divided by the bytes of x, the largest array of tokens, or by the floor: each argument read once, each result and gradient
   written once.
 * **temporaries**: the memory that the program needs besides arguments and results, divided by the bytes of x.
 * **wide**: how many float32 copies the program makes of tokens in a narrower dtype, such as bfloat16.
-* **loops**, **scatters**, **sorts**, **all-reduce**, **kernels**: how many the program has. Kernels are those of Pallas. If
-  the steps of a loop depend on the numbers, it is counted with as many steps as a number has bits. A loop inside another has the
-  steps of both, multiplied.
+* **loops**, **scatters**, **sorts**, **all-reduce**: how many the program has. If the steps of a loop depend on the numbers, it is
+  counted with as many steps as a number has bits. A loop inside another has the steps of both, multiplied.
 * **operations**: numbers that are computed, and operations of matrix products, for each byte of x; on a GPU.
 * **M cycles**: the TPU compiler's estimate, in millions.
 * **misses its goal**: what a program needs beyond the rule beside its plain formula, or beyond its goal in `bench/aot/goals.py`.
   Chunks, meshes and the functions of the first page have goals. In parentheses: the goal is met, and for this reason it is higher
   than that of other functions.
 
-Of a GPU's L2 cache, only this is modeled: a Pallas kernel reads an array of at most 4 MiB once. No GPU kernel was tuned.
+A GPU's L2 cache is not modeled.
 """
 
 WORST = 20
@@ -139,7 +138,7 @@ def cells(program, result, found):
     way = "" if program.way == calls.OURS else f", {program.way}"
     goal = goals.goal_of(program)
     missed = "; ".join(goals.shortfalls(program, result, found))
-    reason = f"({goal.reason})" if goal and goal.reason and program.way not in plain.WAYS else ""
+    reason = f"({goal.reason})" if goal and goal.reason else ""
     line = [
         f"{program.name}, {program.layout}{way}",
         f"{program.device}, {program.direction}, {program.dtype}",

@@ -31,7 +31,7 @@ DEFAULT = ((calls.STEP, "bfloat16"), (calls.FORWARD, "float32"))
 """Directions and dtypes of a default run: with optional arrays only steps, and large ones only for a TPU v5e."""
 
 
-def programs(everything=False, only="", device="", direction="", dtype="", way=calls.OURS, beside=True):
+def programs(everything=False, only="", device="", direction="", dtype="", beside=True):
     """Returns the programs of a run.
 
     Args:
@@ -40,8 +40,7 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
       device: one device, or empty for the default ones.
       direction: one direction; if empty, and a dtype is given, both.
       dtype: one dtype; if empty, and a direction is given, all.
-      way: an implementation of ours, in place of the default.
-      beside: whether plain formulas and kernels are also compiled.
+      beside: whether plain formulas are also compiled.
     """
     kinds = [(d, t) for d in (calls.FORWARD, calls.STEP) for t in calls.DTYPES] if everything else list(DEFAULT)
     if direction or dtype:
@@ -49,8 +48,8 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
         kinds = [(d, t) for d in directions for t in ([dtype] if dtype else calls.DTYPES)]
     chosen = [device] if device else devices.DEVICES if everything else devices.DEFAULT
     found = []
-    for call in calls.calls(way):
-        ways = (way, calls.KERNEL, *plain.WAYS) if beside else (way,)
+    for call in calls.calls():
+        ways = (calls.OURS, *plain.WAYS) if beside else (calls.OURS,)
         if call.way in ways and (not only or only in (call.row.name, call.name, f"{call.name}, {call.layout}")):
             found += [
                 Program(call.name, call.layout, call.way, place, d, t)

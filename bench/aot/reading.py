@@ -35,12 +35,6 @@ FREE = frozenset(
     ]
 )
 FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
-KERNELS = ("tpu_custom_call", "__gpu$xla.gpu.triton", "mosaic_gpu", "mosaic_gpu_v2")
-"""Targets of custom calls that are Pallas kernels, whose bytes are counted from grid and index maps."""
-
-OF_XLA = "online-softmax"
-"""The name of a kernel that XLA's TPU compiler inserts: no traced program has it; it reads its operands once."""
-
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 SLICES = ("slice", "dynamic-slice", "gather")
 STARTED_SLICES = ("slice-start", "dynamic-slice-start")
@@ -76,12 +70,11 @@ class Costs:
       cycles: the compiler's estimate; 0 if it makes none.
       elements: numbers computed outside of matrix products.
       products: multiplications and additions of matrix products.
-      counts: the number of "loops", "scatters", "sorts", "kernels" and collectives in the text.
+      counts: the number of "loops", "scatters", "sorts" and collectives in the text.
       steps: the most steps of one loop, including those of the loops around it.
       unknown: the number of loops whose steps the compiler does not know.
       gathered: bytes of the largest result of an all-gather.
       wide_copies: float32 arrays with the elements of a narrow argument.
-      kernels: for each Pallas kernel its arrays, operands first, as pairs (shape, whether it is in VMEM).
     """
 
     bytes: float = 0.0
@@ -93,7 +86,6 @@ class Costs:
     unknown: int = 0
     gathered: float = 0.0
     wide_copies: int = 0
-    kernels: list = field(default_factory=list)
 
 
 def costs(text, tokens=(), bits=1):
@@ -146,9 +138,6 @@ def _run(module, name, found, known, around):
             read, written = _moved(module, computation, one)
             total += [read + written, one.cycles, *_computed(module, computation, one)]
             _note(one, written, found, known[0])
-            if _is_kernel(one):
-                operands = [array for operand in one.operands for array in computation.instructions[operand].arrays]
-                found.kernels.append([(tuple(array.shape), array.on_chip) for array in (*operands, *one.arrays)])
     return total
 
 
@@ -190,7 +179,6 @@ def _note(one, written, found, tokens):
         found.counts[opcode] += 1
         if opcode == "all-gather":
             found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
-    found.counts["kernels"] += _is_kernel(one)
     if one.opcode not in FREE and not one.opcode.endswith("-done"):  # an update of a part does not make the array
         found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
 
@@ -211,16 +199,11 @@ def _product(shape):
     return total
 
 
-def _is_kernel(one):
-    """Whether an instruction is a kernel of Pallas."""
-    return one.opcode == "custom-call" and one.target in KERNELS and not one.name.startswith(OF_XLA)
-
-
 def _moved(module, computation, one):
     """Returns the bytes (read, written) of one instruction as a kernel."""
     if one.opcode in FREE or one.opcode.endswith(("-done", "-update")):  # the start of the operation was counted
         return 0, 0
-    if one.opcode == "custom-call" and (one.target in FREE_CALLS or _is_kernel(one)):
+    if one.opcode == "custom-call" and one.target in FREE_CALLS:
         return 0, 0
     operands = [computation.instructions[name] for name in one.operands]
     if one.opcode == "fusion":

@@ -1,8 +1,11 @@
 """One program serves all values: what a second call traces and compiles is nothing, and what it transfers."""
 
 import inspect
+import sys
+from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of
@@ -12,9 +15,6 @@ import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
-
-APART = [name for name, frame in FUNCTIONS.items() if frame.weights_apart]
-"""Rows whose weights have a program of their own."""
 
 
 @pytest.fixture(scope="module", params=table.VARIANTS, ids=lambda row: row.name)
@@ -84,18 +84,6 @@ def test_a_number_in_any_form_is_the_program_of_its_default(example):
     assert events(lambda: call(arrays)) == []
 
 
-@pytest.mark.parametrize("row", table.VARIANTS, ids=lambda row: row.name)
-def test_asking_for_the_weights_takes_the_same_program_and_one_more_where_they_are_apart(row):
-    if not row.weights:
-        assert "return_weights" not in inspect.signature(getattr(attnpool_flax, row.name)).parameters
-        return
-    case, specialize = fullest(row), FUNCTIONS[row.name].specialize
-    given = arguments_of(case, getattr(attnpool_flax, row.name))[0] | case.options
-    without, both = (specialize((), given | {"return_weights": wanted})[0].programs for wanted in (False, True))
-    assert both[: len(without)] == without
-    assert len(both) == len(without) + (row.name in APART)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", [pytest.param(1, marks=pytest.mark.mesh), None])
 def test_device_arrays_with_default_numbers_transfer_nothing(example, place):
@@ -117,3 +105,20 @@ def test_another_shape_would_be_heard():
     x = np.ones((2, 3, 5), np.float32)
     attnpool_flax.mean_pooling(x)
     assert events(lambda: attnpool_flax.mean_pooling(x[:1]))
+
+
+def test_a_second_call_is_few_python_calls():
+    x, mask = jnp.ones((2, 3, 4)), jnp.ones((2, 3), bool)
+    attnpool_flax.mean_pooling(x, mask)
+    inside, called = str(Path(attnpool_flax.__file__).parent), []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(inside):
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        attnpool_flax.mean_pooling(x, mask)
+    finally:
+        sys.setprofile(None)
+    assert len([name for name in called if not name.startswith("<")]) <= 4

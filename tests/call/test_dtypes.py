@@ -1,6 +1,5 @@
 """The rules of dtype: what decides it, what never widens it, and that float32 means float32."""
 
-import functools
 import itertools
 
 import chex
@@ -10,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from packages import every_package
+from programs import precisions
 from rounding import rounded
 
 import attnpool_flax
@@ -79,37 +79,17 @@ def test_the_mean_that_serves_as_a_query_is_not_rounded(package):
     assert np.array_equal(np.asarray(narrow).astype(np.float64), wide.astype(ml_dtypes.bfloat16).astype(np.float64))
 
 
-def dots(function, *args):
-    """Precisions of the products that a function compiles to."""
-    jaxpr = jax.make_jaxpr(function)(*args)
-    found = []
-
-    def visit(inner):
-        for equation in inner.eqns:
-            if equation.primitive.name == "dot_general":
-                found.append(equation.params["precision"])
-            for value in equation.params.values():
-                if hasattr(value, "jaxpr"):
-                    visit(value.jaxpr)
-
-    visit(jaxpr.jaxpr)
-    return found
-
-
-HIGHEST, DEFAULT, HIGH = jax.lax.Precision.HIGHEST, jax.lax.Precision.DEFAULT, jax.lax.Precision.HIGH
-
-
 def test_float32_products_are_full_unless_the_caller_says_otherwise():
-    x = X.astype(np.float32)
-    assert set(dots(attnpool_flax.attention_pooling, x)) == {(HIGHEST, HIGHEST)}
-    assert set(dots(lambda v: attnpool_flax.attention_pooling(v, precision="high"), x)) == {(HIGH, HIGH)}
+    x, pooling = X.astype(np.float32), attnpool_flax.attention_pooling
+    assert precisions(pooling, x) == {"HIGHEST"}
+    assert precisions(lambda x: pooling(x, precision="high"), x) == {"HIGH"}
     with jax.default_matmul_precision("high"):
-        assert set(dots(attnpool_flax.attention_pooling, x)) == {(HIGH, HIGH)}
+        assert precisions(pooling, x) == {"HIGH"}
 
 
 def test_narrow_products_take_one_pass():
-    pool = functools.partial(attnpool_flax.attention_pooling, implementation="einsum")
-    assert set(dots(pool, X.astype(ml_dtypes.bfloat16))) == {(DEFAULT, DEFAULT)}
+    x = X.astype(ml_dtypes.bfloat16)
+    assert precisions(attnpool_flax.dot_score, x, x) == {"DEFAULT"}
 
 
 @every_package

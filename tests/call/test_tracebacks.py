@@ -36,19 +36,12 @@ REFUSED = {  # (the call, the function of the frame)
         )
     },
     "under jit": (lambda: jax.jit(attnpool_flax.mean_pooling)(X, FLOATS), "mean_pooling"),
-    "a kernel that there is not": (
-        lambda: attnpool_flax.mean_pooling(X, implementation="fast"),
-        "mean_pooling",
-    ),
     "a module's width": (lambda: POOL(X[..., :3]), "AttentionPool.__call__"),
     "a module's mask": (lambda: POOL(X, FLOATS), "AttentionPool.__call__"),
     "a module's keyword": (lambda: POOL(X, maks=1), "AttentionPool.__call__"),
     "a module's constructor": (lambda: attnpool_flax.AttentionPool(0, rngs=nnx.Rngs(0)), "AttentionPool.__init__"),
     "a Linen module's mask": (lambda: LINEN.apply(PARAMS, X, FLOATS), "AttentionPool.__call__"),
-    "a Linen module's field": (
-        lambda: attnpool_flax.linen.AttentionPool(implementation="fast"),
-        "AttentionPool.__init__",
-    ),
+    "a Linen module's field": (lambda: attnpool_flax.linen.AttentionPool(dtype="int8"), "AttentionPool.__init__"),
     "sizes by position": (lambda: attnpool_flax.MAPHead(8, 2, 16, rngs=nnx.Rngs(0)), "MAPHead.__init__"),
     "a Linen module's sizes by position": (lambda: attnpool_flax.linen.MAPHead(2, 16), "MAPHead.__init__"),
 }

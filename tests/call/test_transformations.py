@@ -8,12 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
+from drawn import draw
 from jax.sharding import PartitionSpec
+from marks import all_with_few_quick
+from repeated_tokens import LargeCase
+from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import tolerances
 
 BATCH = 4  # divides among the devices of tests that have eight
 NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
@@ -164,6 +169,93 @@ def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
         example.jitted(arrays)
 
 
+FORWARD = {
+    "jacfwd": (jax.jacfwd, jax.jacrev),
+    "linearize": (
+        lambda f: lambda x: jax.linearize(f, x)[1](jnp.cos(x)),
+        lambda f: lambda x: jax.jvp(f, (x,), (jnp.cos(x),))[1],
+    ),
+    "hessian": (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))),
+    "jacfwd of jacfwd": (lambda f: jax.jacfwd(jax.jacfwd(f)), jax.hessian),
+    "jvp of scan": (
+        lambda f: lambda x: jax.jvp(lambda x: jax.lax.map(f, jnp.stack([x, -x])), (x,), (x,))[1],
+        lambda f: lambda x: jnp.stack([jnp.tensordot(jax.jacrev(f)(own), own, x.ndim) for own in (x, -x)]),
+    ),
+}
+"""By title: what a user computes of a jitted function of one array, and the same in another mode."""
+
+OF_TOKENS = {
+    "mean_pooling": {},
+    "max_pooling": {},
+    "attention_pooling": {},
+    "std_pooling": {},
+    "vlad_pooling": {"assign_kernel": (4, 3), "centers": (3, 4)},
+    "segment_attention_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
+    "segment_max_pooling": {"segment_ids": np.array([0, 1, 0, 2, 0]), "num_segments": 3},
+}
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+@pytest.mark.parametrize("mode", all_with_few_quick(FORWARD, ["hessian"]))
+def test_every_mode_of_differentiation_works_outside_of_a_users_jit(mode, name, rng):
+    x, (ours, other) = draw(rng, 5, 4), FORWARD[mode]
+    options = {key: draw(rng, *own) if isinstance(own, tuple) else own for key, own in OF_TOKENS[name].items()}
+    mask = np.arange(5) != 1
+
+    @jax.jit
+    def function(x):
+        found = getattr(attnpool_flax, name)(x, mask=mask, **options)
+        return jnp.sum(jnp.sin(found), -1)
+
+    found, expected = ours(function)(x), other(function)(x)
+    chex.assert_trees_all_close(found, expected, atol=rounded(np.asarray(expected), 256), rtol=0)
+
+
+LARGE = {
+    "max_pooling": "",
+    "attention_pooling": "",
+    "gated_sum_pooling": "",
+    "segment_attention_pooling": "",
+    "segment_max_pooling": "",
+    "mask_attention": "",
+    "kernel_regression": "",
+    "maxsim_score": "",
+    "cross_attention_pooling": "reduction=max",
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", LARGE)
+def test_forward_mode_of_large_arrays_has_the_derivatives_of_reverse_mode(name):
+    case = LargeCase(table.get(name), getattr(attnpool_flax, name), LARGE[name]).case
+    arrays, call = arguments_of(case, getattr(attnpool_flax, name))
+    floats = {key: value for key, value in arrays.items() if value.dtype == np.float32}
+    tangents = jax.tree.map(np.cos, floats)
+
+    @jax.jit
+    def both(floats):
+        def function(floats):
+            return call(arrays | floats)
+
+        results, ahead = jax.jvp(function, (floats,), (tangents,))
+        cotangents = jax.tree.map(jnp.cos, results)
+        (gradients,) = jax.vjp(function, floats)[1](cotangents)
+        return jax.tree.map(jnp.multiply, [ahead, gradients], [cotangents, tangents])
+
+    ahead, back = (
+        np.concatenate([np.ravel(part).astype(float) for part in jax.tree.leaves(own)]) for own in both(floats)
+    )
+    size = np.abs(ahead).sum() + np.abs(back).sum()
+    assert abs(ahead.sum() - back.sum()) <= tolerances.allowed_error(size, size, case.terms(), "float32")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["cross_attention_pooling", "cross_attention_pooling_all_pairs"])
+def test_the_largest_products_of_many_pairs_are_the_definition(name):
+    """In blocks: tied tokens of several blocks share the gradient, and NaN at padding changes no bit."""
+    assert LargeCase(table.get(name), getattr(attnpool_flax, name), "reduction=max").wrong() == []
+
+
 def test_the_nan_checker_would_speak():
     with jax.debug_nans(True), pytest.raises(FloatingPointError):
         attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
@@ -176,3 +268,28 @@ def test_a_users_jit_traces_once_a_shape():
         chex.assert_shape(pool(x, scale), (2, 4))
     with pytest.raises(AssertionError, match="traced > 1 times"):
         pool(x[:1], 0.5)
+
+
+@pytest.mark.parametrize("name", ["mean_max_pooling", "attention_pooling", "segment_attention_pooling"])
+def test_second_derivatives_are_right_inside_of_a_scan(name):
+    """JAX before 0.12 forgets a rule of ``jax.custom_jvp`` there."""
+    chunks = np.random.default_rng(0).normal(size=(3, 6, 4))
+    place = () if not name.startswith("segment_") else (jnp.array([0, 1, 0, 1, 1, 0]), 2)
+
+    def pooled(x, query):
+        return getattr(attnpool_flax, name)(x * query[None], *place)
+
+    def by_scan(query):
+        return jax.lax.scan(
+            lambda total, x: (total + jnp.sum(jnp.sin(pooled(x, query) ** 2)), None), jnp.zeros(()), chunks
+        )[0]
+
+    def one_by_one(query):
+        return sum(jnp.sum(jnp.sin(pooled(x, query) ** 2)) for x in chunks)
+
+    with jax.enable_x64(True):
+        query = jnp.array([0.3, -0.5, 0.7, 0.2])
+        for second in (jax.jacfwd, jax.jacrev):
+            found, needed = (second(jax.grad(function))(query) for function in (by_scan, one_by_one))
+            np.testing.assert_allclose(found, needed, rtol=1e-9)
+            assert np.max(np.abs(needed)) > 0.1

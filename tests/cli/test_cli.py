@@ -236,14 +236,6 @@ def test_the_judge_is_asked_what_the_options_say(judged, here):
             "'pool' is no row of the table; say which one it is: --as NAME (see attnpool list)",
         ),
         (["candidate_of_a_test", "--as", "attend"], "--as attend needs one function: candidate_of_a_test:function"),
-        (
-            ["candidate_of_a_test:mean_pooling", "--implementation", "einsum"],
-            "the function does not take `implementation`",
-        ),
-        (
-            ["candidate_of_a_test", "--implementation", "einsum"],
-            "no function of the candidate takes `implementation`",
-        ),
         (["--json", "nowhere/report.json"], "there is no folder for nowhere/report.json"),
         (["--json", "-", "--html", "-"], "standard output holds one report, not those of --json and --html"),
         (["./nothing.py:pool"], "there is no file ./nothing.py"),
@@ -272,29 +264,6 @@ def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     assert pasted.returncode == 0, pasted.stderr
     candidate, oracle = re.findall(r"(?:candidate|oracle): (.*)", pasted.stdout)
     assert candidate != oracle
-
-
-@pytest.fixture
-def choosy(here):
-    """A module whose functions are right only with ``implementation="einsum"``, in the current directory."""
-    (here / "choosy_of_a_test.py").write_text(
-        "import attnpool_ref\n"
-        "def pool(x, mask=None, *, implementation=None):\n"
-        "    return attnpool_ref.mean_pooling(x, mask) if implementation == 'einsum' else x\n"
-        "mean_pooling = pool\n"
-    )
-    yield "choosy_of_a_test"
-    sys.modules.pop("choosy_of_a_test", None)
-
-
-@pytest.mark.parametrize("words", [(), (":mean_pooling",), (":pool", "--as", "mean_pooling")], ids=" ".join)
-def test_the_implementation_that_is_asked_for_is_judged_in_a_module_and_in_a_function(choosy, words):
-    name, *others = words or ("",)
-    arguments = ("check", choosy + name, *others, "--dtype", "float64", "--quick", "--jobs", "0")
-    assert run(*arguments).exit_code == 1
-    result = run(*arguments, "--implementation", "einsum")
-    assert result.exit_code == 0, result.output
-    assert "1 row: 1 passed." in result.stdout
 
 
 def test_the_oracle_passes_its_own_judge():

@@ -173,7 +173,7 @@ def test_warnings_of_numpy_are_a_note_unless_asked_for():
     assert accused(row_of(warns, "mean_pooling", contract=True)) == ["no warnings"]
 
 
-def test_another_order_of_operations_with_the_weights_is_a_note_and_another_result_is_not():
+def test_the_weights_may_change_the_rounding_of_the_result_and_no_more():
     def attend(off):
         def attend(scores, value, mask=None, *, return_weights=False):
             found = ref.attend(scores, value, mask, return_weights=return_weights)
@@ -183,10 +183,9 @@ def test_another_order_of_operations_with_the_weights_is_a_note_and_another_resu
 
     rounded, wrong = 1 + 2.0**-22, 1.001
     options = {"dtypes": ("float32",)}
-    row = row_of(attend(rounded), "attend", **options)
+    row = row_of(attend(rounded), "attend", contract=True, **options)
     assert (row.status, row.promises["return_weights"].status) == ("pass", "held")
-    assert "return_weights" in accused(row_of(attend(rounded), "attend", contract=True, **options))
-    assert row_of(attend(wrong), "attend", **options).status == "fail"
+    assert "return_weights" in accused(row_of(attend(wrong), "attend", **options))
 
 
 def test_vectors_of_1e30_are_asked_of_norms_by_the_contract_alone():

@@ -69,15 +69,6 @@ def detached(x, mask=None):
     return without_its_gradient(mean(x, mask))
 
 
-def with_implementation(pool):
-    """The same, which takes ``implementation``; by "einsum" it is plain."""
-
-    def either(x, mask=None, *, implementation=None):
-        return mean(x, mask) if implementation == "einsum" else pool(x, mask)
-
-    return either
-
-
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_right_function_passes(check):
     assert judged(mean, "mean_pooling", check) == []
@@ -95,31 +86,11 @@ def test_a_second_derivative_that_is_nan_beside_nan_in_the_padding_is_rejected()
     assert "NaN stands in the padding" in message
 
 
-def test_a_gradient_without_forward_mode_is_not_applicable_where_no_implementation_is_offered():
+def test_a_gradient_without_forward_mode_is_not_applicable():
     assert judged(with_rule(of_itself), "mean_pooling", REVERSE) == []
     assert why_not(with_rule(of_itself), "mean_pooling", FORWARD).startswith(
         "its gradient has no forward mode (TypeError: can't apply forward-mode autodiff"
     )
-
-
-def test_a_gradient_without_forward_mode_is_rejected_where_an_implementation_is_offered():
-    with pytest.raises(TypeError, match="forward-mode"):
-        judged(with_implementation(with_rule(of_itself)), "mean_pooling", FORWARD)
-
-
-def test_a_refusal_of_forward_mode_that_names_nothing_is_rejected():
-    (message,) = judged(with_implementation(with_rule(right)), "mean_pooling", FORWARD)
-    assert message.startswith("forward mode of a jit around it raises TypeError: can't apply")
-    assert judged(with_implementation(mean), "mean_pooling", FORWARD) == []
-
-
-def test_an_einsum_that_refuses_forward_mode_is_rejected():
-    def only_rules(x, mask=None, *, implementation=None):
-        del implementation
-        return with_rule(right)(x, mask)
-
-    messages = judged(only_rules, "mean_pooling", FORWARD)
-    assert any('with implementation="einsum" raises TypeError' in message for message in messages)
 
 
 def test_a_function_that_cannot_be_differentiated_twice_is_not_applicable():

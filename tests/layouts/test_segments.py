@@ -1,6 +1,4 @@
-"""Packed sequences: padding by numbers out of range, sums that do not drift, programs that hold no copy."""
-
-import functools
+"""Packed sequences: padding by numbers out of range, sums that do not drift."""
 
 import chex
 import flax.linen as nn
@@ -8,53 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from constants import replaced
 from flax import nnx
 from marks import thorough
 from packages import every_package
-from programs import compiled
-from rounding import rounded
-from walks import PACKED, Call, size, small_tiles
+from rounding import assert_close
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.reductions.packed import sums as packed_sums
 from attnpool_ref.conformance.checks.definition import DRIFT
 
 # --------------------------------------------------------------------------------------------------------------
 # Numbers out of range
-
-
-@pytest.mark.parametrize("implementation", ["tiles", "einsum"])
-def test_numbers_of_a_device_that_are_out_of_range_are_padding_to_the_last_bit(implementation):
-    rng = np.random.default_rng(1)
-    x, numbers, query = (
-        rng.standard_normal((90, 4), np.float32),
-        rng.integers(0, 5, 90, np.int32),
-        np.ones(4, np.float32),
-    )
-    out = np.arange(90) % 4 == 1
-    numbers[out] = np.resize(np.array([-1, 5, 2**31 - 1, -(2**31)], np.int32), out.sum())
-
-    @jax.jit
-    def step(x, query):
-        def loss(x, query):
-            pooled, weights = attnpool_flax.segment_attention_pooling(
-                x, jnp.asarray(numbers), 5, query=query, return_weights=True, implementation=implementation
-            )
-            return jnp.sum(pooled**2), (pooled, weights)
-
-        return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, query)
-
-    with small_tiles(WHOLE=0), replaced(packed_sums, TOKENS=16, FEWEST=1):
-        clean, *others = (step(np.where(out[:, None], poison, x), query) for poison in (0, np.nan, np.inf, 1e30))
-    for other in others:
-        chex.assert_trees_all_equal(other, clean)
-    (_, (pooled, weights)), (of_x, _) = clean
-    chex.assert_trees_all_equal(np.asarray(weights)[out], np.zeros(out.sum(), np.float32))
-    assert not np.any(np.asarray(of_x)[out])
-    kept = attnpool_ref.segment_attention_pooling(x[~out], numbers[~out], 5, query=query)
-    chex.assert_trees_all_close(np.asarray(pooled), kept, atol=rounded(kept, 90), rtol=0)
 
 
 @every_package
@@ -105,32 +67,42 @@ def test_numbers_of_any_integer_dtype_are_the_same():
 
 
 @pytest.mark.parametrize("ordered", [True, *thorough([False])])
-@pytest.mark.parametrize("implementation", ["tiles", "einsum"])
-def test_a_million_equal_tokens_of_one_segment_do_not_drift(implementation, ordered):
+def test_a_million_equal_tokens_of_one_segment_do_not_drift(ordered):
     x, numbers = np.full((10**6, 1), 0.1, np.float32), np.zeros(10**6, np.int32)
-    query = np.ones(1, np.float32)
-    pool = functools.partial(attnpool_flax.segment_attention_pooling, indices_are_sorted=ordered)
-    pooled = pool(x, numbers, 2, query=query, implementation=implementation)
+    options = {"query": np.ones(1, np.float32), "return_weights": True, "indices_are_sorted": ordered}
+    pooled, weights = attnpool_flax.segment_attention_pooling(x, numbers, 2, **options)
     chex.assert_trees_all_close(np.asarray(pooled)[0], x[0], rtol=DRIFT)
-    weights = pool(x, numbers, 2, query=query, implementation=implementation, return_weights=True)[1]
     chex.assert_trees_all_close(np.asarray(weights)[:1], np.full(1, 1e-6, np.float32), rtol=DRIFT)
 
 
-LARGE = {"N": 16384, "M": 16384, "d": 256, "e": 256, "q": 256}
-"""Sixteen megabytes of x, beside which a tile is small."""
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
-def test_programs_hold_no_copy_of_the_tokens_and_no_matrix_of_segments(row):
-    call = Call(row, "smallest", "tiles", sizes=LARGE)
-    tokens = sum(map(size, call.tokens.values()))
-    held = [compiled(f, call.arrays).memory_analysis().temp_size_in_bytes for f in (call.forward, call.step)]
-    sizes = call.case.sizes
-    hidden = (
-        3 * 4 * sizes["N"] * sizes["h"] if "h" in sizes else 0
-    )  # a layer of each token's, its slope, and what both come from
-    assert max(held) < 0.35 * tokens + hidden, [each / tokens for each in held]
+@pytest.mark.parametrize("kind", ["random", "skewed", "one"])
+@pytest.mark.parametrize("size", [(1, 2), (17, 40), (513, 2), (5000, 60)], ids=str)
+def test_noisy_or_of_any_segments_is_that_of_an_exported_program_and_the_product(kind, size, rng):
+    """Tokens are combined in slots of consecutive ones, or by a scan if their number is a symbol."""
+    length, count = size
+    ids = {
+        "random": rng.integers(0, count, length),
+        "skewed": np.where(rng.random(length) < 0.95, 0, rng.integers(0, count, length)),
+        "one": np.full(length, count - 2),
+    }[kind].astype(np.int32)
+    x = (rng.random((length, 3)) * 0.02).astype(np.float32)
+    x[::97] = 1  # an event that is certain
+
+    def step(x, ids):
+        def loss(x):
+            result = attnpool_flax.segment_noisy_or_pooling(x, ids, count)
+            return jnp.sum(jnp.sin(result)), result
+
+        return jax.grad(loss, has_aux=True)(x)
+
+    arrays = jnp.asarray(x), jnp.asarray(ids)
+    shapes = jax.export.symbolic_args_specs(arrays, ("n, 3", "n"))
+    gradient, result = jax.jit(step)(*arrays)
+    neither = np.ones((count, 3))
+    np.multiply.at(neither, ids, 1 - np.float64(x))
+    assert_close(result, np.float32(1 - neither), 8)
+    chex.assert_trees_all_close((gradient, result), jax.export.export(jax.jit(step))(*shapes).call(*arrays), atol=1e-6)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Sequences split over a mesh (``axis_name=``): what the whole gives, on every device, with few collectives."""
 
 import functools
+import math
 import os
 import re
 import socket
@@ -10,17 +11,20 @@ from pathlib import Path
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import arguments_of, assert_agree, assert_gradients_agree
+from constants import replaced
+from drawn import draw
 from flax import nnx
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from rounding import rounded
 from splits import NAMES, Split, gradients_inside, with_gradients
-from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.tokens import tiles
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
@@ -46,7 +50,7 @@ COLLECTIVES = {
     ("statistics_pooling", "fullest"): (3, 3),
     ("attentive_statistics_pooling", "fullest"): (4, 5),
     ("attentive_statistics_pooling", "global_context=True"): (7, 8),
-    ("additive_attention_pooling", "fullest"): (3, 5),  # with dropout; (2, 3) without
+    ("additive_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
     ("latent_attention_pooling", "smallest"): (1, 2),
     ("set2set_pooling", "smallest"): (4, 6),  # of two steps
@@ -57,38 +61,46 @@ COLLECTIVES = {
 KINDS = re.compile(r"\b(?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\(")
 
 
+SPLIT, WHOLE = PartitionSpec(None, NAMES), PartitionSpec()
+
+
+def over(mesh, function, specs=SPLIT, result=WHOLE):
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=result)
+
+
 @pytest.fixture(scope="module")
 def mesh():
     return jax.make_mesh((2, 4), NAMES, axis_types=(AxisType.Auto,) * 2)
 
 
-def walks(name):
-    return FUNCTIONS[name].has_tiles
-
-
-PLAIN = ("attention_pooling", "smallest"), ("cross_attention_pooling", "reduction=mean")
-CALLS = [(*key, "tiles" if walks(key[0]) else None) for key in COLLECTIVES if key not in PLAIN]
-CALLS += [(*key, "einsum") for key in PLAIN]
+IN_PIECES = [
+    ("max_pooling", "smallest"),
+    ("weighted_pooling", "weights as [..., L, d]"),
+    ("attention_pooling", "fullest"),
+    ("attention_pooling", "normalizer=sigmoid"),
+    ("attentive_statistics_pooling", "global_context=True"),
+    ("cross_attention_pooling", "reduction=mean"),
+    ("vlad_pooling", "fullest"),
+]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("name", "title", "implementation"), CALLS)
-def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation, mesh):
-    """Results, weights, gradients inside and outside of the shard_map; what stands in padding changes no bit of them."""
-    call = Split(name, title, implementation)
-    whole = call.changed(implementation="einsum").forward if walks(name) else call.forward
+@pytest.mark.parametrize(("name", "title"), IN_PIECES)
+def test_devices_give_what_the_whole_gives_in_pieces(name, title, mesh):
+    """Results, weights, gradients inside and outside of the shard_map; values at padding change no bit of them."""
+    call = Split(name, title)
 
     @jax.jit
     def program(arrays):
         return (
             with_gradients(call.over(mesh))(arrays),
             gradients_inside(call, mesh)(arrays),
-            with_gradients(whole)(arrays),
+            with_gradients(call.forward)(arrays),
         )
 
-    with small_tiles(WHOLE=0, ROW=0, TOKENS=5):
+    with replaced(tiles, WHOLE=0, EXAMPLES=0, PIECE=0, LEAST=2):
         (results, outside), inside, (want, gradients) = found = jax.tree.map(np.asarray, program(call.values))
-    assert_agree(call.case, results, want, "return_weights" in call.options)
+    assert_agree(call.case, results, want, call.weights)
     assert_gradients_agree(call.case, outside, gradients)
     assert_gradients_agree(call.case, inside, gradients)
     poisoned = {key: value.copy() for key, value in call.values.items()}
@@ -101,17 +113,96 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "title"), COLLECTIVES)
 def test_collectives_are_few_and_the_same_for_any_length(name, title, mesh):
-    call = Split(name, title).without_weights()
-    step = with_gradients(call.over(mesh))
-    programs = [jax.jit(function).lower(call.values).compile().as_text() for function in (call.over(mesh), step)]
-    assert tuple(len(KINDS.findall(text)) for text in programs) == COLLECTIVES[name, title]
+    call = Split(name, title, weights=False)
+    programs = call.over(mesh), with_gradients(call.over(mesh))
+    texts = [jax.jit(function).lower(call.values).compile().as_text() for function in programs]
+    assert tuple(len(KINDS.findall(text)) for text in texts) == COLLECTIVES[name, title]
 
 
-SPLIT, WHOLE = PartitionSpec(None, NAMES), PartitionSpec()
+LARGE = {
+    "mean_pooling": [(8, 1600, 64)],
+    "max_pooling": [(8, 1600, 64)],
+    "attention_pooling": [(8, 1600, 64)],
+    "mask_attention": [(8, 1024, 16), (8, 1032, 16)],
+}
+"""Shapes of arrays that one device computes in pieces or blocks."""
 
 
-def over(mesh, function, specs=SPLIT, result=WHOLE):
-    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=result)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [(name, PartitionSpec("devices")) for name in LARGE]
+    + [(name, PartitionSpec(None, "devices")) for name, shapes in LARGE.items() if len(shapes) == 1],
+    ids=str,
+)
+def test_jit_never_gathers_tokens_that_are_on_several_devices(name, spec):
+    """Neither forward nor backward; a loop that slices pieces of them would."""
+    mesh = jax.make_mesh((8,), ("devices",), axis_types=(AxisType.Auto,))
+    split = functools.partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, spec))
+    tokens, masks = (
+        [split(shape[:rank], dtype) for shape in LARGE[name]] for rank, dtype in ((3, "float32"), (2, bool))
+    )
+    function = getattr(attnpool_flax, name)
+
+    def step(tokens, masks):
+        return jax.value_and_grad(lambda tokens: jnp.sum(jnp.sin(function(*tokens, *masks))))(tokens)
+
+    lines = jax.jit(step).lower(tokens, masks).compile().as_text().splitlines()
+    gathered = [line.split(" all-gather")[0] for line in lines if " all-gather" in line]
+    sizes = [math.prod(map(int, shape.split(","))) for line in gathered for shape in re.findall(r"\[([\d,]+)\]", line)]
+    assert max(sizes, default=0) < min(map(math.prod, LARGE[name]))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["mean_pooling", "max_pooling", "attention_pooling"])
+def test_each_device_loops_over_its_own_examples_without_a_collective(name):
+    """Under ``shard_map`` over the batch."""
+    mesh, spec = jax.make_mesh((2,), ("devices",), axis_types=(AxisType.Auto,)), PartitionSpec("devices")
+    x, mask = jax.ShapeDtypeStruct((8, 1601, 64), "float32"), jax.ShapeDtypeStruct((8, 1601), bool)
+    mapped = jax.shard_map(getattr(attnpool_flax, name), mesh=mesh, in_specs=(spec, spec), out_specs=spec)
+    text = jax.jit(mapped).lower(x, mask).compile().as_text()
+    assert "while" in text
+    assert not KINDS.search(text)
+
+
+@pytest.mark.thorough
+def test_blocks_of_pairs_run_under_shard_map(rng):
+    """With the checks of replication on; the values are those outside of it."""
+    mesh = jax.make_mesh((2,), ("devices",), axis_types=(AxisType.Auto,))
+    specs, arrays = (PartitionSpec(), PartitionSpec("devices")), [draw(rng, 4, 64, 3), draw(rng, 182, 96, 3)]
+    pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction="max")
+
+    def total(*arrays):
+        return sum(jnp.mean(part) for part in pool(*arrays))
+
+    def inside(*arrays):
+        found = jax.value_and_grad(lambda *arrays: jax.lax.pmean(total(*arrays), "devices"), (0, 1))
+        return found(*arrays)
+
+    mapped = jax.shard_map(inside, mesh=mesh, in_specs=specs, out_specs=(PartitionSpec(), specs))
+    found, wanted = (jax.jit(own)(*arrays) for own in (mapped, jax.value_and_grad(total, (0, 1))))
+    for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        chex.assert_trees_all_close(own, other, atol=rounded(np.asarray(other), 4096), rtol=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("context", [False, True])
+def test_bfloat16_gradients_of_shared_kernels_under_shard_map(context, rng):
+    """With the checks of replication on; the kernels do not vary over the mesh."""
+    shapes = (2, 8, 4), (12 if context else 4, 3), (3, 4)
+    arrays = [jnp.asarray(draw(rng, *shape), jnp.bfloat16) for shape in shapes]
+
+    def pooled(x, kernel, out_kernel, axis_name=None):
+        options = {"global_context": context, "axis_name": axis_name}
+        return attnpool_flax.attentive_statistics_pooling(x, kernel=kernel, out_kernel=out_kernel, **options)
+
+    def gradients(function):
+        return jax.jit(jax.grad(lambda *arrays: jnp.sum(jnp.sin(function(*arrays))), (0, 1, 2)))(*arrays)
+
+    mesh = jax.make_mesh((2, 1), NAMES, axis_types=(AxisType.Auto,) * 2)
+    split = over(mesh, functools.partial(pooled, axis_name=NAMES), (SPLIT, WHOLE, WHOLE))
+    for own, whole in zip(gradients(split), gradients(pooled), strict=True):
+        np.testing.assert_allclose(own.astype("float32"), whole.astype("float32"), atol=0.02)
 
 
 X = np.arange(40, dtype=np.float32).reshape(1, 8, 5) - 17

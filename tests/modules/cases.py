@@ -86,8 +86,8 @@ class Case:
         return any(key.endswith("dropout_multiplier") for key in inspect.signature(self.function).parameters)
 
     @property
-    def walks(self):
-        return "implementation" in inspect.signature(self.function).parameters
+    def multiplies(self):
+        return "precision" in inspect.signature(self.function).parameters
 
     def rng(self):
         return np.random.default_rng(zlib.crc32(str(self).encode()))
@@ -752,7 +752,7 @@ weighted = pytest.mark.parametrize("case", one_in(8, [case for case in CASES if 
 some_with_parameters = pytest.mark.parametrize(
     "case", one_of_each(lambda case: case.row.family, [case for case in CASES if case.shapes]), ids=str
 )
-walking = pytest.mark.parametrize("case", one_in(3, [case for case in CASES if case.walks]), ids=str)
+multiplying = pytest.mark.parametrize("case", one_in(3, [case for case in CASES if case.multiplies]), ids=str)
 dropping = pytest.mark.parametrize("case", [case for case in CASES if case.drops], ids=str)
 some_dropping = pytest.mark.parametrize("case", one_in(8, [case for case in CASES if case.drops]), ids=str)
 

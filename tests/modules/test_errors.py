@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
-from modules.cases import CASES, NNX, both_kinds, constructor, walking
+from modules.cases import CASES, NNX, both_kinds, constructor
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -161,24 +161,6 @@ REFUSED = [
         "cross_attention_pooling: `x_mask` has dtype float32",
     ),
     (
-        lambda: type("Mine", (attnpool_flax.AttentionPool,), {})(4, implementation="loop", rngs=nnx.Rngs(0)),
-        ValueError,
-        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles', 'pallas'",
-    ),
-    (
-        lambda: attnpool_flax.MultiHeadAttention(
-            num_heads=2, query_features=4, implementation="cudnn", rngs=nnx.Rngs(0)
-        ),
-        ValueError,
-        "MultiHeadAttention: `implementation` is 'cudnn', needs None or one of 'einsum', 'tiles', 'pallas'; "
-        "call that kernel yourself, as docs/questions.md#how-do-i-call-other-attention-kernels shows",
-    ),
-    (
-        lambda: type("Mine", (linen.AttentionPool,), {})(implementation=2),
-        ValueError,
-        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles', 'pallas'",
-    ),
-    (
         lambda: linen.AttentionPool(in_features=8),
         TypeError,
         "AttentionPool: takes `in_features` from the first input in Linen: leave it out",
@@ -210,11 +192,6 @@ REFUSED = [
         "AttentionPool.__call__() got an unexpected keyword argument 'train'; did you mean `deterministic=not train`?",
     ),
     (
-        lambda: attnpool_flax.AttentionPool(4, implementation="pallas", rngs=nnx.Rngs(0))(TOKENS),
-        ValueError,
-        "attention_pooling: `implementation` is 'pallas', which needs an accelerator",
-    ),
-    (
         linen_of("AttentionPool", TOKENS, None, True),
         TypeError,
         "takes from 2 to 3 positional arguments but 4 were given; passed by keyword: `lengths=`, `segment_ids=`",
@@ -226,17 +203,6 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
-
-
-@walking
-@both_kinds
-def test_an_unknown_implementation_is_refused_when_a_module_is_made_in_the_functions_words(case, kind):
-    data, masks = case.draw()
-    with pytest.raises(ValueError, match="`implementation` is 'loop', needs None or one of") as theirs:
-        case.expected(data, masks, case.parameters(), implementation="loop")
-    message = str(theirs.value).replace(case.row.name, case.module)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        kind.build(case, implementation="loop")
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.title], ids=str)

@@ -1,6 +1,5 @@
 """Both packages offer what the table names: the same functions, in its order, with the same signatures."""
 
-import functools
 import inspect
 import re
 
@@ -10,10 +9,10 @@ import numpy as np
 import pytest
 from marks import one_of_each
 from packages import every_package
+from programs import precisions
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.reductions import dispatch
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.table.language import Excludes, arguments_of, terms
@@ -32,7 +31,7 @@ def test_all_has_each_name_once_and_its_functions_in_the_order_of_the_table(pack
     assert len(set(package.__all__)) == len(package.__all__)
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
     functions = [name for name in package.__all__ if inspect.isfunction(getattr(package, name))]
-    of_jax = ["load", "save", *OF_SEQUENCES, "chosen_implementation"]
+    of_jax = ["load", "save", *OF_SEQUENCES]
     assert functions == [*table.BY_NAME, *OF_STATES, *(of_jax if package is attnpool_flax else OF_SEQUENCES)]
 
 
@@ -57,8 +56,7 @@ def test_the_signatures_are_those_of_the_row_and_the_same_but_for_how_to_compute
     for row in ROWS:
         definition = inspect.signature(getattr(attnpool_ref, row.name))
         implementation = inspect.signature(getattr(attnpool_flax, row.name))
-        own = ("axis_name", "implementation", "precision")
-        parameters = [p for p in implementation.parameters.values() if p.name not in own]
+        parameters = [p for p in implementation.parameters.values() if p.name not in ("axis_name", "precision")]
         assert implementation.replace(parameters=parameters) == definition, row.name
         described = {*row.arguments, *row.options, *(["return_weights"] if row.weights else [])}
         assert set(definition.parameters) == described, row.name
@@ -70,32 +68,15 @@ def test_the_signatures_are_those_of_the_row_and_the_same_but_for_how_to_compute
 
 @a_row_of_each_family
 def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
-    """`precision=None` comes last, by keyword alone, and only where a product of arrays needs it."""
+    """`precision=None` comes last, by keyword only; other functions multiply by 0 and 1, in full precision always."""
     function = getattr(attnpool_flax, row.name)
-    multiplies = any("dot_general" in str(jax.make_jaxpr(call)()) for call in calls_of(function, row))
+    with jax.default_matmul_precision("bfloat16"):
+        found = set().union(*(precisions(call) for call in calls_of(function, row)))
     parameters = list(inspect.signature(function).parameters.values())
-    assert ("precision" in [p.name for p in parameters]) == multiplies
-    if multiplies:
+    assert ("precision" in [p.name for p in parameters]) == ("DEFAULT" in found)
+    if "DEFAULT" in found:
         assert (parameters[-1].name, parameters[-1].default) == ("precision", None)
         assert parameters[-1].kind is inspect.Parameter.KEYWORD_ONLY
-
-
-@a_row_of_each_family
-def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row):
-    """`implementation=None` comes by keyword alone, last or right before `precision`, and is what walks the tokens."""
-    function = getattr(attnpool_flax, row.name)
-    parameters = list(inspect.signature(function).parameters.values())
-    names = [p.name for p in parameters if p.name != "precision"]
-    if "implementation" not in names:
-        assert "tiles" not in heard_from(function, row, 3)
-        return
-    parameter = parameters[names.index("implementation")]
-    assert (names[-1], parameter.name, parameter.default) == ("implementation", "implementation", None)
-    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    # weights that are no softmax's are made of whole products
-    whole = {"einsum"} if "normalizer" in row.options and row.family != "attention" else set()
-    for asked in dispatch.IMPLEMENTATIONS:
-        assert heard_from(functools.partial(function, implementation=asked), row, 3) | whole == {asked} | whole
 
 
 def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute():
@@ -105,17 +86,9 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
         if "axis_name" in parameters:
             taking[row.name] = parameters["axis_name"]
             rest = list(parameters)[list(parameters).index("axis_name") + 1 :]
-            assert set(rest) <= {"implementation", "precision"}
+            assert set(rest) <= {"precision"}
     assert set(taking) == {row.name for row in table.VARIANTS if "mesh" in row.layouts}
     assert {(p.kind, p.default) for p in taking.values()} == {(inspect.Parameter.KEYWORD_ONLY, None)}
-
-
-def heard_from(function, row, size):
-    """The implementations that walk in the calls; of a size that no other test has, as a call that is known is not traced."""
-    with dispatch.logged_dispatches() as heard:
-        for call in calls_of(function, row, size):
-            jax.make_jaxpr(call)()
-    return set(heard)
 
 
 def calls_of(function, row, size=2):

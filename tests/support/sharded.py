@@ -17,7 +17,7 @@ def main(address, count, index):
     """Compares results and gradients of attention pooling with all parameters, whose states use both collectives."""
     jax.distributed.initialize(address, int(count), int(index))
     mesh = jax.make_mesh((2, jax.device_count() // 2), NAMES, axis_types=(AxisType.Auto,) * 2)
-    call = Split("attention_pooling", "fullest", "tiles").without_weights()
+    call = Split("attention_pooling", "fullest", weights=False)
     arrays = {key: placed(value, NamedSharding(mesh, call.specs[key])) for key, value in call.values.items()}
     found = jax.tree.map(whole(mesh), jax.jit(with_gradients(call.over(mesh)))(arrays))
     want = jax.tree.map(np.asarray, jax.jit(with_gradients(call.forward))(call.values))

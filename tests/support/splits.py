@@ -1,11 +1,17 @@
 """Calls whose sequences are split over a device mesh."""
 
+import functools
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from walks import Call
+from agreement import arguments_of
+from drawn import way
 
+import attnpool_flax
 from attnpool_ref import table
+from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.transformations import place_of
 from attnpool_ref.table.language import present
 
@@ -13,16 +19,21 @@ NAMES = "slow", "fast"
 SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
 
 
-class Split(Call):
+class Split:
     """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
 
     In the first example one of eight devices has only padding, in the second all have, and the third example has ties.
+
+    Attributes:
+      case: the case of the judge that is called; its options have ``return_weights`` if the call returns weights.
+      values: its arrays by name, in float32.
     """
 
-    def __init__(self, name, title, implementation=None):
-        super().__init__(table.get(name), title, implementation, batch=3, sizes=SIZES)
-        if self.case.row.weights:
-            self.options["return_weights"] = True
+    def __init__(self, name, title, weights=True):
+        row = table.get(name)
+        case = cases.draw(row, *way(row, title), (3,), SIZES)
+        self.case = replace(case, options=case.options | ({"return_weights": weights} if row.weights else {}))
+        self.values, _ = arguments_of(self.case, getattr(attnpool_flax, name))
         for key in set(self.values) & {"mask", "x_mask", "y_mask"}:
             mask = np.ones((3, self.case.sizes["T" if key == "y_mask" else "L"]), bool)
             part = mask.shape[-1] // 8
@@ -32,20 +43,21 @@ class Split(Call):
         self.specs = {key: place_of(self.case.axes[key], value.ndim, NAMES) for key, value in self.values.items()}
 
     @property
-    def result_specs(self):
-        """Partition specs of the results, and of the weights if the call returns them."""
-        weights = self.case.row.weight_results if self.options.get("return_weights") else ()
-        both = present((*self.case.row.results, *weights), self.case.sizes)
-        return [place_of(own, len(own), NAMES) for own in both]
+    def weights(self):
+        """Whether the call returns weights."""
+        return self.case.options.get("return_weights", False)
 
-    def without_weights(self):
-        """Returns the same call without weights among the results."""
-        return self.changed(return_weights=False) if self.case.row.weights else self
+    def forward(self, arrays, **options):
+        """Computes the results, a flat list."""
+        case = replace(self.case, options=self.case.options | options)
+        return arguments_of(case, getattr(attnpool_flax, case.row.name))[1](arrays)
 
     def over(self, mesh):
         """Returns a function that computes the call over a mesh, each device its part."""
-        split = self.changed(axis_name=NAMES)
-        return jax.shard_map(split.forward, mesh=mesh, in_specs=(self.specs,), out_specs=self.result_specs)
+        row, part = self.case.row, functools.partial(self.forward, axis_name=NAMES)
+        axes = present((*row.results, *(row.weight_results if self.weights else ())), self.case.sizes)
+        results = [place_of(own, len(own), NAMES) for own in axes]
+        return jax.shard_map(part, mesh=mesh, in_specs=(self.specs,), out_specs=results)
 
 
 def objective(results):
@@ -79,7 +91,7 @@ def gradients_inside(call, mesh):
 
     def gradients(arrays):
         def loss(floats):
-            results = call.changed(axis_name=NAMES).forward(arrays | floats)
+            results = call.forward(arrays | floats, axis_name=NAMES)
             count = len(call.case.row.results)
             return objective(results[:count]) + jax.lax.psum(objective(results[count:]), NAMES)
 

@@ -19,8 +19,6 @@ assert_type(ap.mean_pooling(x), jax.Array)
 assert_type(ap.mean_pooling(y, y[..., 0] > 0), jax.Array)
 assert_type(ap.attention_pooling(x), jax.Array)
 assert_type(ap.attention_pooling(x, precision="highest"), jax.Array)
-assert_type(ap.attention_pooling(x, implementation="tiles"), jax.Array)
-assert_type(ap.chosen_implementation("attention_pooling", x, return_weights=True), str)
 assert_type(ap.attention_pooling(x, return_weights=True), tuple[jax.Array, jax.Array])
 assert_type(ap.attention_pooling(x, return_weights=asked), jax.Array | tuple[jax.Array, jax.Array])
 assert_type(ap.cross_attention_pooling(x, y), tuple[jax.Array, jax.Array])
@@ -57,5 +55,4 @@ linen.AttentionPool(in_features=4)  # pyright: ignore[reportCallIssue]
 pool(x, maks=None)  # pyright: ignore[reportCallIssue]
 ap.mean_pooling([[1.0]])  # pyright: ignore[reportArgumentType]
 ap.cross_attention_pooling(x, y, reduction="median")  # pyright: ignore[reportArgumentType]
-ap.mean_pooling(x, implementation="loop")  # pyright: ignore[reportArgumentType]
 ap.mean_pooling(x, maks=None)  # pyright: ignore[reportCallIssue]

@@ -7,8 +7,7 @@ INTRODUCTION = """
 
 Every function is in both packages under the same name: `attnpool_ref` has its definition in NumPy, `attnpool_flax` its
 implementation in JAX. Functions of `attnpool_flax` may also take `axis_name=` (for a sequence that is split over
-devices), `implementation=` (the kernel) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains
-these arguments.
+devices) and `precision=` (of matrix products). `help(attnpool_flax.NAME)` explains these arguments.
 
 Each function has its equation, its call, a list of facts, its arguments, its result, its errors and an example. The facts
 are the shapes of arguments and results, the allowed values of options, the arguments that only `attnpool_flax` has, the

@@ -24,11 +24,7 @@ from attnpool_ref.table.language import OrFunction
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIRST_LINE = "# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand."
 STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
-OF_JAX = {
-    "axis_name": "str | tuple[str, ...] | None",
-    "implementation": 'Literal["einsum", "tiles", "pallas"] | None',
-    "precision": "PrecisionLike",
-}
+OF_JAX = {"axis_name": "str | tuple[str, ...] | None", "precision": "PrecisionLike"}
 """Arguments that only the implementations have."""
 
 
@@ -91,9 +87,6 @@ def stub(package):
     parts += [_merge(namespace.merge_states), _finalize(namespace.finalize_state, language)]
     parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
-        parts.append(
-            'def chosen_implementation(name: str | Callable[..., Any], *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
-        )
         parts.append(_load())
     return _formatted("\n\n".join(parts) + "\n")
 

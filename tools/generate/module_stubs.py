@@ -14,8 +14,7 @@ from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 
 IMPORTS = {
-    "attnpool_flax.modules": """from collections.abc import Callable
-from typing import Any, Literal, overload
+    "attnpool_flax.modules": """from typing import Literal, overload
 
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
@@ -23,8 +22,7 @@ from jax import Array
 
 from attnpool_flax import ArrayLike
 from attnpool_flax.modules.parameters import Normalizer""",
-    "attnpool_flax.linen": """from collections.abc import Callable
-from typing import Any, Literal, overload
+    "attnpool_flax.linen": """from typing import Any, Literal, overload
 
 from flax import linen as nn
 from flax.typing import Dtype, Initializer, PrecisionLike

@@ -105,10 +105,6 @@ Try it: padding, masks and weights
        .observe(this.contentDocument.body)"></iframe>
 """
 
-CHOICE = """
-.. autofunction:: attnpool_flax.chosen_implementation
-"""
-
 
 def write():
     """Writes all pages, and removes those of deleted functions; unchanged pages keep their time."""
@@ -170,7 +166,7 @@ def _page_of_functions(family, members):
         ".. currentmodule:: attnpool_flax",
         *map(_function, members),
     ]
-    return "\n\n".join([*parts, CHOICE] if family == "layers" else parts) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _function(name):

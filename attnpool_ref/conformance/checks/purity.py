@@ -111,7 +111,7 @@ def _told(warned):
 
 def _same(subject, case, first, second, return_weights):
     """Compares two results bit for bit, on accelerators up to rounding; returns a finding."""
-    if not subject.adapter.exact_weights():
+    if not subject.adapter.is_reproducible():
         return compare_with_itself(subject, case, TWICE, second, first, return_weights)
     if len(first) != len(second):
         return failed(TWICE, case, f"returns {len(first)} arrays, then {len(second)}")

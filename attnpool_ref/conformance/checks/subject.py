@@ -118,10 +118,6 @@ class Subject:
         largest = float(np.max(scores, where=np.isfinite(scores), initial=0))
         return min(largest, tolerances.LARGEST_LOGARITHM)
 
-    def exact_weights(self):
-        """Returns whether results with and without weights must be equal bit for bit, not only up to rounding."""
-        return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
-
     def rounding_of(self, dtype, case):
         """Returns the dtype whose rounding is allowed in a result of dtype ``dtype``, or "" if ``dtype`` is wrong."""
         right = case.result or self.dtype
@@ -315,19 +311,10 @@ class Subject:
 
         return self._differentiated(second, case, cotangents, return_weights, self.skipped)
 
-    def forward_refusal(self, case, return_weights):
-        """Returns the exception that forward mode around the compiled implementation raises, or None."""
-
-        def refusal(program, arrays, fixed, _cotangents):
-            return {"": self.adapter.refusal(program, arrays, fixed)}
-
-        return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
-
-    def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
+    def _differentiated(self, derive, case, cotangents, return_weights, left_out):
         """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument.
 
-        The arguments ``left_out`` are not differentiated. ``results`` says whether the result holds an array for each
-        argument, which is unpacked if tokens are passed packed.
+        The arguments ``left_out`` are not differentiated.
         """
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
@@ -345,11 +332,7 @@ class Subject:
                     raise
                 found = {key: np.zeros_like(self.adapter.read(array)) for key, array in arrays.items()}
         self._differentiable = True
-        return (
-            found
-            if packed is None or not results
-            else {k: v if k in self.held else packed.unpack(k, v) for k, v in found.items()}
-        )
+        return found if packed is None else {k: v if k in self.held else packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
         """Returns an argument as an array that can be differentiated; numbers get float64 if judged, else float32."""

@@ -128,8 +128,7 @@ PROMISES = (
     ),
     _own(
         "forward over reverse",
-        "Forward mode over the gradient works in a direct call; if forward mode of the jitted function fails, the error "
-        "says what to write.",
+        "Second derivatives by forward mode over the gradient are right, whatever values padding holds.",
         14,
         (*_ALL, GRADIENT, "NaN in padding", "second derivatives"),
     ),
@@ -169,7 +168,7 @@ PROMISES = (
         5,
         _WRONG,
     ),
-    _own("return_weights", "`return_weights=True` changes no bit of the pooled result.", 12, _FORM),
+    _own("return_weights", "`return_weights=True` changes the pooled result by rounding at most.", 12, _FORM),
     _own("inputs unchanged", "A call does not modify its arguments.", 15, (ANSWER,)),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "inputs unchanged"),
     Promise(STATE, "The global random states of NumPy and Python are not advanced.", 15, (ANSWER,), "inputs unchanged"),

@@ -70,8 +70,8 @@ class NumpyArrays:
     second = None
     """Method that returns Hessian-vector products; None if second derivatives are not judged."""
 
-    refusal = None
-    """Method that returns the error of forward mode around a compiled function; None if forward mode is not judged."""
+    forward_mode = False
+    """Whether forward mode is judged."""
 
     promotes = True
     """Whether one operation may have arrays of several dtypes."""
@@ -88,11 +88,8 @@ class NumpyArrays:
         """Returns whether products of narrow dtypes (float16, bfloat16) keep fewer bits than float32."""
         return False
 
-    def exact_weights(self):
-        """Returns whether calls that must agree, such as with and without weights, must do so bit for bit.
-
-        Otherwise they must agree up to rounding.
-        """
+    def is_reproducible(self):
+        """Returns whether equal calls must agree bit for bit; otherwise they must agree up to rounding."""
         return True
 
     def supports(self, dtype):

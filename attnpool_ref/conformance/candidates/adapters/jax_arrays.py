@@ -13,6 +13,7 @@ class JaxArrays(NumpyArrays):
     """Adapter of JAX arrays, on JAX's default device."""
 
     name = "jax"
+    forward_mode = True
 
     def device(self):
         device = _default_device()
@@ -30,7 +31,7 @@ class JaxArrays(NumpyArrays):
     def reduced_products(self):
         return _default_device().platform != "cpu"
 
-    def exact_weights(self):
+    def is_reproducible(self):
         return _default_device().platform == "cpu"
 
     def context(self, dtype):
@@ -90,24 +91,6 @@ class JaxArrays(NumpyArrays):
         """
         found = _second(function, forward)(arrays, fixed, cotangents, directions)
         return {key: np.asarray(value) for key, value in found.items()}
-
-    def refusal(self, function, arrays, fixed):
-        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing.
-
-        The arguments are those of :meth:`gradient`.
-        """
-        import jax
-
-        inner = jax.jit(function)
-
-        def forward(arrays):
-            return jax.jvp(lambda moved: inner(moved | fixed), (arrays,), (arrays,))
-
-        try:
-            jax.jit(forward).lower(arrays)
-        except Exception as error:  # any error of the implementation
-            return error
-        return None
 
 
 def untraceable_errors():

@@ -25,7 +25,7 @@ class TensorflowArrays(NumpyArrays):
         tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
-    def exact_weights(self):
+    def is_reproducible(self):
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):

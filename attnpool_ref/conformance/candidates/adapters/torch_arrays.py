@@ -26,7 +26,7 @@ class TorchArrays(NumpyArrays):
     def reduced_products(self):
         return str(self._device) != "cpu"
 
-    def exact_weights(self):
+    def is_reproducible(self):
         return str(self._device) == "cpu"
 
     def array(self, value, dtype):
@@ -120,7 +120,7 @@ class TorchArrays(NumpyArrays):
         """Returns Hessian-vector products along ``directions``, an array for each of ``arrays``, by argument.
 
         The Hessian is that of the sum of c (o + o² / 2) over the outputs o with cotangents c. The gradient is
-        differentiated in reverse mode: ``forward`` is False, because :attr:`refusal` is None. Other arguments are those
+        differentiated in reverse mode: ``forward`` is False, because :attr:`forward_mode` is False. Other arguments are those
         of ``JaxArrays.gradient``.
 
         Raises:

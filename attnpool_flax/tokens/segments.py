@@ -121,23 +121,6 @@ def enumerated(counts, total):
     return start, owner, lax.iota(jnp.int32, total) - at(start, owner)
 
 
-def consecutive_slots(sizes, size, number):
-    """Divides values in the order of their segments into slots of at most ``size`` consecutive values of one segment.
-
-    Args:
-      sizes: [count], the number of values of each segment.
-      size: the largest number of values of a slot.
-      number: the number of slots in the result, at least that of all segments together.
-
-    Returns:
-      (the number of slots of each segment [count]; for each slot, [number], its segment, the place of its first value,
-      and the place behind the last value of its segment). Of a slot that no segment needs the first place is not less.
-    """
-    slots, end = (sizes + size - 1) // size, jnp.cumsum(sizes)
-    _, owner, index = enumerated(slots, number)
-    return slots, owner, at(end - sizes, owner) + index * size, at(end, owner)
-
-
 def _hashed(place):
     """Hashes positions to pseudo-random numbers (Wellons 2018, lowbias32)."""
     bits = place.astype(jnp.uint32)
