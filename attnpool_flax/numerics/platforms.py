@@ -10,7 +10,6 @@ JAX before 0.10.
 """
 
 import functools
-import math
 import os
 from typing import Any
 
@@ -116,12 +115,6 @@ def may_be_split(array):
     not know.
     """
     return jax.device_count() > 1 and not varying_axes(array)
-
-
-def on_several_devices(arrays):
-    """Returns whether arrays are on a mesh of several devices, apart from its manual axes."""
-    meshes = {jax.typeof(array).sharding.mesh for array in arrays}
-    return any(mesh.size > math.prod(mesh.shape[name] for name in mesh.manual_axes) for mesh in meshes)
 
 
 def varying_axes(array):

@@ -336,9 +336,8 @@ class Dense(Tokens):
         def on(new_piece, x, mask, *arrays):
             return body(new_piece(flat(x), mask, self.precision, self.dtype), *arrays)
 
-        def flat(
-            x,
-        ):  # inside of what is differentiated: a scan over chunks would copy a residual of another shape than x
+        def flat(x):
+            # inside of what is differentiated: a scan over chunks would copy a residual of another shape than x
             return self._flatten(x, 2)
 
         def tiled(number, x, mask, *arrays, skip=False):
