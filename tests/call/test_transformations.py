@@ -293,3 +293,26 @@ def test_second_derivatives_are_right_inside_of_a_scan(name):
             found, needed = (second(jax.grad(function))(query) for function in (by_scan, one_by_one))
             np.testing.assert_allclose(found, needed, rtol=1e-9)
             assert np.max(np.abs(needed)) > 0.1
+
+
+def test_second_derivatives_are_right_through_the_loop_of_cpus():
+    """In float64 and against a formula of its own; the scans above have too few tokens for the loop."""
+    x = np.random.default_rng(0).normal(size=(2, 8192, 16))
+    mask = np.arange(8192)[None] < np.array([[8192], [5000]])
+
+    def plain(x):
+        scores = 0.25 * jnp.sum(x, -1)
+        return jnp.einsum("bl,bld->bd", jax.nn.softmax(scores, -1, where=mask), x)
+
+    def second(pool):
+        return jax.jacfwd(jax.grad(lambda scale: jnp.sum(jnp.sin(pool(x * scale[None, None]) ** 2))))(
+            jnp.linspace(0.5, 1.5, 16)
+        )
+
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(
+            second(lambda x: attnpool_flax.attention_pooling(x, mask, query=jnp.ones(16), scale=0.25)),
+            second(plain),
+            rtol=1e-8,
+            atol=1e-10,
+        )
