@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.activations import OF_SCORES
-from attnpool_ref.numerics.tokens import drop, fill_padding
+from attnpool_ref.primitives import drop, fill_padding, gated
 
 
 @definition
@@ -98,13 +98,9 @@ def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bia
     """
     hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
-        hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
+        hidden = gated(hidden, x @ gate_kernel + (0 if gate_bias is None else gate_bias))
     scores = hidden @ np.reshape(out_kernel, (len(out_kernel), -1)) + (0 if out_bias is None else out_bias)
     return np.swapaxes(scores, -1, -2)
-
-
-def _sigmoid(x):
-    return np.exp(-np.logaddexp(0, -x))
 
 
 @definition

@@ -5,7 +5,16 @@ import numpy as np
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
 from attnpool_ref.numerics.rounding import power_of_two
-from attnpool_ref.numerics.tokens import drop, fill_padding
+from attnpool_ref.primitives import (
+    concatenate_heads,
+    drop,
+    fill_padding,
+    joined,
+    mask_of_heads,
+    only_real,
+    project_to_heads,
+    shares,
+)
 from attnpool_ref.scores import additive_score, gaussian_score, location_score, scaled_dot_score, tanh_sum_score
 
 
@@ -91,7 +100,7 @@ def dot_product_attention(
     query, key = _only_seen(query, key, mask)
     scores = scaled_dot_score.body(query, key, scale=scale)
     if bias is not None:
-        scores = scores + np.where(mask, bias, 0)
+        scores = scores + only_real(bias, mask)
     return attend.body(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
 
 
@@ -219,7 +228,7 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
     state = fill_padding(state, np.any(mask, -1))
     scores = location_score.body(query, state, kernel, bias=bias)
     context, weights = attend.body(scores, value, mask, return_weights=True)
-    result = np.concatenate([query, context], -1) @ out_kernel + out_bias
+    result = joined(query, context) @ out_kernel + out_bias
     return (result, weights) if return_weights else result
 
 
@@ -287,7 +296,7 @@ def multi_head_attention(
     array([[3., 6.]])
     """
     if mask.ndim == query.ndim:
-        mask = mask[..., None, :, :]
+        mask = mask_of_heads(mask, query_kernel.shape[1])
     mask = np.broadcast_to(mask, (*mask.shape[:-3], query_kernel.shape[1], *mask.shape[-2:]))
     query, key = _only_seen(query, key, np.any(mask, -3))
     value = fill_padding(value, np.any(mask, (-3, -2)))
@@ -299,19 +308,6 @@ def multi_head_attention(
     )
     result = output_of_heads(attended, out_kernel, out_bias)
     return (result, weights) if return_weights else result
-
-
-def project_to_heads(x, kernel, bias):
-    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c], and adds a bias [H, c] unless it is None."""
-    d, number, c = kernel.shape
-    heads = np.swapaxes((x @ kernel.reshape(d, number * c)).reshape(*x.shape[:-1], number, c), -3, -2)
-    return heads if bias is None else heads + bias[:, None, :]
-
-
-def concatenate_heads(heads):
-    """Concatenates the heads [..., H, n, c] of each query: [..., n, Hc]."""
-    heads = np.swapaxes(heads, -3, -2)
-    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
 
 
 def output_of_heads(heads, kernel, bias):
@@ -364,10 +360,7 @@ def kernel_regression(
     part = power_of_two(bandwidth)  # division is exact; the square of a small bandwidth would underflow
     squared, bandwidth = np.sum(((query[..., :, None, :] - key[..., None, :, :]) / part) ** 2, -1), bandwidth / part
     unnormalized = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
-    denominator = np.sum(unnormalized, -1, keepdims=True)
-    weights = np.where(
-        mask, unnormalized / np.where(denominator == 0, 1, denominator), 0
-    )  # NaN at one position must not reach the padding
+    weights = np.where(mask, shares(unnormalized), 0)  # NaN at one position must not reach the padding
     pooled = weights @ fill_padding(value, np.any(mask, -2))
     return (pooled, weights) if return_weights else pooled
 

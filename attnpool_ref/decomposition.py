@@ -3,9 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.normalizers import l2_normalize
 from attnpool_ref.numerics.rounding import power_of_two, within_rounding
-from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.primitives import fill_padding, unit_vector
 
 
 @definition
@@ -39,7 +38,7 @@ def projection(x, reference):
 
     It uses the unit vector along r, because squares of numbers such as 1e-300 underflow.
     """
-    unit = l2_normalize.body(reference)
+    unit = unit_vector(reference)
     return np.sum(x * unit, -1, keepdims=True) * unit
 
 
@@ -65,7 +64,7 @@ def linear_decomposition(x, reference):
     >>> linear_decomposition([2.0, 0.0], [3.0, 4.0])
     (array([1.2, 0. ]), array([0.8, 0. ]))
     """
-    cosine = np.sum(l2_normalize.body(x) * l2_normalize.body(reference), -1, keepdims=True)
+    cosine = np.sum(unit_vector(x) * unit_vector(reference), -1, keepdims=True)
     similar = cosine * x
     return similar, x - similar
 
@@ -158,7 +157,7 @@ def semantic_match(
            [0.572949, 1.572949]])
     """
     x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
-    cosine = l2_normalize.body(x) @ np.swapaxes(l2_normalize.body(y), -1, -2)
+    cosine = unit_vector(x) @ np.swapaxes(unit_vector(y), -1, -2)
     real = np.broadcast_to(y_mask[..., None, :], cosine.shape)
     if method == "global" or y.shape[-2] == 0:
         weights = np.where(real, cosine, 0)

@@ -1,10 +1,8 @@
 """Layers before and after a pooling: layer normalization, and a residual MLP."""
 
-import numpy as np
-
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.activations import geglu, gelu, gelu_tanh, relu
-from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.primitives import standardized
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
 
@@ -34,14 +32,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     >>> layer_norm([1.0, 3.0], epsilon=0.0), layer_norm([2.0, 2.0], bias=[0.5, 1.0])
     (array([-1.,  1.]), array([0.5, 1. ]))
     """
-    # divided by a unit, so that squares and epsilon stay in range; equal numbers become exactly 0
-    least = np.where(epsilon > 0, power_of_two(np.sqrt(np.maximum(epsilon, 0))), 0)
-    unit = np.maximum(power_of_two(np.max(np.abs(x), -1, keepdims=True)), least)
-    x = x / unit
-    x = x - x[..., :1]
-    centered = x - np.mean(x, -1, keepdims=True)
-    deviation = np.sqrt(np.mean(centered**2, -1, keepdims=True) + epsilon / unit**2)
-    y = centered / np.where(deviation == 0, 1, deviation)
+    y = standardized(x, epsilon)
     return y * (1 if scale is None else scale) + (0 if bias is None else bias)
 
 

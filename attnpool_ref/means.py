@@ -3,9 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.numerics.rounding import LARGE, SMALLER
-from attnpool_ref.numerics.tokens import fill_padding
-from attnpool_ref.pooling import max_pooling
+from attnpool_ref.primitives import between, fill_padding, maximum, mean_of_exponentials, shares
+from attnpool_ref.primitives.exponentials import below_the_top, in_range
 
 
 @definition
@@ -70,7 +69,7 @@ def min_pooling(x, mask=None, *, lengths=None):
     array([[1.],
            [5.]])
     """
-    return 0 - max_pooling.body(-x, mask)
+    return 0 - maximum(-x, mask)
 
 
 @definition
@@ -111,10 +110,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
         for index in (np.where(np.isnan(end), 0, end) for end in (below, above))
     )
     share = (place - below)[..., 0, :]
-    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf, 0 * inf and overflow, not selected
-        between = low + share * (high - low)
-        result = np.where(np.isinf(high - low), (1 - share) * low + share * high, between)
-        result = np.where(low == high, low, result)
+    result = between(low, high, share)
     result = np.where(np.any(np.isnan(x) & real, -2) | np.isnan(share), np.nan, result)
     return np.where(np.any(real, -2), result, 0)
 
@@ -231,7 +227,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     real = mask[..., None]
     with np.errstate(divide="ignore"):  # log(0) if epsilon is 0
         logarithms = np.log(np.maximum(np.where(real, x, 1), epsilon))
-    mean = np.exp(_mean_of_exponentials(logarithms, real, p, True))
+    mean = np.exp(mean_of_exponentials(logarithms, real, p, True))
     return np.where(np.any(real, -2), mean, 0)
 
 
@@ -271,7 +267,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
            [5.]])
     """
     real = mask[..., None]
-    return np.where(np.any(real, -2), _mean_of_exponentials(x, real, scale, mean), 0)
+    return np.where(np.any(real, -2), mean_of_exponentials(x, real, scale, mean), 0)
 
 
 @definition
@@ -311,61 +307,8 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     """
     real = mask[..., None]
     x, scale, unit = in_range(x, real, scale)
-    unnormalized = np.where(real, np.exp(_below_the_top(x, real, scale)[1]), 0)
-    total = np.sum(unnormalized, -2, keepdims=True)
-    weights = np.where(real, unnormalized / np.where(total == 0, 1, total), 0)
+    unnormalized = np.where(real, np.exp(below_the_top(x, real, scale)[1]), 0)
+    weights = np.where(real, shares(unnormalized, -2), 0)
     with np.errstate(invalid="ignore"):  # 0 * inf is not selected
         pooled = unit * np.sum(np.where(weights == 0, 0, weights * x), -2)
     return (pooled, weights) if return_weights else pooled
-
-
-def in_range(x, real, scale):
-    """Returns (x / unit, scale * unit, unit [..., d]). The unit is 1, or 2**200 if a real value exceeds 2**900."""
-    most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
-    unit = np.where(most > LARGE, SMALLER, 1.0)
-    with np.errstate(over="ignore"):  # a scale that overflows to inf still selects the largest token
-        return x / unit, scale * unit, unit[..., 0, :]
-
-
-def below_maximum(values, top, scale):
-    """Returns ``values - top``, with 0 at equal infinities; ``top`` is at least the maximum of ``values``.
-
-    Under a scale of 0 a log-sum-exp is the mean, computed as ``top`` plus the mean of these differences. So finite
-    values below a ``top`` of inf give 0 too: the mean is then inf, not NaN. A value of -inf keeps the difference -inf.
-    """
-    level = (values == top) | ((top == np.inf) & (scale == 0) & (values > -np.inf))
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not selected
-        return np.where(level, 0, values - top)
-
-
-def _below_the_top(x, real, scale):
-    """Returns (depth, abs(scale) * depth, extreme) of each feature.
-
-    The extreme [..., d] is the largest real x, or the smallest for a negative scale. The depth [..., L, d] is minus the
-    distance of x from the extreme, and 0 at padding.
-    """
-    signed = np.where(scale < 0, -x, x)
-    top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)
-    below = np.where(real, below_maximum(np.where(real, signed, top), top, scale), 0)
-    with np.errstate(invalid="ignore", over="ignore"):  # 0 * inf, which is not selected; -inf has weight 0
-        scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
-    return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
-
-
-def _mean_of_exponentials(x, real, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale, or of the sum if not ``mean``; arbitrary for a fully masked row."""
-    x, scale, unit = in_range(x, real, scale)
-    scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
-    below_top, scaled, top = _below_the_top(x, real, scale)
-    scale = scale[..., 0, :]
-    count = np.maximum(np.sum(real, -2), 1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # fully masked rows, scales of 0, rows of infinite tokens
-        logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
-        if mean:  # the logarithm of a mean near 1 would lose digits
-            rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count
-            logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
-            limit = np.sum(below_top, -2) / count
-        else:
-            limit = np.where(logarithm == 0, 0, np.inf)
-        below = np.where(scale == 0, limit, logarithm / scale)
-        return unit * (top + below)

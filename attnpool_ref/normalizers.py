@@ -6,7 +6,7 @@ from attnpool_ref import contract
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.masks import real_by_length
 from attnpool_ref.numerics.entmax_bisect import gentle_entmax, steep_entmax
-from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.primitives import log_softmax, softmax, unit_vector
 
 
 @definition
@@ -40,13 +40,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     >>> masked_softmax([1.0, 2.0], [False, False])
     array([0., 0.])
     """
-    mask = mask if lengths is None else real_by_length(lengths, scores.shape, axis)
-    scores = np.where(mask, scores, -np.inf)
-    top = np.max(scores, axis, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
-        unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top))
-    total = np.sum(unnormalized, axis, keepdims=True)
-    return np.where(mask, unnormalized / np.where(total == 0, 1, total), 0)
+    return softmax(scores, mask if lengths is None else real_by_length(lengths, scores.shape, axis), axis)
 
 
 @definition
@@ -79,13 +73,7 @@ def masked_log_softmax(scores, mask=None, *, lengths=None, axis=-1):
     >>> masked_log_softmax([1.0, 2.0], [False, False])
     array([-inf, -inf])
     """
-    mask = mask if lengths is None else real_by_length(lengths, scores.shape, axis)
-    scores = np.where(mask, scores, -np.inf)
-    top = np.max(scores, axis, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf gives NaN by definition
-        below = scores - np.where(top == -np.inf, 0, top)
-    total = np.sum(np.exp(below), axis, keepdims=True)
-    return np.where(mask, below - np.log(np.where(total == 0, 1, total)), -np.inf)
+    return log_softmax(scores, mask if lengths is None else real_by_length(lengths, scores.shape, axis), axis)
 
 
 @definition
@@ -245,7 +233,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     largest = np.take(ordered, range(max(ordered.shape[axis] - k, 0), ordered.shape[axis]), axis)
     finite = np.all(np.isfinite(largest) | (largest == -np.inf), axis, keepdims=True)
     threshold = np.where(finite, np.min(largest, axis, keepdims=True, initial=np.inf), -np.inf)
-    weights = masked_softmax.body(scores, mask & ~(scores < threshold), axis=axis)
+    weights = softmax(scores, mask & ~(scores < threshold), axis)
     return np.where(mask & ~finite, np.nan, weights)
 
 
@@ -285,7 +273,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     scores = np.where(mask, scores, 0) + (0 if noise is None else np.where(mask, noise, 0))
     if hard:
         return hardmax.body(scores, mask, axis=axis)
-    return masked_softmax.body(scores / temperature, mask, axis=axis)
+    return softmax(scores / temperature, mask, axis)
 
 
 @definition
@@ -321,7 +309,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     with np.errstate(invalid="ignore"):  # a score of +inf gives NaN by definition
         logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
-        return masked_softmax.body(logarithms, mask, axis=axis)
+        return softmax(logarithms, mask, axis)
     return np.where(mask, np.exp(logarithms), 0)
 
 
@@ -407,6 +395,4 @@ def l2_normalize(x, *, axis=-1):
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow
-    norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))
-    return scaled / np.where(norm == 0, 1, norm)
+    return unit_vector(x, axis)

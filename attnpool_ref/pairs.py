@@ -3,9 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.numerics.blocks import call_in_blocks
-from attnpool_ref.numerics.tokens import drop, fill_padding, weighted_sum
+from attnpool_ref.primitives import drop, fill_padding, joined, reduced, softmax, weighted_sum
 
 
 @definition
@@ -68,21 +67,12 @@ def cross_attention_pooling(
     y_key = y if y_kernel is None else y @ y_kernel
     scores = scale * (x_key @ np.swapaxes(y_key, -1, -2))
     real = x_mask[..., :, None] & y_mask[..., None, :]
-    x_weights = masked_softmax.body(_reduce(scores, real, reduction, -1), x_mask)
-    y_weights = masked_softmax.body(_reduce(scores, real, reduction, -2), y_mask)
+    x_weights = softmax(reduced(scores, real, reduction, -1), x_mask)
+    y_weights = softmax(reduced(scores, real, reduction, -2), y_mask)
     x_pooled = weighted_sum(drop(x_weights, x_dropout_multiplier, x_mask), x)
     y_pooled = weighted_sum(drop(y_weights, y_dropout_multiplier, y_mask), y)
     pooled = x_pooled, y_pooled
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
-
-
-def _reduce(scores, real, reduction, axis):
-    """Computes the sum, mean or maximum of the scores of real pairs along an axis; 0 if there are none."""
-    if reduction == "max":
-        largest = np.max(np.where(real, scores, -np.inf), axis, initial=-np.inf)
-        return np.where(np.any(real, axis), largest, 0)
-    total = np.sum(np.where(real, scores, 0), axis)
-    return total / np.maximum(np.sum(real, axis), 1) if reduction == "mean" else total
 
 
 @definition
@@ -185,7 +175,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     """
     x, y = fill_padding(x, x_mask), fill_padding(y, y_mask)
     real = x_mask[..., :, None] & y_mask[..., None, :]
-    total = np.sum(_reduce(x @ np.swapaxes(y, -1, -2), real, "max", -1), -1)
+    total = np.sum(reduced(x @ np.swapaxes(y, -1, -2), real, "max", -1), -1)
     return total / np.maximum(np.sum(x_mask, -1), 1) if mean else total
 
 
@@ -269,7 +259,7 @@ def code_wise_attention(
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
     real = context_mask[..., :, None] & query_mask[..., None, :]
-    weights = masked_softmax.body(_reduce(scores, real, "max", -1), np.any(real, -1))
+    weights = softmax(reduced(scores, real, "max", -1), np.any(real, -1))
     pooled = weighted_sum(weights, context)
     return (pooled, weights) if return_weights else pooled
 
@@ -321,7 +311,7 @@ def mask_attention(
     """
     query, context = fill_padding(query, query_mask), fill_padding(context, context_mask)
     scores = scale * (context @ np.swapaxes(query, -1, -2))
-    weights = masked_softmax.body(scores, context_mask[..., :, None] & query_mask[..., None, :])
+    weights = softmax(scores, context_mask[..., :, None] & query_mask[..., None, :])
     pooled = fill_padding(weights @ query, context_mask)
     return (pooled, weights) if return_weights else pooled
 
@@ -376,12 +366,12 @@ def bidaf_attention(
     """
     context, query = fill_padding(context, context_mask), fill_padding(query, query_mask)
     h, u = np.broadcast_arrays(context[..., :, None, :], query[..., None, :, :])
-    scores = np.concatenate([h, u, h * u], -1) @ kernel
+    scores = joined(h, u, h * u) @ kernel
     real = context_mask[..., :, None] & query_mask[..., None, :]
-    to_query = masked_softmax.body(scores, real)
-    to_context = masked_softmax.body(_reduce(scores, real, "max", -1), np.any(real, -1))
+    to_query = softmax(scores, real)
+    to_context = softmax(reduced(scores, real, "max", -1), np.any(real, -1))
     chosen = to_query @ query
     summary = weighted_sum(to_context, context)[..., None, :]
-    joined = np.concatenate([context, chosen, context * chosen, context * summary], -1)
-    joined = fill_padding(joined, context_mask)
-    return (joined, (to_query, to_context)) if return_weights else joined
+    result = joined(context, chosen, context * chosen, context * summary)
+    result = fill_padding(result, context_mask)
+    return (result, (to_query, to_context)) if return_weights else result

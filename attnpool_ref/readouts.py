@@ -5,10 +5,8 @@ import numpy as np
 from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import feed_forward, layer_norm
-from attnpool_ref.normalizers import l2_normalize
-from attnpool_ref.numerics.tokens import fill_padding, vecmat
 from attnpool_ref.pooling import attention_pooling
-from attnpool_ref.pooling.plain import mean_of_tokens
+from attnpool_ref.primitives import fill_padding, gated, joined, mean, sigmoid, unit_vector, vecmat
 
 
 @definition
@@ -124,7 +122,7 @@ def latent_attention_pooling(
     )
     norm = mlp_norm_scale, mlp_norm_bias, epsilon
     mapped = feed_forward(x + asked, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, norm, "geglu")
-    return mean_of_tokens(fill_padding(mapped, mask), mask)
+    return mean(fill_padding(mapped, mask), mask)
 
 
 @definition
@@ -174,15 +172,15 @@ def set2set_pooling(
     """
     x = fill_padding(x, mask)
     state = np.zeros((*x.shape[:-2], x.shape[-1]))
-    hidden, read = state, np.concatenate([state, state], -1)
+    hidden, read = state, joined(state, state)
     weights = np.zeros(mask.shape)
     for _ in range(num_steps):
         gates = vecmat(read, input_kernel) + vecmat(hidden, recurrent_kernel) + bias
         i, f, g, o = np.split(gates, 4, -1)
-        state = _sigmoid(f) * state + _sigmoid(i) * np.tanh(g)
-        hidden = _sigmoid(o) * np.tanh(state)
+        state = sigmoid(f) * state + sigmoid(i) * np.tanh(g)
+        hidden = sigmoid(o) * np.tanh(state)
         pooled, weights = attention_pooling.body(x, mask, hidden, scale=1.0, return_weights=True)
-        read = np.concatenate([hidden, pooled], -1)
+        read = joined(hidden, pooled)
     read = np.where(np.any(weights != 0, -1)[..., None], read, 0)
     return (read, weights) if return_weights else read
 
@@ -225,14 +223,9 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
            [0.      ]])
     """
     x = fill_padding(x, mask)
-    gate = _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
+    gate = x @ gate_kernel + (0 if gate_bias is None else gate_bias)
     value = np.tanh(x @ value_kernel + (0 if value_bias is None else value_bias))
-    return np.sum(fill_padding(gate * value, mask), -2)
-
-
-def _sigmoid(x):
-    small = np.exp(-np.abs(x))  # exp(-x) would overflow
-    return np.where(x < 0, small, 1) / (1 + small)
+    return np.sum(fill_padding(gated(value, gate), mask), -2)
 
 
 @definition
@@ -318,6 +311,6 @@ def sums_of_residuals(weights, x, centers):
 
 def normalized(residuals):
     """Divides [..., K, d] by the norm of each cluster's vector, then by the norm of all of them together."""
-    each = l2_normalize.body(residuals)
+    each = unit_vector(residuals)
     whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 cannot be inferred for an empty array
-    return l2_normalize.body(whole).reshape(each.shape)
+    return unit_vector(whole).reshape(each.shape)

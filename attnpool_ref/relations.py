@@ -5,8 +5,7 @@ import numpy as np
 from attnpool_ref.attention import attend
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.decomposition import projection
-from attnpool_ref.normalizers import masked_softmax
-from attnpool_ref.numerics.tokens import fill_padding, vecmat, weighted_sum
+from attnpool_ref.primitives import fill_padding, joined, sigmoid, softmax, vecmat, weighted_sum
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -112,7 +111,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
     array([1.5])
     """
     hidden = vecmat(x, x_kernel) + vecmat(y, y_kernel) + bias
-    return vecmat(np.exp(-np.logaddexp(0, -hidden)), out_kernel)
+    return vecmat(sigmoid(hidden), out_kernel)
 
 
 @definition
@@ -183,9 +182,9 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     array([1., 1.])
     """
     target, fields = fill_padding(target, np.any(mask, -1)), fill_padding(fields, mask)
-    joined = np.concatenate([np.broadcast_to(target[..., None, :], fields.shape[:-1] + target.shape[-1:]), fields], -1)
-    weights = masked_softmax.body(np.tanh(np.sum(joined * kernel, -1) + bias), mask)
-    pooled = weighted_sum(weights, joined)
+    pairs = joined(np.broadcast_to(target[..., None, :], fields.shape[:-1] + target.shape[-1:]), fields)
+    weights = softmax(np.tanh(np.sum(pairs * kernel, -1) + bias), mask)
+    pooled = weighted_sum(weights, pairs)
     return (pooled, weights) if return_weights else pooled
 
 

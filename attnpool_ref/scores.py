@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.normalizers import l2_normalize
+from attnpool_ref.primitives import inverse_root, joined, unit_vector
 
 
 @definition
@@ -49,7 +49,7 @@ def scaled_dot_score(query, key, *, scale=None):
     array([[5.]])
     """
     if scale is None:
-        scale = 1 / np.sqrt(query.shape[-1])
+        scale = inverse_root(query.shape[-1])
     return scale * dot_score.body(query, key)
 
 
@@ -97,7 +97,7 @@ def cosine_score(query, key):
     >>> cosine_score([[3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]])
     array([[0.8, 0. ]])
     """
-    return l2_normalize.body(query) @ np.swapaxes(l2_normalize.body(key), -1, -2)
+    return unit_vector(query) @ np.swapaxes(unit_vector(key), -1, -2)
 
 
 @definition
@@ -214,7 +214,7 @@ def location_score(query, state, kernel, *, bias=None):
     >>> location_score([[1.0]], [[2.0]], [[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]])
     array([[ 1.,  2., 13.]])
     """
-    scores = np.concatenate([query, state], -1) @ kernel
+    scores = joined(query, state) @ kernel
     return scores if bias is None else scores + bias
 
 
@@ -274,4 +274,4 @@ def _side_by_side(query, key):
     m, e = key.shape[-2:]
     queries = np.broadcast_to(query[..., :, None, :], (*batch, n, m, d))
     keys = np.broadcast_to(key[..., None, :, :], (*batch, n, m, e))
-    return np.concatenate([queries, keys], -1)
+    return joined(queries, keys)

@@ -14,6 +14,7 @@ from attnpool_ref import contract, pairs, table
 from attnpool_ref.contract.definition import as_array, definition
 from attnpool_ref.contract.packed_definition import each_segment
 from attnpool_ref.contract.rowless import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.primitives import members
 
 for _row in table.VARIANTS:
     if "segments" in _row.layouts and _row.family != "pairs":
@@ -95,7 +96,7 @@ def segment_cross_attention_pooling(
     x_factors, y_factors = (np.ones(len(own)) if factors is None else factors for own, factors in multipliers)
     pool = pairs.cross_attention_pooling.body  # without its checks: the packed arguments have been checked
     for s in range(num_segments):
-        of_x, of_y = x_segment_ids == s, y_segment_ids == s
+        of_x, of_y = members(x_segment_ids, s), members(y_segment_ids, s)
         (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
             x[of_x].astype(np.float64),
             y[of_y].astype(np.float64),

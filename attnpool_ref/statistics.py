@@ -3,10 +3,8 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.numerics.activations import OF_SCORES
-from attnpool_ref.numerics.rounding import power_of_two
-from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.primitives import fill_padding, joined, moments, softmax
 
 
 @definition
@@ -48,7 +46,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     array([[1.],
            [0.]])
     """
-    return _moments(x, mask, weights, ddof, epsilon)[1]
+    return moments(x, mask, weights, ddof, epsilon)[1]
 
 
 @definition
@@ -87,7 +85,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
     array([[2., 1.],
            [5., 0.]])
     """
-    return np.concatenate(_moments(x, mask, weights, ddof, epsilon), -1)
+    return joined(*moments(x, mask, weights, ddof, epsilon))
 
 
 @definition
@@ -162,14 +160,14 @@ def attentive_statistics_pooling(
     """
     x = tokens = fill_padding(x, mask)
     if global_context:
-        whole = np.concatenate(_moments(x, mask, None, context_ddof, epsilon), -1)[..., None, :]
-        tokens = np.concatenate([x, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1]))], -1)
+        whole = joined(*moments(x, mask, None, context_ddof, epsilon))[..., None, :]
+        tokens = joined(x, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1])))
     scores = scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel)
     if out_kernel.ndim == 1:
-        weights = masked_softmax.body(scores, mask)
+        weights = softmax(scores, mask)
     else:
-        weights = masked_softmax.body(scores, mask[..., None], axis=-2)
-    pooled = np.concatenate(_moments(x, mask, weights, 0.0, epsilon), -1)
+        weights = softmax(scores, mask[..., None], -2)
+    pooled = joined(*moments(x, mask, weights, 0.0, epsilon))
     return (pooled, weights) if return_weights else pooled
 
 
@@ -182,47 +180,3 @@ def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kerne
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
     return OF_SCORES[activation](hidden) @ out_kernel
-
-
-def _moments(x, mask, weights, ddof, epsilon):
-    """Returns (mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d]; None is 1."""
-    mask = np.broadcast_to(mask[..., None], x.shape)
-    if weights is None:
-        weights = np.ones(x.shape)
-    weights = np.where(mask, weights if weights.ndim == x.ndim else weights[..., None], 0)
-    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
-    total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
-    origin = first_used(x, weights)  # distances from it are exactly 0 if all tokens are equal
-    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
-        shifted = np.where(mask & counting(x, weights), x, origin) - origin
-        size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
-        shifted = shifted / size
-        mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
-        second = np.sum(weights * (shifted - mean) ** 2, -2)
-        mean = (origin + size * mean)[..., 0, :]
-    return np.where(total == 0, 0, mean), deviation_of(total, squares, second, ddof, epsilon, size[..., 0, :])
-
-
-def deviation_of(total, squares, second, ddof, epsilon, size=1):
-    """Computes the standard deviation from sums of weights, of their squares, and of weighted squared distances.
-
-    The distances are in units of ``size``; the minimum ``epsilon`` of the variance is not.
-    """
-    whole = total - ddof * squares / np.where(total == 0, 1, total)
-    variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
-    deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
-    return np.where(total == 0, 0, np.where(deviation <= floor, floor, deviation))
-
-
-def counting(x, weights):
-    """Returns a mask of tokens that affect the result: those with a nonzero weight or a value that is not finite."""
-    return (weights != 0) | ~np.isfinite(x)
-
-
-def first_used(x, weights):
-    """Returns [..., 1, d]: for each feature the first token whose weight is not 0; 0 if there is none."""
-    if x.shape[-2] == 0:
-        return np.sum(x, -2, keepdims=True)
-    used = np.broadcast_to(weights != 0, x.shape)
-    first = np.take_along_axis(x, np.argmax(used, -2)[..., None, :], -2)
-    return np.where(np.any(used, -2, keepdims=True), first, 0)

@@ -8,6 +8,7 @@ from attnpool_ref import table
 from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.contract.text import bracketed
+from attnpool_ref.primitives import members
 from attnpool_ref.table.language import arguments_of, present
 
 SEGMENT_ERRORS = (
@@ -36,7 +37,7 @@ def each_segment(dense):
 
     def pooled(*, segment_ids, num_segments, indices_are_sorted, **values):
         del indices_are_sorted  # NumPy uses one algorithm for both
-        none = np.zeros(len(segment_ids), bool)
+        none = np.zeros(0, np.int64)
         places = [None] * len(row.results)
         if values.get("return_weights"):
             places += [axes.index("N") for axes in present(row.weight_results, _optional_axes(row, values))]
@@ -49,7 +50,7 @@ def each_segment(dense):
                 shape[place] = len(segment_ids)
             results.append(np.zeros(shape))
         for s in range(num_segments):
-            own = segment_ids == s
+            own = members(segment_ids, s)
             for result, part, place in zip(
                 results, _arrays(body(**_of(row, values, own, s), **absent)), places, strict=True
             ):
@@ -64,14 +65,14 @@ def each_segment(dense):
 
 
 def _of(row, values, own, s):
-    """Returns the arguments for segment ``s``; ``own`` is True at its tokens."""
+    """Returns the arguments for segment ``s``; ``own`` has the indices of its tokens."""
     values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
         if value is None or key not in arguments:
             continue
         axes = next(shape for shape in arguments[key].shapes if len(shape) == value.ndim)
         if "N" in axes:
-            part = np.compress(own, value, axes.index("N"))
+            part = np.take(value, own, axes.index("N"))
             values[key] = part if arguments[key].kind == "mask" else part.astype(np.float64)
         elif "num_segments" in axes:
             values[key] = value[s] if len(value) else np.zeros(value.shape[1:])

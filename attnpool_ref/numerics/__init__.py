@@ -1,1 +1,1 @@
-"""Numerical helpers: activations, products of tokens, calls in blocks, alpha-entmax by bisection, bounds of rounding."""
+"""Numerical helpers: activations, calls in blocks, alpha-entmax by bisection, bounds of rounding."""

@@ -12,7 +12,7 @@ def call_in_blocks(body, batch, batched, shared, dtype):
     """Calls ``body`` on blocks of examples, and writes its results into arrays of the result's dtype.
 
     Each block is a copy in C order, which the body may write into. Which examples share a block changes no bit of a
-    result, as long as the body multiplies each example by itself (:func:`~attnpool_ref.numerics.tokens.vecmat`).
+    result, as long as the body multiplies each example by itself (:func:`~attnpool_ref.primitives.vecmat`).
 
     Args:
       body: a function of arguments by name. It returns an array, or a tuple of arrays or tuples; the first axes of each

@@ -1,12 +1,9 @@
 """Attention pooling with one query."""
 
-import numpy as np
-
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import layer_norm
 from attnpool_ref.normalizers import normalize
-from attnpool_ref.numerics.tokens import drop, fill_padding, matvec, vecmat, weighted_sum
-from attnpool_ref.pooling.plain import mean_of_tokens
+from attnpool_ref.primitives import drop, fill_padding, inverse_root, matvec, mean, only_real, vecmat, weighted_sum
 
 
 @definition
@@ -84,11 +81,11 @@ def attention_pooling(
     """
     x = fill_padding(x, mask)
     if query is None:
-        query = mean_of_tokens(x, mask)
+        query = mean(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
     if bias is not None:
-        scores = scores + np.where(mask, bias, 0)
+        scores = scores + only_real(bias, mask)
     weights = normalize(scores, mask, normalizer)
     pooled = weighted_sum(drop(weights, dropout_multiplier, mask), x)
     return (pooled, weights) if return_weights else pooled
@@ -107,5 +104,5 @@ def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
         query = vecmat(query, query_kernel)
     key = x if key_kernel is None else x @ key_kernel
     if scale is None:
-        scale = 1 / np.sqrt(key.shape[-1])
+        scale = inverse_root(key.shape[-1])
     return scale * matvec(key, query)

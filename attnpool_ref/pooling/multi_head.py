@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.attention import attend, concatenate_heads, output_of_heads, project_to_heads
+from attnpool_ref.attention import attend, output_of_heads
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.numerics.tokens import fill_padding
+from attnpool_ref.primitives import concatenate_heads, fill_padding, mask_of_heads, only_real, project_to_heads
 from attnpool_ref.scores import scaled_dot_score
 
 
@@ -112,11 +112,11 @@ def multi_head_attention_pooling(
     values = project_to_heads(x, value_kernel, value_bias)
     scores = scaled_dot_score.body(queries, keys, scale=scale)
     if bias is not None:
-        scores = scores + np.where(mask[..., None, None, :], bias, 0)
+        scores = scores + only_real(bias, mask[..., None, None, :])
     attended, weights = attend.body(
         scores,
         values,
-        np.broadcast_to(mask[..., None, None, :], scores.shape),
+        np.broadcast_to(mask_of_heads(mask[..., None, :], scores.shape[-3]), scores.shape),
         normalizer=normalizer,
         dropout_multiplier=dropout_multiplier,
         return_weights=True,

@@ -4,7 +4,16 @@ import numpy as np
 
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.numerics.rounding import power_of_two
-from attnpool_ref.numerics.tokens import fill_padding, vecmat, weighted_sum
+from attnpool_ref.primitives import (
+    fill_padding,
+    first_position,
+    joined,
+    last_position,
+    maximum,
+    mean,
+    shares,
+    weighted_sum,
+)
 
 
 @definition
@@ -36,18 +45,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
     array([[2.],
            [5.]])
     """
-    return mean_of_tokens(fill_padding(x, mask), mask)
-
-
-def mean_of_tokens(x, mask):
-    """Averages the real tokens of x, which is 0 at padding.
-
-    The weights of the sum are powers of two up to 1/N, so that it is as exact as one without weights, and neither it nor
-    the division by the rest overflows for the largest numbers.
-    """
-    count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)  # the power of two in (count, 2 count], by which division is exact
-    return vecmat(mask / part, x) / (count / part)  # vecmat(w, x) is the sum over l of w_l x_l
+    return mean(fill_padding(x, mask), mask)
 
 
 @definition
@@ -80,8 +78,7 @@ def max_pooling(x, mask=None, *, lengths=None):
     array([[ 3.],
            [-5.]])
     """
-    largest = np.max(fill_padding(x, mask, -np.inf), -2, initial=-np.inf)
-    return np.where(np.any(mask, -1)[..., None], largest, 0)
+    return maximum(x, mask)
 
 
 @definition(selects=True)
@@ -113,7 +110,7 @@ def first_pooling(x, mask=None, *, lengths=None):
     array([[1.],
            [5.]])
     """
-    return _token_at(x, mask, lambda: np.argmax(mask, -1))
+    return _token_at(x, mask, first_position)
 
 
 @definition(selects=True)
@@ -145,14 +142,14 @@ def last_pooling(x, mask=None, *, lengths=None):
     array([[3.],
            [5.]])
     """
-    return _token_at(x, mask, lambda: mask.shape[-1] - 1 - np.argmax(mask[..., ::-1], -1))
+    return _token_at(x, mask, last_position)
 
 
 def _token_at(x, mask, position):
-    """Returns the token at ``position()``, an index [...]; 0 in a fully masked row, and for sequences of length 0."""
+    """Returns the token at ``position(mask)``, an index [...]; 0 in a fully masked row, and for sequences of length 0."""
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
-    token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
+    token = np.take_along_axis(x, position(mask)[..., None, None], -2)[..., 0, :].astype(np.float64)
     return np.where(np.any(mask, -1)[..., None], token, 0)
 
 
@@ -195,9 +192,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     weights = fill_padding(np.ones(mask.shape) if weights is None else weights, mask)
     tokens = mask.ndim - 1  # the axis of tokens in weights [..., L] and in weights [..., L, d]
     weights = weights / power_of_two(np.max(np.abs(weights), tokens, keepdims=True, initial=0))  # the sum may overflow
-    total = np.sum(weights, tokens, keepdims=True)
-    weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return weighted_sum(weights, fill_padding(x, mask))
+    return weighted_sum(shares(weights, tokens), fill_padding(x, mask))
 
 
 @definition
@@ -231,5 +226,5 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
     array([[2., 3.],
            [5., 5.]])
     """
-    mean = mean_of_tokens(fill_padding(x, mask), mask)
-    return np.concatenate([mean, max_pooling.body(x, mask)], -1)
+    average = mean(fill_padding(x, mask), mask)
+    return joined(average, maximum(x, mask))
