@@ -6,7 +6,7 @@ from attnpool_ref import contract
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.masks import real_by_length
 from attnpool_ref.numerics.entmax_bisect import gentle_entmax, steep_entmax
-from attnpool_ref.primitives import log_softmax, softmax, unit_vector
+from attnpool_ref.primitives import log_softmax, primitive, softmax, unit_vector
 
 
 @definition
@@ -353,6 +353,7 @@ NORMALIZERS = {
 }
 
 
+@primitive
 def normalize(scores, mask, normalizer):
     """Returns weights over the last axis, 0 at padding.
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.numerics.rounding import power_of_two
 from attnpool_ref.primitives import (
     fill_padding,
     first_position,
@@ -13,6 +12,7 @@ from attnpool_ref.primitives import (
     mean,
     shares,
     weighted_sum,
+    zero_if_empty,
 )
 
 
@@ -150,7 +150,7 @@ def _token_at(x, mask, position):
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
     token = np.take_along_axis(x, position(mask)[..., None, None], -2)[..., 0, :].astype(np.float64)
-    return np.where(np.any(mask, -1)[..., None], token, 0)
+    return zero_if_empty(token, mask)
 
 
 @definition
@@ -191,7 +191,6 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     """
     weights = fill_padding(np.ones(mask.shape) if weights is None else weights, mask)
     tokens = mask.ndim - 1  # the axis of tokens in weights [..., L] and in weights [..., L, d]
-    weights = weights / power_of_two(np.max(np.abs(weights), tokens, keepdims=True, initial=0))  # the sum may overflow
     return weighted_sum(shares(weights, tokens), fill_padding(x, mask))
 
 

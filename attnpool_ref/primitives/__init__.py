@@ -19,17 +19,18 @@ segments    the tokens of a segment
 """
 
 from attnpool_ref.primitives.averages import between, matvec, maximum, mean, reduced, vecmat, weighted_sum
-from attnpool_ref.primitives.exchange import exchanged, primitive, recorded
+from attnpool_ref.primitives.exchange import PRIMITIVES, exchanged, primitive, recorded
 from attnpool_ref.primitives.exponentials import mean_of_exponentials
 from attnpool_ref.primitives.heads import concatenate_heads, mask_of_heads, project_to_heads
 from attnpool_ref.primitives.hidden import gated, joined, sigmoid
 from attnpool_ref.primitives.moments import moments
-from attnpool_ref.primitives.padding import drop, fill_padding, first_position, last_position, only_real
+from attnpool_ref.primitives.padding import drop, fill_padding, first_position, last_position, only_real, zero_if_empty
 from attnpool_ref.primitives.segments import members
 from attnpool_ref.primitives.vectors import standardized, unit_vector
 from attnpool_ref.primitives.weights import inverse_root, log_softmax, shares, softmax
 
 __all__ = [
+    "PRIMITIVES",
     "between",
     "concatenate_heads",
     "drop",
@@ -60,4 +61,5 @@ __all__ = [
     "unit_vector",
     "vecmat",
     "weighted_sum",
+    "zero_if_empty",
 ]

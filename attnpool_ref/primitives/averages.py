@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.numerics.rounding import power_of_two
 from attnpool_ref.primitives.exchange import primitive
+from attnpool_ref.primitives.padding import zero_if_empty
 
 
 @primitive
@@ -23,7 +24,7 @@ def maximum(x, mask):
     """Returns the largest real value of each feature, [..., d]; 0 in a fully masked row. Writes into x."""
     x[~mask] = -np.inf
     largest = np.max(x, -2, initial=-np.inf)
-    return np.where(np.any(mask, -1)[..., None], largest, 0)
+    return zero_if_empty(largest, mask)
 
 
 @primitive

@@ -6,6 +6,9 @@ import functools
 
 _EXCHANGED: contextvars.ContextVar[dict] = contextvars.ContextVar("exchanged", default={})  # noqa: B039 (never changed)
 
+PRIMITIVES: list = []
+"""All primitives."""
+
 
 def primitive(function):
     """Returns a function that calls ``function``, or within :func:`exchanged` what takes its place."""
@@ -14,6 +17,7 @@ def primitive(function):
     def call(*args, **kwargs):
         return _EXCHANGED.get().get(call, function)(*args, **kwargs)
 
+    PRIMITIVES.append(call)
     return call
 
 
@@ -31,8 +35,8 @@ def exchanged(others):
 
 
 @contextlib.contextmanager
-def recorded(primitives):
-    """Yields a set, to which those of the primitives are added that the ``with`` block calls."""
+def recorded():
+    """Yields a set, to which the primitives are added that the ``with`` block calls."""
     called = set()
 
     def noted(each):
@@ -42,5 +46,5 @@ def recorded(primitives):
 
         return call
 
-    with exchanged({each: noted(each) for each in primitives}):
+    with exchanged({each: noted(each) for each in PRIMITIVES}):
         yield called

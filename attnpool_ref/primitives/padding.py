@@ -27,6 +27,12 @@ def drop(weights, multiplier, mask):
 
 
 @primitive
+def zero_if_empty(values, mask):
+    """Returns values of examples [..., d], with 0 in fully masked rows."""
+    return np.where(np.any(mask, -1)[..., None], values, 0)
+
+
+@primitive
 def first_position(mask):
     """Returns the index [...] of the first real token of a mask [..., L]; 0 if there is none."""
     return np.argmax(mask, -1)

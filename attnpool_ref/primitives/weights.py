@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnpool_ref.numerics.rounding import power_of_two
 from attnpool_ref.primitives.exchange import primitive
 
 
@@ -12,7 +13,8 @@ def softmax(scores, mask, axis=-1):
     A real score of +inf makes all real weights of its row NaN. The mask has the shape of the scores.
     """
     unnormalized = np.exp(_below_the_largest(scores, mask, axis))
-    return np.where(mask, shares(unnormalized, axis), 0)
+    total = np.sum(unnormalized, axis, keepdims=True)
+    return np.where(mask, unnormalized / np.where(total == 0, 1, total), 0)
 
 
 @primitive
@@ -33,7 +35,11 @@ def _below_the_largest(scores, mask, axis):
 
 @primitive
 def shares(values, axis=-1):
-    """Divides values by their sum along an axis; 0 where the sum is 0."""
+    """Divides values by their sum along an axis; 0 where the sum is 0.
+
+    They are divided by a power of two first, because the sum of the largest numbers would overflow.
+    """
+    values = values / power_of_two(np.max(np.abs(values), axis, keepdims=True, initial=0))
     total = np.sum(values, axis, keepdims=True)
     return np.where(total == 0, 0, values / np.where(total == 0, 1, total))
 

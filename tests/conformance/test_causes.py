@@ -14,7 +14,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
-from attnpool_ref.conformance.causes import diagnosis, mistakes
+from attnpool_ref.conformance.causes import diagnosis, mistakes, of_tokens
 from attnpool_ref.conformance.causes.wrong_answers import Call
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.checks.subject import Subject
@@ -187,7 +187,7 @@ def test_a_cause_in_values_and_in_fully_masked_rows_is_named_once():
     row = conformance.judge(
         filled, only=("max_pooling",), dtypes=("float32", "float64"), batched=True, laws=False, long=False
     ).rows[0]
-    assert row.sentences[0] == f"{mistakes.FILLED} (-1e4; float64, float32)"
+    assert row.sentences[0] == f"{of_tokens.FILLED} (-1e4; float64, float32)"
     assert len(set(row.causes)) == len(row.causes)
 
 
@@ -224,7 +224,6 @@ def test_a_cause_that_explains_most_says_of_how_many():
 
 
 UNKNOWN = (
-    "std: a difference of squares in float32",
     "lengths: counted from the end",
     "rigid: the distance up to atol",
     "attention: scales the bias",

@@ -14,12 +14,11 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.cases import SEQUENCES
 from attnpool_ref.conformance.causes import mistakes
-from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
-from attnpool_ref.conformance.causes.mistakes_of_weights import Normalization
 from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, Call, WrongAnswer
 from attnpool_ref.conformance.checks import agreement, padding
 from attnpool_ref.conformance.report import BROKEN, HELD
 from attnpool_ref.conformance.report.promises import DTYPE
+from attnpool_ref.primitives import softmax
 
 TRIED = 12
 """Largest number of wrong cases, and of right cases, of a dtype that are compared with the mistakes."""
@@ -168,7 +167,8 @@ class _InOneDtype:
         ``found`` has causes by their words. ``only`` has the words of the mistakes that are tried; None tries all,
         those in ``found`` first.
         """
-        known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle)) if self.of_real else []
+        called = set().union(*(answer.call.primitives for answer in self.of_real))
+        known = [m for m in self._known() if m.primitive is None or m.primitive in called] if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
         self.mistakes = self._best(named) or (self._best(known) if only is None else [])
         if self.mistakes:
@@ -177,6 +177,9 @@ class _InOneDtype:
             explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
             self._add(found, self.mistakes, len(explained), len(self.of_real))
         self.is_unknown = bool(self.of_real) and not self.mistakes
+
+    def _known(self):
+        return mistakes.mistakes_of(self.subject.row, self.subject.oracle)
 
     def _best(self, known):
         """Returns those of the mistakes ``known``, all in the same words, that explain most, and at least half, of the wrong values."""
@@ -308,7 +311,7 @@ class _InOneDtype:
         """
         poisoned, values = drawing.poisoned(case, np.nan), {}
         mixes = "value_kernel" in case.row.arguments
-        if poisoned is None or mixes or not Normalization.is_of(Call(self.subject, case, False)):
+        if poisoned is None or mixes or softmax not in Call(self.subject, case, False).primitives:
             return None
         for key in case.given("data"):
             has_features = case.row.arguments[key].own[-1] not in SEQUENCES
@@ -337,7 +340,7 @@ def _of_chance(evidence):
 
 def _of_sizes(judged):
     """Returns the causes of wrong shapes: a packed result has too few segments, or axes of size 1 are missing."""
-    known = {mistakes.SIZE: of_tokens.size_of} if of_tokens.is_packed(judged[0].subject.row) else {}
+    known = {mistakes.SIZE: mistakes.size_of} if judged[0].subject.row.packed else {}
     causes = {words: Cause(words) for words in (*known, SQUEEZED)}
     for words, answer in (known | {SQUEEZED: _squeezed}).items():
         for each in judged:

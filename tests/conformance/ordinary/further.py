@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from attnpool_ref.conformance.causes import diagnosis, mistakes
+from attnpool_ref.conformance.causes import diagnosis, mistakes, of_tokens, of_weights
 
 
 def _real(x, mask):
@@ -207,41 +207,41 @@ def products_of_padding_are_0(x, y, x_mask=None, y_mask=None):
 
 
 FURTHER = {
-    "nan_for_a_single_token": ("std_pooling", mistakes.LONE, {"fixed": {"ddof": 1.0}}),
-    "variance_plus_epsilon": ("statistics_pooling", mistakes.ADDED, {}),
-    "moments_with_a_floor": ("std_pooling", mistakes.MOMENTS, {}),
-    "moments_under_weights": ("attentive_statistics_pooling", mistakes.MOMENTS, {}),
-    "moments_under_weights_and_an_epsilon": ("attentive_statistics_pooling", mistakes.MOMENTS, {}),
-    "gated_masked_after_the_softmax": ("additive_attention_pooling", mistakes.NOT_AGAIN, {}),
+    "nan_for_a_single_token": ("std_pooling", of_tokens.LONE, {"fixed": {"ddof": 1.0}}),
+    "variance_plus_epsilon": ("statistics_pooling", of_tokens.ADDED, {}),
+    "moments_with_a_floor": ("std_pooling", of_tokens.MOMENTS, {}),
+    "moments_under_weights": ("attentive_statistics_pooling", of_tokens.MOMENTS, {}),
+    "moments_under_weights_and_an_epsilon": ("attentive_statistics_pooling", of_tokens.MOMENTS, {}),
+    "gated_masked_after_the_softmax": ("additive_attention_pooling", of_weights.NOT_AGAIN, {}),
     "gated_scores_times_mask": (
         "additive_attention_pooling",
         "multiplies scores by the mask: padding gets the score 0",
         {},
     ),
-    "gated_over_the_bags": ("additive_attention_pooling", mistakes.OVER_BATCH, {}),
+    "gated_over_the_bags": ("additive_attention_pooling", of_weights.OVER_BATCH, {}),
     "gated_exchanged": ("additive_attention_pooling", mistakes.GATE, {}),
     "gated_mask_added": ("additive_attention_pooling", diagnosis.IN_SCORES, {}),
     "gated_mask_added_and_tokens_cleaned": ("additive_attention_pooling", diagnosis.IN_SCORES, {}),
     "gated_product": ("additive_attention_pooling", diagnosis.PRODUCT, {}),
-    "softmax_of_all_segments": ("segment_attention_pooling", mistakes.ALL_SEGMENTS, {}),
-    "ids_taken_as_sorted": ("segment_mean_pooling", mistakes.SORTED, {}),
-    "ids_searched": ("segment_mean_pooling", mistakes.SORTED, {}),
-    "maximum_by_reduceat": ("segment_max_pooling", mistakes.NEXT, {}),
+    "softmax_of_all_segments": ("segment_attention_pooling", of_weights.ALL_SEGMENTS, {}),
+    "ids_taken_as_sorted": ("segment_mean_pooling", of_tokens.SORTED, {}),
+    "ids_searched": ("segment_mean_pooling", of_tokens.SORTED, {}),
+    "maximum_by_reduceat": ("segment_max_pooling", of_tokens.NEXT, {}),
     "as_many_as_the_largest_id": ("segment_mean_pooling", mistakes.SIZE, {}),
-    "maximum_of_all": ("max_pooling", mistakes.WHOLE_MAXIMUM, {}),
-    "maximum_of_all_subtracted": ("masked_softmax", mistakes.WHOLE_TOP, {}),
-    "nothing_subtracted": ("masked_softmax", mistakes.UNSHIFTED, {}),
+    "maximum_of_all": ("max_pooling", of_tokens.WHOLE_MAXIMUM, {}),
+    "maximum_of_all_subtracted": ("masked_softmax", of_weights.WHOLE_TOP, {}),
+    "nothing_subtracted": ("masked_softmax", of_weights.UNSHIFTED, {}),
     "nothing_subtracted_and_an_epsilon": (
         "masked_softmax",
-        mistakes.EPSILON_UNSHIFTED,
+        of_weights.EPSILON_UNSHIFTED,
         {"dtypes": ("float64",), "mask_required": True},
     ),
-    "normalized_twice": ("masked_softmax", mistakes.AGAIN, {}),
-    "normalized_twice_with_an_epsilon": ("masked_softmax", mistakes.AGAIN, {}),
-    "set_to_0_after_a_finite_stand_in": ("masked_softmax", mistakes.STAND_IN, {}),
+    "normalized_twice": ("masked_softmax", of_weights.AGAIN, {}),
+    "normalized_twice_with_an_epsilon": ("masked_softmax", of_weights.AGAIN, {}),
+    "set_to_0_after_a_finite_stand_in": ("masked_softmax", of_weights.STAND_IN, {}),
     "squeezed": ("mean_pooling", diagnosis.SQUEEZED, {"batched": True}),
-    "over_everything": ("masked_softmax", mistakes.OVER_ALL, {}),
-    "padded_queries_counted": ("maxsim_score", mistakes.MAXSIM_COUNTS, {}),
-    "products_of_padding_are_0": ("maxsim_score", mistakes.MAXSIM_0, {}),
+    "over_everything": ("masked_softmax", of_weights.OVER_ALL, {}),
+    "padded_queries_counted": ("maxsim_score", mistakes.COUNTS_QUERIES, {}),
+    "products_of_padding_are_0": ("maxsim_score", of_tokens.MAXSIM_0, {}),
 }
 """For each function its variant, the words of its cause, and options of the judge."""

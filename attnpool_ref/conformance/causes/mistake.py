@@ -1,0 +1,172 @@
+"""What a known mistake is, and how one is written: a primitive of the definitions with a wrong function in its place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.primitives import exchanged, fill_padding, log_softmax, only_real, softmax, zero_if_empty
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known mistake: its description, and its result for a call.
+
+    Attributes:
+      words: the description. Mistakes with the same words are one cause in a report.
+      answer: a function from a :class:`~attnpool_ref.conformance.causes.wrong_answers.Call` to the wrong result, a list of
+        arrays; to None if the mistake is not possible in the call.
+      number: the number in the mistake as text, such as "-1e9", or "".
+      whole: whether a single case that contradicts the mistake excludes it. This holds for mistakes about one argument,
+        because another mistake may give the same results in some of the cases.
+      primitive: the primitive that is exchanged, or None.
+    """
+
+    words: str
+    answer: Callable[[Any], Any]
+    number: str = ""
+    whole: bool = False
+    primitive: Any = None
+
+
+ALWAYS, NEVER = (True,), (False,)
+BOTH = (True, False)
+"""Values of ``raw``: whether padding keeps its numbers before the primitive, is set to 0, or both are tried."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A row of the table of mistakes: a wrong function in the place of a primitive.
+
+    Attributes:
+      words: the description, or a function from the function's row to it.
+      primitive: the primitive.
+      wrong: a function from an :class:`Exchanged` and the primitive's arguments to the wrong result.
+      numbers: the numbers that are tried, each with its text; None stands for the least number of the dtype.
+      raw: whether padding keeps its numbers until the primitive is called: most published code masks once, there.
+      uncertain: whether rounding decides what the wrong result is. It is then computed with ``off`` from -2 to 1, and every result between these is the mistake's.
+      again: whether it needs the arguments of all calls of the primitive, as one of all segments together does.
+      when: a function from the function's row to whether the mistake is possible in it.
+      empty: whether it is tried for results that are wrong in fully masked rows alone, in the words of ``empty``.
+    """
+
+    words: Any
+    primitive: Any
+    wrong: Any
+    numbers: dict
+    raw: tuple
+    uncertain: bool
+    again: bool
+    when: Any
+    empty: str
+
+    def mistakes(self, row, words=""):
+        """Yields the mistakes of this row of the table in a function, one for each number."""
+        words = words or (self.words(row) if callable(self.words) else self.words)
+        if self.when is not None and not self.when(row):
+            return
+        for number, text in (self.numbers or {None: ""}).items():
+            for raw in self.raw:
+                yield Mistake(words, _Answer(self, number, raw), text, primitive=self.primitive)
+
+
+TABLE: list[Exchange] = []
+"""Mistakes about primitives, the most specific first."""
+
+
+def mistake(words, primitive, *, numbers=None, raw=NEVER, uncertain=False, again=False, when=None, empty="", also=()):
+    """Adds a row to :data:`TABLE`, as described in :class:`Exchange`; ``also`` has more primitives of these arguments."""
+
+    def add(wrong):
+        for each in (primitive, *also):
+            TABLE.append(Exchange(words, each, wrong, numbers or {}, raw, uncertain, again, when, empty))
+        return wrong
+
+    return add
+
+
+@dataclass
+class Exchanged:
+    """What a wrong function knows beside the arguments of the primitive.
+
+    Attributes:
+      call: the :class:`~attnpool_ref.conformance.causes.wrong_answers.Call`.
+      right: the right primitive.
+      number: the number of the mistake.
+      off: -2, -1, 0 or 1, for a mistake whose result rounding decides: -1 and 1 are the ends of what it may be, and -2
+        is how the lower end is written by others, as 0 in place of NaN.
+      calls: the arguments of each call of the primitive, if the row asks for them.
+    """
+
+    call: Any
+    right: Any
+    number: Any
+    off: int
+    calls: list
+
+    @property
+    def wide(self):
+        """The dtype in which scores and sums are computed: float64 if that is judged, else float32."""
+        return np.float64 if self.call.subject.dtype == "float64" else np.float32
+
+    @property
+    def eps(self):
+        """The rounding of that dtype."""
+        return float(np.finfo(self.wide).eps)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The result of a mistake for a call: that of the definition, in which a primitive is exchanged."""
+
+    exchange: Exchange
+    number: Any
+    raw: bool
+
+    def __call__(self, call):
+        if not call.primitives & {self.exchange.primitive, self.exchange.primitive is softmax and log_softmax}:
+            return None
+        calls = self._calls(call) if self.exchange.again else []
+        if not self.exchange.uncertain:
+            return self._oracle(call, calls, 0)
+        return call.nearest([self._oracle(call, calls, off) for off in (0, -1, 1, -2)])
+
+    def _calls(self, call):
+        calls = []
+
+        def noted(*args, **kwargs):
+            calls.append(args)
+            return self.exchange.primitive.__wrapped__(*args, **kwargs)
+
+        with exchanged({self.exchange.primitive: noted} | self._raw()):
+            call.oracle()
+        return calls
+
+    def _oracle(self, call, calls, off):
+        exchange, number = self.exchange, self.number
+        if exchange.numbers and number is None:
+            number = float(np.finfo(np.float64 if call.subject.dtype == "float64" else np.float32).min)
+        known = Exchanged(call, exchange.primitive.__wrapped__, number, off, calls)
+
+        def wrong(*args, **kwargs):
+            with np.errstate(all="ignore"):
+                return exchange.wrong(known, *args, **kwargs)
+
+        others = {exchange.primitive: wrong} | self._raw()
+        if exchange.primitive is softmax:
+            others[log_softmax] = lambda *args: np.log(wrong(*args))
+        with np.errstate(all="ignore"), exchanged(others):
+            return call.oracle()
+
+    def _raw(self):
+        return dict.fromkeys((fill_padding, only_real, zero_if_empty), _as_it_is) if self.raw else {}
+
+
+def _as_it_is(values, *_):
+    return values
+
+
+def powers_of_ten(*numbers):
+    """Returns numbers with their texts, such as "1e-9"."""
+    return {number: f"{number:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e") for number in numbers}

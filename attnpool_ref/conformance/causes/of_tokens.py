@@ -1,0 +1,606 @@
+"""Mistakes about tokens: means, maxima, positions, moments, norms, hidden layers, heads, and tokens of segments."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.causes.mistake import ALWAYS, BOTH, mistake, powers_of_ten
+from attnpool_ref.conformance.causes.of_weights import EPSILON, EPSILONS, FILLS
+from attnpool_ref.primitives import (
+    between,
+    concatenate_heads,
+    first_position,
+    gated,
+    joined,
+    last_position,
+    maximum,
+    mean,
+    mean_of_exponentials,
+    members,
+    moments,
+    project_to_heads,
+    reduced,
+    standardized,
+    unit_vector,
+)
+
+PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
+COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
+FILLED = "replaces padding by a finite number before the maximum or minimum"
+STARTED = "the maximum or minimum starts at a finite number: start at -inf or inf"
+INCLUDES_SELF = "counts the initial 0 as a token, as `scatter_reduce` with include_self=True does"
+WHOLE_MAXIMUM = "takes the maximum of the whole array, not of each example"
+MAXSIM_0 = "the product of padding is 0, which is larger than negative products: replace it by -inf before the maximum"
+BY_COUNT = "takes the token at index (number of real tokens - 1): wrong unless all padding is on the right"
+MOMENTS = "subtracts the squared mean from the mean of squares, which cancels far from 0"
+LONE = "NaN for a single token: `ddof` leaves no token to divide by (n - ddof = 0)"
+ADDED = "adds an epsilon to the variance: take the larger one of the variance and `epsilon`"
+FLOOR = "a floor under the variance"
+ALWAYS_1 = "divides by N - 1: `ddof` is always 1"
+CONTEXT = "the statistics of the context count padding: give them the mask too"
+SORTED = "takes the segment ids as sorted: sort the tokens by their ids first, or add each token to the row of its id"
+NEXT = "an empty segment takes the token of the next one, as `reduceat` does"
+
+STARTS = {0.0: "0"} | FILLS
+SMALL = powers_of_ten(1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+
+
+# Means
+
+
+@mistake(lambda row: COUNTED if row.packed else PADDED_LENGTH, mean)
+def over_the_padded_length(a, x, mask):
+    """The sum of the real tokens is divided by the number of all."""
+    return _sum(x, mask) / mask.shape[-1]
+
+
+def _sum(x, mask):
+    return np.sum(np.where(mask[..., None], x, 0), -2)
+
+
+def _count(mask):
+    return np.sum(mask, -1)[..., None]
+
+
+@mistake(EPSILON, mean, numbers=EPSILONS)
+def mean_with_an_epsilon(a, x, mask):
+    """A number is added to the count."""
+    return _sum(x, mask) / (_count(mask) + a.number)
+
+
+@mistake("does not divide by the number of tokens: the sum, not the mean", mean)
+def sum_of_tokens(a, x, mask):
+    """Nothing is divided."""
+    return _sum(x, mask)
+
+
+@mistake(INCLUDES_SELF, mean, when=lambda row: row.packed)
+@mistake("divides by one token more than there are", mean, when=lambda row: not row.packed)
+def one_more(a, x, mask):
+    """The count is N + 1."""
+    return _sum(x, mask) / (_count(mask) + 1)
+
+
+@mistake("divides by one token less than there are", mean)
+def one_less(a, x, mask):
+    """The count is N - 1."""
+    return _sum(x, mask) / np.maximum(_count(mask) - 1, 1)
+
+
+@mistake("divides by the root of the number of tokens", mean)
+def over_the_root(a, x, mask):
+    """The sum is divided by the root of N, as one of sentence-transformers' modes does."""
+    return _sum(x, mask) / np.sqrt(np.maximum(_count(mask), 1))
+
+
+@mistake("divides by the number of real tokens of the whole batch, not of each example", mean)
+def over_the_batch_count(a, x, mask):
+    """All examples have the count of all."""
+    return _sum(x, mask) / max(np.sum(mask), 1)
+
+
+@mistake("divides by the number of tokens of the longest example", mean)
+def over_the_longest(a, x, mask):
+    """All examples have the largest count."""
+    return _sum(x, mask) / max(np.max(np.sum(mask, -1), initial=0), 1)
+
+
+@mistake("averages the whole batch, not each example", mean)
+def of_the_whole_batch(a, x, mask):
+    """All examples have one mean."""
+    found = a.right(x.reshape(-1, x.shape[-1]), mask.reshape(-1))
+    return np.broadcast_to(found, (*x.shape[:-2], x.shape[-1]))
+
+
+# Maxima
+
+
+@mistake(FILLED, maximum, numbers=STARTS, empty=FILLED)
+def filled_maximum(a, x, mask):
+    """Padding is replaced by a number, by minus the number for a minimum."""
+    return np.max(np.where(mask[..., None], x, a.number), -2) if x.shape[-2] else a.right(x, mask)
+
+
+@mistake(
+    lambda row: INCLUDES_SELF.replace("counts", "compares") if row.packed else STARTED, maximum, numbers={0.0: "0"}
+)
+@mistake(STARTED, maximum, numbers=FILLS)
+def started_maximum(a, x, mask):
+    """The maximum is at least a number."""
+    return np.maximum(a.right(x, mask), a.number)
+
+
+@mistake(WHOLE_MAXIMUM, maximum, again=True)
+def maximum_of_the_batch(a, x, mask):
+    """All examples have one maximum for each feature."""
+    found = np.max(
+        [a.right(each.copy(), own).max(tuple(range(each.ndim - 2)), initial=-np.inf) for each, own in a.calls], 0
+    )
+    return np.broadcast_to(found, (*x.shape[:-2], x.shape[-1]))
+
+
+@mistake(WHOLE_MAXIMUM, maximum)
+def maximum_of_all(a, x, mask):
+    """All examples and features have one maximum."""
+    found = np.max(np.where(mask[..., None], x, -np.inf), initial=-np.inf)
+    return np.full((*x.shape[:-2], x.shape[-1]), found)
+
+
+@mistake(MAXSIM_0, reduced, when=lambda row: "reduction" not in row.options)
+@mistake(FILLED, reduced, numbers=FILLS)
+def filled_reduction(a, scores, real, reduction, axis):
+    """The products of padding are a number, by default 0, before the maximum."""
+    if reduction != "max" or not scores.shape[axis]:
+        return a.right(scores, real, reduction, axis)
+    return np.max(np.where(real, scores, a.number or 0), axis)
+
+
+@mistake("sums the products of padding too", reduced, raw=ALWAYS)
+def unmasked_reduction(a, scores, real, reduction, axis):
+    """All pairs are real."""
+    return a.right(scores, np.ones_like(real), reduction, axis)
+
+
+@mistake(PADDED_LENGTH, reduced)
+def over_all_pairs(a, scores, real, reduction, axis):
+    """The mean of the pairs is over the padded length."""
+    if reduction != "mean":
+        return a.right(scores, real, reduction, axis)
+    return np.sum(np.where(real, scores, 0), axis) / max(scores.shape[axis], 1)
+
+
+# Positions, order statistics, exponentials
+
+
+@mistake(BY_COUNT, last_position, raw=BOTH)
+def by_count(a, mask):
+    """The position is the number of real tokens - 1."""
+    return (np.sum(mask, -1) - 1) % mask.shape[-1]
+
+
+@mistake("takes the token before the first padding: wrong unless all padding is on the right", last_position, raw=BOTH)
+def before_the_first_padding(a, mask):
+    """The position is argmin(mask) - 1."""
+    return (np.argmin(mask, -1) - 1) % mask.shape[-1]
+
+
+@mistake("takes the last position, also if it is padding", last_position, raw=BOTH)
+def always_last(a, mask):
+    """The position is -1."""
+    return np.full(mask.shape[:-1], mask.shape[-1] - 1)
+
+
+@mistake("takes the token after the last real one, or after the padding on the left", first_position, raw=BOTH)
+def one_late(a, mask):
+    """The position after the first real token."""
+    return np.minimum(np.argmax(mask, -1) + 1, mask.shape[-1] - 1)
+
+
+@mistake("takes the position of the first padding", first_position, raw=BOTH)
+def first_padding(a, mask):
+    """The position is argmin(mask)."""
+    return np.argmin(mask, -1)
+
+
+@mistake("takes the lower of the two middle values, as torch.median does: interpolate between them", between)
+def lower(a, low, high, share):
+    """No interpolation."""
+    return low
+
+
+@mistake("takes the higher of the two middle values: interpolate between them", between)
+def higher(a, low, high, share):
+    """No interpolation."""
+    return high
+
+
+@mistake("takes the nearer of the two middle values: interpolate between them", between)
+def nearest(a, low, high, share):
+    """No interpolation."""
+    return np.where(share <= 0.5, low, high)
+
+
+@mistake("takes the middle of two values: interpolate between them", between)
+def midpoint(a, low, high, share):
+    """No share."""
+    return np.where(share == 0, low, (low + high) / 2)
+
+
+@mistake("exp overflows or underflows: subtract the largest real value first", mean_of_exponentials, uncertain=True)
+def unshifted(a, x, real, scale, is_mean):
+    """No maximum is subtracted."""
+    if a.off > 0:
+        return a.right(x, real, scale, is_mean)
+    powers = np.where(real, np.exp((scale * x).astype(a.wide)), 0).astype(np.float64)
+    count = np.maximum(np.sum(real, -2), 1) if is_mean else 1
+    return np.log(np.sum(powers, -2) / count) / scale
+
+
+@mistake(PADDED_LENGTH, mean_of_exponentials)
+def exponentials_over_the_padded_length(a, x, real, scale, is_mean):
+    """The mean of the exponentials is over the padded length."""
+    missing = np.log(np.maximum(np.sum(real, -2), 1) / x.shape[-2])
+    return a.right(x, real, scale, is_mean) + np.where(is_mean & np.any(real, -2), missing / scale, 0)
+
+
+@mistake("does not divide the logarithm by the scale", mean_of_exponentials)
+def not_divided(a, x, real, scale, is_mean):
+    """The result is the scale times the right one."""
+    return a.right(x, real, scale, is_mean) * scale
+
+
+# Moments
+
+
+@mistake(MOMENTS, moments, uncertain=True)
+def of_squares(a, x, mask, weights, ddof, epsilon):
+    """The variance is E[x²] - mean², plus a number; off by at most the rounding of E[x²]."""
+    average, deviation = a.right(x, mask, weights, ddof, np.float64(0))
+    squares = np.max(np.where(mask[..., None], x, 0) ** 2, -2, initial=0)
+    variance = deviation**2 + np.sign(a.off) * a.call.case.terms() * a.eps * squares
+    known = (_count(mask) > ddof) & (a.off == -2)  # the root of a negative variance is NaN, unless it has a floor
+    variance = np.where(known, variance, np.maximum(variance, epsilon)) + (a.number or 0)
+    return average, np.where(
+        _is_nothing(mask, weights, average, deviation), 0, np.sqrt(np.where(known, variance, np.maximum(variance, 0)))
+    )
+
+
+@mistake(LONE, moments)
+def without_freedom(a, x, mask, weights, ddof, epsilon):
+    """NaN where ``ddof`` leaves no token."""
+    return _lone(a, x, mask, weights, ddof, epsilon)
+
+
+@mistake(ALWAYS_1, moments)
+def always_1(a, x, mask, weights, ddof, epsilon):
+    """``ddof`` is 1, and the deviation of one token NaN."""
+    return _lone(a, x, mask, weights, 1.0, epsilon)
+
+
+@mistake(ALWAYS_1, moments)
+def always_1_and_0(a, x, mask, weights, ddof, epsilon):
+    """``ddof`` is 1, and the deviation of one token 0."""
+    return a.right(x, mask, weights, 1.0, epsilon)
+
+
+def _lone(a, x, mask, weights, ddof, epsilon):
+    average, deviation = a.right(x, mask, weights, ddof, epsilon)
+    count = _count(mask)
+    return average, np.where((weights is not None) | (count > ddof) | (count == 0), deviation, np.nan)
+
+
+@mistake(ADDED, moments)
+def epsilon_added(a, x, mask, weights, ddof, epsilon):
+    """The argument ``epsilon`` is added."""
+    return _changed(a, x, mask, weights, ddof, lambda variance: variance + epsilon)
+
+
+@mistake(ADDED, moments, numbers=SMALL)
+def number_added(a, x, mask, weights, ddof, epsilon):
+    """A number is added to the variance."""
+    return _changed(a, x, mask, weights, ddof, lambda variance: variance + a.number)
+
+
+@mistake(FLOOR, moments, numbers=SMALL)
+def number_below(a, x, mask, weights, ddof, epsilon):
+    """The variance is at least a number."""
+    return _changed(a, x, mask, weights, ddof, lambda variance: np.maximum(variance, a.number))
+
+
+@mistake("returns the variance, not its root", moments)
+def variance_itself(a, x, mask, weights, ddof, epsilon):
+    """No root is taken."""
+    average, deviation = a.right(x, mask, weights, ddof, epsilon)
+    return average, deviation**2
+
+
+@mistake("adds an epsilon to the standard deviation: it belongs under the root", moments, numbers=SMALL)
+def added_to_the_deviation(a, x, mask, weights, ddof, epsilon):
+    """A number is added to the deviation."""
+    average, deviation = a.right(x, mask, weights, ddof, np.float64(0))
+    return average, deviation + a.number
+
+
+@mistake("the root of the mean of squares: subtract the mean first", moments)
+def mean_of_squares(a, x, mask, weights, ddof, epsilon):
+    """The mean is not subtracted."""
+    average, deviation = a.right(x, mask, weights, ddof, np.float64(0))
+    return average, np.sqrt(deviation**2 + average**2)
+
+
+@mistake("the standard deviation ignores the weights", moments, when=lambda row: row.results[0][-1] == "2d")
+def unweighted(a, x, mask, weights, ddof, epsilon):
+    """The deviation is that of equal weights."""
+    return a.right(x, mask, weights, ddof, epsilon)[0], a.right(x, mask, None, ddof, epsilon)[1]
+
+
+@mistake(CONTEXT, moments, raw=BOTH, when=lambda row: "global_context" in row.options)
+def of_padding_too(a, x, mask, weights, ddof, epsilon):
+    """Statistics without weights are those of all tokens."""
+    return a.right(x, mask if weights is not None else np.ones_like(mask), weights, ddof, epsilon)
+
+
+def _changed(a, x, mask, weights, ddof, change):
+    average, deviation = a.right(x, mask, weights, ddof, np.float64(0))
+    return average, np.where(_is_nothing(mask, weights, average, deviation), 0, np.sqrt(change(deviation**2)))
+
+
+@mistake(MOMENTS, moments, numbers=SMALL, uncertain=True)
+def of_squares_with_an_epsilon(a, x, mask, weights, ddof, epsilon):
+    """A number is added to such a variance."""
+    return of_squares(a, x, mask, weights, ddof, np.float64(0))
+
+
+@mistake(MOMENTS, moments, numbers=SMALL, uncertain=True)
+def of_squares_with_a_floor(a, x, mask, weights, ddof, epsilon):
+    """Such a variance is at least a number."""
+    average, deviation = of_squares(replace(a, number=None), x, mask, weights, ddof, np.float64(0))
+    return average, np.where(
+        _is_nothing(mask, weights, average, deviation), 0, np.maximum(deviation, np.sqrt(a.number))
+    )
+
+
+def _is_nothing(mask, weights, average, deviation):
+    """Returns where there is no real token, or where all weights are 0."""
+    return ~np.any(mask, -1)[..., None] | ((weights is not None) & (average == 0) & (deviation == 0))
+
+
+# Vectors
+
+
+@mistake("an epsilon added to the norm", unit_vector, numbers=EPSILONS)
+def added_to_the_norm(a, x, axis=-1):
+    """A number is added."""
+    return x / (_norm(x, axis) + a.number)
+
+
+@mistake("a floor under the norm", unit_vector, numbers=EPSILONS)
+def below_the_norm(a, x, axis=-1):
+    """The norm is at least a number."""
+    return x / np.maximum(_norm(x, axis), a.number)
+
+
+@mistake("an epsilon under the root", unit_vector, numbers=EPSILONS)
+def under_the_root(a, x, axis=-1):
+    """A number is added to the square."""
+    return x / np.sqrt(_norm(x, axis) ** 2 + a.number)
+
+
+def _norm(x, axis):
+    return np.sqrt(np.sum(x * x, axis, keepdims=True))
+
+
+@mistake("the zero vector is NaN", unit_vector)
+def zero_over_zero(a, x, axis=-1):
+    """The norm may be 0."""
+    return x / _norm(x, axis)
+
+
+@mistake("squares overflow or vanish: scale by the largest component first", unit_vector)
+def narrow_squares(a, x, axis=-1):
+    """Squares are those of float32."""
+    square = (_norm(x, axis) ** 2).astype(np.float32)
+    return x / np.where(square == 0, 1, np.sqrt(square))
+
+
+@mistake("does not divide by the norm", unit_vector)
+def as_it_is(a, x, axis=-1):
+    """Vectors keep their length."""
+    return x
+
+
+@mistake("divides by the sum of magnitudes, not by the Euclidean norm", unit_vector)
+def by_the_sum(a, x, axis=-1):
+    """The norm is that of L1."""
+    total = np.sum(np.abs(x), axis, keepdims=True)
+    return x / np.where(total == 0, 1, total)
+
+
+@mistake("divides by the square of the norm", unit_vector)
+def by_the_square(a, x, axis=-1):
+    """No root is taken."""
+    square = _norm(x, axis) ** 2
+    return x / np.where(square == 0, 1, square)
+
+
+@mistake("normalizes over the wrong axis", unit_vector)
+def along_another_axis(a, x, axis=-1):
+    """The norm is over the axis before."""
+    return a.right(x, axis - 1) if x.ndim > 1 else x
+
+
+@mistake("divides by the norm of the whole array", unit_vector)
+def of_the_whole_array(a, x, axis=-1):
+    """All vectors have one norm."""
+    norm = np.sqrt(np.sum(x * x))
+    return x / (norm or 1)
+
+
+@mistake(
+    "the layer normalization has an epsilon of its own",
+    standardized,
+    numbers=powers_of_ten(1e-5, 1e-6, 1e-12, 1e-3, 1e-8, 1e-7, 1e-4),
+)
+def own_epsilon(a, x, epsilon):
+    """The epsilon is a number."""
+    return a.right(x, np.float64(a.number))
+
+
+@mistake("the layer normalization divides by d - 1", standardized)
+def unbiased(a, x, epsilon):
+    """The variance is that of a sample."""
+    centered = x - np.mean(x, -1, keepdims=True)
+    return centered / np.sqrt(np.sum(centered**2, -1, keepdims=True) / (x.shape[-1] - 1) + epsilon)
+
+
+@mistake("adds epsilon to the standard deviation of the layer normalization: it belongs under the root", standardized)
+def epsilon_outside(a, x, epsilon):
+    """The root is of the variance alone."""
+    centered = x - np.mean(x, -1, keepdims=True)
+    return centered / (np.sqrt(np.mean(centered**2, -1, keepdims=True)) + epsilon)
+
+
+@mistake("the layer normalization divides by N - 1, and adds epsilon outside of the root", standardized)
+def annotated(a, x, epsilon):
+    """The layer normalization of The Annotated Transformer."""
+    centered = x - np.mean(x, -1, keepdims=True)
+    return centered / (np.sqrt(np.sum(centered**2, -1, keepdims=True) / (x.shape[-1] - 1)) + epsilon)
+
+
+@mistake("divides by the root of the mean of squares, as RMSNorm does: subtract the mean first", standardized)
+def not_centered(a, x, epsilon):
+    """The mean is not subtracted."""
+    return x / np.sqrt(np.mean(x**2, -1, keepdims=True) + epsilon)
+
+
+@mistake("subtracts the mean, but does not divide by the standard deviation", standardized)
+def not_divided_by_the_deviation(a, x, epsilon):
+    """The variance stays."""
+    return x - np.mean(x, -1, keepdims=True)
+
+
+@mistake("no layer normalization", standardized)
+def not_standardized(a, x, epsilon):
+    """The vectors stay as they are."""
+    return x
+
+
+# Hidden layers and heads
+
+
+@mistake("tanh in both branches: the gate is a sigmoid", gated)
+def tanh_of_the_gate(a, units, gate):
+    """The gate is a tanh."""
+    return units * np.tanh(gate)
+
+
+@mistake("adds the branches: the gate multiplies the hidden units", gated)
+def branches_added(a, units, gate):
+    """The gate is added."""
+    return units + np.exp(-np.logaddexp(0, -gate))
+
+
+@mistake("the gate has no sigmoid", gated)
+def without_a_sigmoid(a, units, gate):
+    """The gate is linear."""
+    return units * gate
+
+
+@mistake("a sigmoid in both branches: the activation is applied to the hidden units", gated)
+def sigmoid_of_both(a, units, gate):
+    """The units, of which tanh has been taken, are passed through a sigmoid."""
+    return a.right(np.exp(-np.logaddexp(0, -np.arctanh(units))), gate)
+
+
+@mistake("the halves of a concatenation are exchanged", joined)
+def the_other_way(a, *parts):
+    """The parts stand in the other order."""
+    return np.concatenate(parts[::-1], -1)
+
+
+@mistake("splits the heads by a view: reshape to [..., L, H, c] first, then move the axis of heads", project_to_heads)
+def by_a_view(a, x, kernel, bias):
+    """[L, Hc] is read as [H, L, c]."""
+    heads = np.swapaxes(a.right(x, kernel, bias), -3, -2)
+    return heads.reshape(*heads.shape[:-3], heads.shape[-2], heads.shape[-3], heads.shape[-1])
+
+
+@mistake("merges the heads without moving their axis: [..., H, n, c] to [..., n, H, c] first", concatenate_heads)
+def by_a_reshape(a, heads):
+    """[H, n, c] is read as [n, Hc]."""
+    *batch, number, n, c = heads.shape
+    return heads.reshape(*batch, n, number * c)
+
+
+@mistake("the heads and the features of a head are exchanged in the concatenation", concatenate_heads)
+def features_first(a, heads):
+    """[n, c, H] in place of [n, H, c]."""
+    *batch, number, n, c = heads.shape
+    return np.moveaxis(heads, -3, -1).reshape(*batch, n, number * c)
+
+
+# Segments
+
+
+@mistake(SORTED, members)
+def by_counts(a, segment_ids, segment):
+    """Each segment takes as many tokens as it has, in the order of the tokens."""
+    return np.flatnonzero(np.sort(segment_ids) == segment)
+
+
+@mistake(SORTED, members)
+def by_bounds(a, segment_ids, segment):
+    """The first token of each segment is found by a binary search."""
+    return np.arange(*np.searchsorted(segment_ids, [segment, segment + 1]))
+
+
+@mistake(SORTED, members)
+def first_run(a, segment_ids, segment):
+    """Only the first run of equal ids counts."""
+    return _run(segment_ids, segment, 0)
+
+
+@mistake(SORTED, members)
+def last_run(a, segment_ids, segment):
+    """Only the last run of equal ids counts."""
+    return _run(segment_ids, segment, -1)
+
+
+def _run(segment_ids, segment, which):
+    runs = np.cumsum(np.diff(segment_ids, prepend=segment_ids[:1]) != 0)
+    own = runs[segment_ids == segment]
+    return np.flatnonzero((segment_ids == segment) & (runs == own[which])) if len(own) else own
+
+
+@mistake(NEXT, members, empty=NEXT)
+def next_token(a, segment_ids, segment):
+    """The tokens are sorted; an empty segment takes the one at which it would begin."""
+    return _reduceat(a, segment_ids, segment, True, False)
+
+
+@mistake(NEXT, members, empty=NEXT)
+def next_token_or_last(a, segment_ids, segment):
+    """Empty segments behind the last token take the last one."""
+    return _reduceat(a, segment_ids, segment, True, True)
+
+
+@mistake("", members, empty=NEXT)
+def next_token_of_unsorted(a, segment_ids, segment):
+    """The tokens are not sorted."""
+    return _reduceat(a, segment_ids, segment, False, False)
+
+
+@mistake("", members, empty=NEXT)
+def next_token_of_unsorted_or_last(a, segment_ids, segment):
+    """The tokens are not sorted, and empty segments behind the last token take the last one."""
+    return _reduceat(a, segment_ids, segment, False, True)
+
+
+def _reduceat(a, segment_ids, segment, ordered, clamped):
+    if not len(segment_ids):
+        return a.right(segment_ids, segment)
+    order = np.argsort(segment_ids, kind="stable") if ordered else np.arange(len(segment_ids))
+    begin = int(np.sum(segment_ids < segment))
+    end = begin + int(np.sum(segment_ids == segment))
+    begin = min(begin, len(segment_ids) - 1) if clamped else begin
+    return order[begin : max(end, begin + 1)]
