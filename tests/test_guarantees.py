@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from differentiated_twice import forward_mode_of_jit, fullest, judged
 from one_program import OneProgram, is_differentiable
+from over_mesh import over_devices
 from repeated_tokens import LargeCase
 
 import attnpool_flax
@@ -475,7 +476,7 @@ OVER_A_MESH = {}
 @guarantee("split over devices", lambda row: "mesh" in row.layouts, OVER_A_MESH)
 def split_over_devices(calls):
     """Tokens that are split over eight devices: results, gradients and NaN at padding."""
-    return calls.run("split over devices")
+    return messages(over_devices(calls.trained, calls.fullest, calls.situation(calls.fullest)))
 
 
 def parameters():

@@ -6,8 +6,8 @@
 
 ``check`` is for your own tests: if a guarantee is broken, it raises an AssertionError with the smallest failing case.
 ``judge(candidate, only=("mean_pooling",))`` returns the whole :class:`Report`, which ``attnpool check`` prints as a table and
-:mod:`attnpool_ref.conformance.formats` writes as JSON, JUnit XML and HTML. Both functions take the options of a
-:class:`Scope` as keywords (``check`` all but ``only``, ``strict``, ``jobs`` and ``time_limit``; it judges float32 and float64 by
+:mod:`attnpool_ref.conformance.formats` writes as JSON and JUnit XML. Both functions take the options of a
+:class:`Scope` as keywords (``check`` all but ``only`` and ``strict``; it judges float32 and float64 by
 default, ``judge`` all four dtypes), and keywords that say how the implementation is called
 (:class:`Candidate`), here a mask that is True at padding:
 
@@ -23,7 +23,7 @@ checks           all checks, listed in its ``__init__``, and the tolerances
 causes           known mistakes that explain wrong results
 report           guarantees, their results, waivers
 running          runs the checks of each function on its cases, in this process or in others
-formats          reports as JSON, JUnit XML and HTML
+formats          reports as JSON and JUnit XML
 ===============  ====================================================================
 """
 

@@ -22,7 +22,7 @@ from attnpool_ref.conformance.formats import words
 from attnpool_ref.conformance.report import promises
 from attnpool_ref.conformance.running import runner
 
-FEW = {"shapes": ("no batch",), "long": False, "contract": True}
+FEW = {"shapes": ("no batch",), "long": False, "whole_contract": True}
 
 
 def judged(function, name, dtypes=("float32",)):
@@ -248,7 +248,6 @@ def test_a_mixed_batch_that_contradicts_a_mistake_clears_it():
 def test_every_report_says_what_a_cause_explains():
     report = conformance.judge(nan_when_empty, name="mine", only=("mean_pooling",), dtypes=("float32",), **FEW)
     sentence = "NaN for a fully masked row (float32)"
-    assert sentence in formats.as_html(report)
     assert sentence in formats.as_junit(report)
     assert json.loads(formats.as_json(report))["rows"][0]["explained"] == {"NaN for a fully masked row": "float32"}
 

@@ -118,7 +118,7 @@ def test_several_entries_may_have_brackets(run):
         ("pools_of_a_test --only mean_poolin", "did you mean mean_pooling"),
         (
             "pools_of_a_test --json report.json",
-            "--json, --junit and --html are the command's; pytest writes --junit-xml",
+            "--json and --junit are the command's; pytest writes --junit-xml",
         ),
         ("pools_of_a_test --all", "--all is the command's; pytest has -rs"),
         ("unittest", "the candidate has none of the rows"),

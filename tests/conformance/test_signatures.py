@@ -128,7 +128,7 @@ def test_a_function_that_always_fails_proposes_nothing():
 
 
 def test_with_everything_required_the_oracle_passes_with_shared_data_and_without_axes():
-    more = {"contract": True, "shapes": conformance.Scope().shapes}
+    more = {"whole_contract": True, "shapes": conformance.Scope().shapes}
     for name, option in (
         ("attention_pooling", {"shared": ("query",)}),
         ("additive_attention_pooling", {"without": "n"}),
@@ -248,7 +248,7 @@ def test_seeds_that_a_keras_layer_draws_are_a_note():
 
     row = row_of(pool, "mean_pooling", arrays=Keras())
     assert row.status == "pass" and any("the call changes the state of" in note for note in row.notes)
-    assert row_of(pool, "mean_pooling", arrays=Keras(), contract=True).status == "fail"
+    assert row_of(pool, "mean_pooling", arrays=Keras(), whole_contract=True).status == "fail"
     assert row_of(pool, "mean_pooling").status == "fail"
 
 

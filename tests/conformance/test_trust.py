@@ -180,16 +180,13 @@ def test_a_dtype_that_is_refused_in_any_words_is_not_asked():
     assert {u.what: u.why for u in row.unasked} == refused | {"`lengths`": "it has no such argument"}
 
 
-def test_integers_that_are_refused_are_told_where_they_are_asked_for():
+def test_integers_may_be_refused():
     def pool(x, mask=None):
         if x.dtype.kind == "i":
             raise TypeError("needs floats")
         return ref.mean_pooling(x, mask)
 
     assert not row_of(pool, dtypes=("float64",)).broken
-    row = row_of(pool, dtypes=("float64",), integers=True)
-    assert [k.promise for k in row.broken] == ["integers alone"]
-    assert row.broken[0].failures[0].message == "raises TypeError: needs floats"
 
 
 def test_what_a_narrow_dtype_breaks_is_a_failure():

@@ -166,7 +166,6 @@ CHECKS = {
     "return_weights":          Check(invariances.weights_change_nothing, lambda s: s.weights and s.kind in ("main", "shape")),
     "inputs unchanged":        Check(purity.repeated_calls, lambda s: s.is_plain or s.is_repeated),
     "jit and vmap":            Check(transformations.traced, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax"),
-    "split over devices":      Check(transformations.over_devices, lambda s: s.laws and s.kind == "main" and s.is_fullest and s.subject.adapter.name == "jax" and s.masked),
     "one program":             Check(transformations.compiles_once, lambda s: s.laws and s.kind == "main" and s.is_simple and s.subject.adapter.name == "jax"),
 }
 # fmt: on

@@ -122,9 +122,9 @@ def sums_of_many_tokens(subject):
 
 
 def long_sums(subject):
-    """Checks that sums over 70,000 tokens (with ``contract`` a million) neither drift nor lose their count."""
+    """Checks that sums over 70,000 tokens (in attnpool's own functions a million) neither drift nor lose their count."""
     finding, size, drift = None, drawing.LONG, DRIFT
-    if optional_checks.CONTRACT not in subject.demands:
+    if not subject.whole_contract:
         size = drawing.LONG_BY_DEFAULT
         drift = tolerances.EPSILON["float32"] / 2 * size  # the bound for a sum of one token after another
     for case in _fitting(subject, (case for case, _ in drawing.long_rows(subject.row, size))):
@@ -151,14 +151,14 @@ def long_narrow_sums(subject):
     """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up exactly.
 
     Raises:
-      NotApplicable: the arrays are NumPy's bfloat16, and the option ``contract`` is off.
+      NotApplicable: the arrays are NumPy's bfloat16, and the implementation is not attnpool's own.
     """
     finding = None
-    if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
-        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
+    if optional_checks.of_foreign_dtype(subject) and not subject.whole_contract:
+        raise NotApplicable("NumPy adds up bfloat16 in bfloat16")
     for case in _fitting(subject, drawing.long_narrow_rows(subject.row)):
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
-        if finding.message and optional_checks.CONTRACT not in subject.demands:
+        if finding.message and not subject.whole_contract:
             finding = _up_to_rounding_in_its_dtype(subject, case)
         if finding.message:
             return finding
@@ -166,7 +166,7 @@ def long_narrow_sums(subject):
 
 
 def _up_to_rounding_in_its_dtype(subject, case):
-    """Compares results as without the option ``contract``; a sum that loses its count is off by more than rounding."""
+    """Compares results as those of others than attnpool are; a sum that loses its count is off by more than rounding."""
     subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)

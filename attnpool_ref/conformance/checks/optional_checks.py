@@ -1,7 +1,6 @@
-"""Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
+"""Notes: deviations from attnpool's contract that only attnpool's own functions must not have.
 
-By default, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
-:data:`OPTIONS` require more.
+For all others, a deviation breaks a guarantee if an engineer who does not know attnpool would call it a mistake.
 """
 
 import re
@@ -11,11 +10,6 @@ import numpy as np
 
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.report import promises
-
-MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
-
-OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
-"""The options that turn deviations from notes into failures; ``contract`` includes the others."""
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
 """Deviations that may be tolerated: rounding in the narrow dtype itself, a wider dtype of the result, other bits of the
@@ -32,16 +26,19 @@ UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", 
 COMPARING = frozenset({"rigid_decomposition"})
 """Functions whose only operation is a comparison, which is False for NaN."""
 
+NUMBERS = frozenset({"mixed dtypes", "arguments that broadcast"})
+"""Guarantees that a wrong number breaks, and of which all other deviations are notes."""
+
 WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def apply(subject, case, situation, findings, again):
     """Returns a list of the findings of one check, with a note in place of the message of an optional deviation.
 
-    ``findings`` are those if all options are on. ``again`` is a function that runs the check once more, and tolerates
+    ``findings`` are those of the whole contract. ``again`` is a function that runs the check once more, and tolerates
     the deviations in ``subject.tolerated``.
     """
-    if CONTRACT in subject.demands or not any(finding.message for finding in findings):
+    if subject.whole_contract or not any(finding.message for finding in findings):
         return findings
     found = [_excused(subject, case, situation, finding) for finding in findings]
     tolerated = _tolerated(subject, case, situation, [finding for finding in found if finding.message])
@@ -55,7 +52,7 @@ def apply(subject, case, situation, findings, again):
     broken, right = ({f.check: f for f in tolerant if bool(f.message) == wrong} for wrong in (True, False))
     mended = [finding for finding in found if finding.message and finding.check not in broken]
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
-    notes = [_noted(right.get(f.check, f), _note(subject, f, tolerated), situation.kind == MIXED) for f in mended]
+    notes = [_noted(right.get(f.check, f), _note(subject, f, tolerated), situation.kind == "mixed") for f in mended]
     return [*others, *notes]
 
 
@@ -77,20 +74,18 @@ def _excused(subject, case, situation, finding):
     """Returns the finding, or a note if its guarantee is optional in this case."""
     if not finding.message or not _is_optional(subject, case, situation, finding):
         return finding
-    is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
+    is_told = situation.kind != "form" or finding.check == "arguments that broadcast"
     return _noted(finding, finding.message + finding.hint if is_told else "")
 
 
 def _is_optional(subject, case, situation, finding):
     """Returns whether the finding breaks no guarantee by default, as ``docs/guarantees.md`` and ``judging.md`` say."""
     raised, kind = finding.message.startswith("raises "), situation.kind
-    if kind == MIXED and MIXED not in subject.demands:
-        return raised or any(name.startswith("int") for name in case.dtypes.values())
-    if kind == "form":
-        return BROADCASTING not in subject.demands
+    if kind in ("mixed", "form") and finding.check in NUMBERS:
+        return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
-    if promises.BY_NAME[finding.check].asked == CONTRACT:
+    if promises.BY_NAME[finding.check].is_note:
         return True
     if finding.check == promises.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
         return True
@@ -169,7 +164,7 @@ def _tolerated(subject, case, situation, broken):
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()
-    if situation.kind == MIXED and MIXED not in subject.demands:
+    if situation.kind in ("mixed", "form"):
         tolerated |= {ANY_DTYPE, NARROW}
     if "scores" in case.given("data"):
         tolerated.add(LOGARITHMS)

@@ -1,4 +1,4 @@
-"""Formats of a report: JSON for programs, JUnit XML for continuous integration, an HTML page for people.
+"""Formats of a report: JSON for programs, JUnit XML for continuous integration.
 
 >>> from attnpool_ref import conformance, mean_pooling
 >>> from attnpool_ref.conformance import formats
@@ -15,10 +15,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from attnpool_ref.conformance.formats import words
-from attnpool_ref.conformance.formats.page import as_html
 from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, PARTIAL
 
-__all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
+__all__ = ["FORMATS", "as_json", "as_junit"]
 
 
 def as_json(report):
@@ -110,5 +109,5 @@ def _count(suite, seconds):
     suite.set("time", f"{seconds:.3f}")
 
 
-FORMATS = {"json": as_json, "junit": as_junit, "html": as_html}
-"""Functions from a report to text, by the names of the command's options ``--json``, ``--junit`` and ``--html``."""
+FORMATS = {"json": as_json, "junit": as_junit}
+"""Functions from a report to text, by the names of the command's options ``--json`` and ``--junit``."""

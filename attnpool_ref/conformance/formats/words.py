@@ -8,11 +8,11 @@ from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, NOT_APPLICABL
 FOLLOWS, WAIVED = "follows", "waived"
 
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
-"""Characters that XML and HTML cannot hold, such as the escape character of a terminal's color codes."""
+"""Characters that XML cannot hold, such as the escape character of a terminal's color codes."""
 
 
 def printable(text):
-    """Returns the text with U+FFFD in place of each character that XML and HTML cannot hold."""
+    """Returns the text with U+FFFD in place of each character that XML cannot hold."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 

@@ -12,7 +12,7 @@ from attnpool_ref import table
 from attnpool_ref.conformance.report.promises import BY_NAME, DTYPE, PROMISES, explained_by
 from attnpool_ref.table import did_you_mean
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 
 HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
 PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"

@@ -14,7 +14,8 @@ class Promise:
       follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges the guarantee: a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         "agreement" (the comparison with the definition), or "long sums".
-      asked: the option of the judge that requires the guarantee, or "" if it is required by default.
+      is_note: whether only attnpool's own functions must keep the guarantee; for others a deviation is a note, but a
+        wrong number of "mixed dtypes" and "arguments that broadcast" is not.
     """
 
     name: str
@@ -22,7 +23,7 @@ class Promise:
     line: int
     follows_from: tuple[str, ...] = ()
     judged_by: str = "agreement"
-    asked: str = ""
+    is_note: bool = False
 
 
 ANSWER = "an answer"
@@ -31,15 +32,15 @@ MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
 STATE = "random state untouched"
-SPLIT, INTEGERS = "split over devices", "integers alone"
+INTEGERS = "integers alone"
 _FORM = (ANSWER, SHAPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 _ALL = (*_WRONG, EMPTY)
 
 
-def _own(name, says, line, follows_from, asked=""):
+def _own(name, says, line, follows_from, is_note=False):
     """Returns a guarantee that is judged by a check of the same name."""
-    return Promise(name, says, line, follows_from, name, asked)
+    return Promise(name, says, line, follows_from, name, is_note)
 
 
 PROMISES = (
@@ -79,21 +80,21 @@ PROMISES = (
         "Masks may be integers, lack leading axes, or have axes of size 1.",
         1,
         (*_WRONG, DTYPE, EMPTY),
-        asked="broadcasting",
+        is_note=True,
     ),
     Promise(
         "mixed dtypes",
         "The dtype of the result depends on data and parameters, not on numbers such as `scale` or on a bias of the scores.",
         9,
         (*_WRONG, DTYPE, EMPTY),
-        asked="mixed",
+        is_note=True,
     ),
     Promise(
         INTEGERS,
         "If all data are integers, the result has the default floating dtype, and nothing overflows.",
         9,
         (*_WRONG, DTYPE, EMPTY),
-        asked="integers",
+        is_note=True,
     ),
     Promise("far from 0", "For data far from 0, the error is no larger than the rounding of the data.", 9, _ALL),
     Promise(
@@ -137,7 +138,7 @@ PROMISES = (
         "Values in an array that all examples share do not reach the examples that mask them.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
-        "contract",
+        True,
     ),
     _own("padding amount", "More padding does not change the result.", 7, (*_FORM, MASKED, EMPTY)),
     _own(
@@ -178,16 +179,15 @@ PROMISES = (
         6,
         (ANSWER,),
         "inputs unchanged",
-        "contract",
+        True,
     ),
     _own("jit and vmap", "Under JAX's jit and vmap the results are the same.", 16, _WRONG),
-    _own(SPLIT, "A sequence split over devices by `axis_name` has the result of the whole sequence.", 16, _WRONG),
     _own(
         "one program",
         "In JAX, a call with other values of the same shapes compiles nothing again.",
         16,
         _FORM,
-        "contract",
+        True,
     ),
 )
 """All guarantees, in the order of the report: each comes after the guarantees that explain it."""

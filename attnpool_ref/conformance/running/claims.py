@@ -1,7 +1,6 @@
 """Tests of single guarantees, for pytest and unittest: a function is judged once, when its first test runs."""
 
 import functools
-import inspect
 import unittest
 from typing import Any
 
@@ -10,7 +9,7 @@ from attnpool_ref.conformance.candidates import Candidate, as_candidate, single
 from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
 from attnpool_ref.conformance.report.promises import BY_NAME
 from attnpool_ref.conformance.running.judge import judge
-from attnpool_ref.conformance.scope import refuse_removed
+from attnpool_ref.conformance.scope import Scope
 from attnpool_ref.table import did_you_mean
 
 WHOLE = "nothing left out"
@@ -42,8 +41,7 @@ def each_promise(candidate, *rows, **asked: Any):
       ValueError: no attnpool function or form of masks has such a name, or ``rows`` is empty and the implementation
         has no function.
     """
-    known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
-    refuse_removed(asked.keys())
+    known = {"name", "progress", *Scope.__dataclass_fields__, *Candidate.__dataclass_fields__} - {"only", "target"}
     for key in asked:
         if key not in known:
             raise TypeError(f"the judge has no argument {key!r}{did_you_mean(key, known)}")

@@ -74,7 +74,7 @@ class Runner:
 
     def _is_noted(self, kept, note):
         """Returns whether the same note exists, for this guarantee or, if it is checked by default, for another one."""
-        others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
+        others = [kept] if BY_NAME[kept.promise].is_note else self.report.promises.values()
         return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
 
     def _smallest(self, name, run, finding):

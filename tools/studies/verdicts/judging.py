@@ -102,7 +102,7 @@ def _elsewhere(candidate, entry, dtype):
 
 
 def _row(candidate, entry, dtype, **scope):
-    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), contract=True, **scope).rows
+    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), whole_contract=True, **scope).rows
     return row
 
 

@@ -26,14 +26,14 @@ Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumP
 
 **How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
 dtypes; the notebooks' functions, which have no documentation, with the arguments that they have. Keras computes with
-PyTorch. Features that an implementation does not offer are not checked, nor are the guarantees *integers
-alone* and *split over devices*. The first dtype that a section names is checked in all calls; the others only
+PyTorch. Features that an implementation does not offer are not checked, nor is the guarantee *integers
+alone*. The first dtype that a section names is checked in all calls; the others only
 in those with the fewest and with the most arguments, with another value of an option or another form of an argument,
 and in one without masks, and not for the groups *gradients* and *order and batch* and the guarantees *shapes*, *ties
 and edges*, *arguments that broadcast*, *padding amount*, *padding side*, *deleting is masking*, *poison in shared
 arrays*, *long sums*, *jit and vmap* and *one program*. Two results must be equal up to the rounding of arithmetic in
-float32 or wider, also in bfloat16 (the option `--contract`; without it the check allows for intermediate results in
-bfloat16). [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
+float32 or wider, also in bfloat16, as in attnpool's own functions; `attnpool check` allows for intermediate results in
+bfloat16. [judging.md](judging.md) says how to judge your own functions, and `tools/studies/verdicts/` has the calls of
 these implementations.
 
 **How to read the counts.** *22/24* means that 22 of the 24 guarantees that were checked hold. *+5* means that five more
