@@ -493,9 +493,9 @@ def parameters():
                 yield pytest.param(row.name, name, id=f"{row.name}: {name}", marks=pytest.mark.mesh)
 
 
-@pytest.mark.parametrize(("name", "promise"), list(parameters()))
-def test_guarantee(name, promise):
-    check, _ = (GUARANTEES | ROTATION | OVER_A_MESH)[promise]
+@pytest.mark.parametrize(("name", "guarantee"), list(parameters()))
+def test_guarantee(name, guarantee):
+    check, _ = (GUARANTEES | ROTATION | OVER_A_MESH)[guarantee]
     with np.errstate(all="ignore"):
         wrong = check(calls_of(name))
     assert not wrong, f"`attnpool check --only {name}` shows the smallest case"

@@ -245,7 +245,7 @@ def show(name):
     "--quick",
     is_flag=True,
     help="Judge few cases, gradients only in float32, and float32 and bfloat16 unless --dtype is given: on one core "
-    "about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
+    "about 2 s a function in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also list what held, and what was not judged and why.")
 @click.option("--json", "json_file", type=FILE, help=f"Also write the report as JSON{TO_FILE}")
@@ -282,7 +282,7 @@ def check(then, candidate, layouts, row, quick, everything, json_file, junit_fil
 
     calls, scope = values_of(Candidate, options), values_of(Scope, options)
     if layouts and not scope["only"]:
-        raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
+        raise click.UsageError("--layouts needs --only; without both every function is judged anyway")
     if layouts:
         scope["only"] = table.in_all_layouts(*scope["only"])
     scope["whole_contract"] = candidate == "attnpool_flax"

@@ -13,7 +13,7 @@ import pytest
 from attnpool_ref import cli
 from attnpool_ref.conformance.candidates.capture import on_screen
 from attnpool_ref.conformance.formats.words import wrapped
-from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
+from attnpool_ref.conformance.running.claims import NONE, claims_of, each_guarantee
 from attnpool_ref.conformance.running.judge import judge
 
 PLAIN = str.maketrans("[]", "()")
@@ -62,7 +62,7 @@ class CandidateNode(pytest.Collector):
             if pool is None:  # --jobs 0
                 self.shown = True
                 target, rows = named()
-                return each_promise(target, *rows, **asked)
+                return each_guarantee(target, *rows, **asked)
             self.config.add_cleanup(pool.close)
             names = pool.properties.rows or pool.properties.has
         if not names:
@@ -83,10 +83,10 @@ class RowNode(pytest.Collector):
     def collect(self):
         """Yields a test for each guarantee."""
         for claim in self.claims:
-            yield PromiseItem.from_parent(self, name=claim.promise, claim=claim, shown=self.shown)
+            yield GuaranteeItem.from_parent(self, name=claim.guarantee, claim=claim, shown=self.shown)
 
 
-class PromiseItem(pytest.Item):
+class GuaranteeItem(pytest.Item):
     """Test of one guarantee of one function."""
 
     def __init__(self, *, claim, shown, **node):
@@ -108,7 +108,7 @@ class PromiseItem(pytest.Item):
 
     def reportinfo(self):
         """Returns the name of the test, without a line number."""
-        return self.path, None, f"{self.claim.row}: {self.claim.promise}"
+        return self.path, None, f"{self.claim.row}: {self.claim.guarantee}"
 
 
 @contextlib.contextmanager

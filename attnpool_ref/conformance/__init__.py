@@ -30,14 +30,14 @@ formats          reports as JSON and JUnit XML
 from attnpool_ref.conformance.candidates import Calls, Candidate
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
-from attnpool_ref.conformance.report.promises import PROMISES, Promise
-from attnpool_ref.conformance.running.claims import Claim, each_promise
+from attnpool_ref.conformance.report.guarantees import GUARANTEES, Guarantee
+from attnpool_ref.conformance.running.claims import Claim, each_guarantee
 from attnpool_ref.conformance.running.judge import check, judge
 from attnpool_ref.conformance.scope import DTYPES, QUICK, Scope
 
 __all__ = [
     "DTYPES",
-    "PROMISES",
+    "GUARANTEES",
     "QUICK",
     "Calls",
     "Candidate",
@@ -48,12 +48,12 @@ __all__ = [
     "Kept",
     "Measure",
     "NumpyArrays",
-    "Promise",
+    "Guarantee",
     "Report",
     "RowReport",
     "Scope",
     "Unasked",
     "check",
-    "each_promise",
+    "each_guarantee",
     "judge",
 ]

@@ -1,4 +1,4 @@
-"""What breaks a promise, and what does so only in attnpool's own functions."""
+"""What breaks a guarantee, and what does so only in attnpool's own functions."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.subject import Subject
-from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report import guarantees
 
 PAGE = Path(__file__).parents[2] / "docs/guarantees.md"
 FEW = {"dtypes": ("float32", "float64"), "shapes": ("no batch", "length 0", "broadcasting", "shared"), "long": False}
@@ -25,7 +25,7 @@ def row_of(function, name, **options):
 
 
 def accused(row):
-    return [kept.promise for kept in row.accused]
+    return [kept.guarantee for kept in row.accused]
 
 
 def in_the_first_dtype(query, key, *, scale=None):
@@ -45,7 +45,7 @@ def wrong_beside_another_dtype(query, key, *, scale=None):
 @pytest.mark.parametrize("function", [in_the_first_dtype, of_one_dtype])
 def test_another_dtype_and_a_refusal_of_mixed_dtypes_are_notes(function):
     row = row_of(function, "scaled_dot_score")
-    kept = row.promises["mixed dtypes"]
+    kept = row.guarantees["mixed dtypes"]
     assert (row.status, kept.status) == ("pass", "n/a") and kept.why == kept.notes[0]
     assert any("mixed dtypes: " in note and "float32 beside float64" in note for note in row.notes)
     assert "mixed dtypes" in accused(row_of(function, "scaled_dot_score", whole_contract=True))
@@ -73,9 +73,9 @@ def test_a_wrong_number_for_integers_beside_floats_is_a_mistake_and_a_result_of_
 
 
 def test_data_of_integers_only_are_not_for_others_to_judge():
-    row = row_of(ref.scaled_dot_score, "scaled_dot_score").promises["integers alone"]
+    row = row_of(ref.scaled_dot_score, "scaled_dot_score").guarantees["integers alone"]
     assert (row.status, row.why) == ("n/a", "only attnpool's own functions must keep it")
-    assert row_of(ref.scaled_dot_score, "scaled_dot_score", whole_contract=True).promises["integers alone"].cases
+    assert row_of(ref.scaled_dot_score, "scaled_dot_score", whole_contract=True).guarantees["integers alone"].cases
 
 
 @pytest.mark.parametrize(("words", "whole"), [([], True), (["attnpool_ref"], False)])
@@ -110,10 +110,10 @@ def test_an_error_for_a_mask_of_a_lower_rank_is_a_note():
         return ref.mean_pooling(x, mask)
 
     row = row_of(of_full_masks, "mean_pooling")
-    assert (row.status, row.promises["arguments that broadcast"].status) == ("pass", "n/a")
+    assert (row.status, row.guarantees["arguments that broadcast"].status) == ("pass", "n/a")
     assert any(note.startswith("arguments that broadcast: ") for note in row.notes)
     assert accused(row_of(of_full_masks, "mean_pooling", whole_contract=True)) == ["arguments that broadcast"]
-    assert row_of(ref.mean_pooling, "mean_pooling").promises["arguments that broadcast"].status == "held"
+    assert row_of(ref.mean_pooling, "mean_pooling").guarantees["arguments that broadcast"].status == "held"
 
 
 def test_a_wrong_number_for_a_mask_of_integers_or_of_a_lower_rank_is_a_mistake():
@@ -134,7 +134,7 @@ def test_a_mask_with_one_element_for_all_tokens_is_only_for_attnpool_to_take():
         return (total / np.maximum(real.sum(-1, keepdims=True), 1)).astype(x.dtype)
 
     row = row_of(counted, "mean_pooling")
-    assert row.status == "pass" and row.promises["arguments that broadcast"].status == "held"
+    assert row.status == "pass" and row.guarantees["arguments that broadcast"].status == "held"
     assert "arguments that broadcast" in accused(row_of(counted, "mean_pooling", whole_contract=True))
 
 
@@ -184,7 +184,7 @@ def test_warnings_of_numpy_are_a_note():
         return ref.mean_pooling(x, mask)
 
     row = row_of(warns, "mean_pooling")
-    assert (row.status, row.promises["no warnings"].status) == ("pass", "n/a")
+    assert (row.status, row.guarantees["no warnings"].status) == ("pass", "n/a")
     assert any(note.startswith("no warnings: ") for note in row.notes)
     assert accused(row_of(warns, "mean_pooling", whole_contract=True)) == ["no warnings"]
 
@@ -200,7 +200,7 @@ def test_the_weights_may_change_the_rounding_of_the_result_and_no_more():
     rounded, wrong = 1 + 2.0**-22, 1.001
     options = {"dtypes": ("float32",)}
     row = row_of(attend(rounded), "attend", whole_contract=True, **options)
-    assert (row.status, row.promises["return_weights"].status) == ("pass", "held")
+    assert (row.status, row.guarantees["return_weights"].status) == ("pass", "held")
     assert "return_weights" in accused(row_of(attend(wrong), "attend", **options))
 
 
@@ -214,7 +214,7 @@ def test_vectors_of_1e30_are_a_note_for_norms():
     assert accused(row_of(norm, "l2_normalize", dtypes=("float32",), whole_contract=True)) == ["extreme scores"]
 
 
-def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_promised():
+def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_guaranteed():
     def softmax(scores):
         return np.exp(scores - np.logaddexp.reduce(scores, -1, keepdims=True))
 
@@ -241,6 +241,6 @@ def test_an_option_whose_other_values_are_refused_by_name_is_not_wrong():
     assert row_of(softmax_only, "attend", whole_contract=True).status == "fail"
 
 
-def test_the_page_says_of_each_promise_whether_it_is_checked_by_default():
+def test_the_page_says_of_each_guarantee_whether_it_is_checked_by_default():
     found = dict(re.findall(r"^## (.*)\n(?:\n.*)+?\n\* (Checked by default|A note)\b", PAGE.read_text(), re.MULTILINE))
-    assert found == {p.name: "A note" if p.is_note else "Checked by default" for p in promises.PROMISES}
+    assert found == {p.name: "A note" if p.is_note else "Checked by default" for p in guarantees.GUARANTEES}

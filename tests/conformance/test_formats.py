@@ -70,12 +70,12 @@ def test_junit_has_the_elements_that_its_schema_knows(report):
         assert re.fullmatch(r"\d+\.\d{3}", suite.get("time"))
 
 
-def test_junit_has_a_case_for_each_row_and_promise_and_counts_them(report):
+def test_junit_has_a_case_for_each_row_and_guarantee_and_counts_them(report):
     root = ET.fromstring(formats.as_junit(report).encode())
     suites = {suite.get("name"): suite for suite in root}
     for row in report.rows:
         names = [case.get("name") for case in suites[row.name].findall("testcase")]
-        assert names[: len(row.promises)] == list(row.promises)
+        assert names[: len(row.guarantees)] == list(row.guarantees)
         assert suites[row.name].get("tests") == str(len(names))
     assert root.get("failures") == str(len(report.rows[0].accused)) != "0"
     assert root.get("tests") == str(sum(len(suite.findall("testcase")) for suite in root))
@@ -127,16 +127,16 @@ def test_rows_that_are_not_there_are_skipped():
 
 def test_json_has_the_arrays_of_a_failure_and_the_waivers(report):
     plain = json.loads(formats.as_json(report), parse_constant=pytest.fail)
-    failures = plain["rows"][0]["promises"]["values under masks"]["failures"]
+    failures = plain["rows"][0]["guarantees"]["values under masks"]["failures"]
     assert [array["name"] for array in failures[0]["arrays"]] == ["the result", "the weights"]
     assert np.asarray(failures[0]["arrays"][1]["got"], float).shape[-1] >= 1
     assert plain["idle_waivers"] == {"mean_pooling/shape": "it holds"} and not plain["passed"]
 
 
 def keys_of(plain):
-    """Every key of the schema, those of rows and promises by their fields."""
+    """Every key of the schema, those of rows and guarantees by their fields."""
     row = plain["rows"][0]
-    kept = row["promises"]["values under masks"]
+    kept = row["guarantees"]["values under masks"]
     parts = [plain, row, kept, kept["failures"][0], kept["failures"][0]["arrays"][0], row["unasked"][0]]
     return (
         {key for part in parts for key in part} | set(row["cells"]["float32"]) | {"error", "allowed", "case", "passed"}
@@ -171,7 +171,7 @@ def test_lines_are_wrapped_between_words_only():
 def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_was_skipped():
     row = RowReport("mean_pooling", "pass", cases=1)
     row.unasked = [Unasked("`scale` (default 1.0)", "no such argument"), Unasked("`lengths`", "no such argument")]
-    row.promises["shape"].notes = ["first", "second"]
+    row.guarantees["shape"].notes = ["first", "second"]
     row.notes = ["prints: x", "shape: first", "shape: second"]
     assert words.notes(row) == ["prints: x", "shape: first"] and not list(words.remarks(row))
     with_parameters = RowReport("mean_pooling", unasked=[Unasked(words.PARAMETERS, "it holds `q`: say which")])
@@ -179,14 +179,16 @@ def test_one_note_a_guarantee_is_a_remark_and_the_others_are_listed_with_what_wa
     listed = list(words.others(row))
     assert listed[0] == "skipped, no such argument: `scale` (default 1.0), `lengths`"
     assert "n/a, as its note says: shape" in listed and words.more_notes(row) == ["shape: second"]
-    assert words.counted([row]) == f"Held: 0; not judged: {len(row.promises)}; skipped: 2; more notes: 1"
+    assert words.counted([row]) == f"Held: 0; not judged: {len(row.guarantees)}; skipped: 2; more notes: 1"
 
 
 def test_the_words_of_each_outcome(report):
     row = report.rows[0]
-    outcomes = {words.outcome(kept) for kept in row.promises.values()}
+    outcomes = {words.outcome(kept) for kept in row.guarantees.values()}
     assert outcomes == {"held", "broken", "waived", "follows", "n/a"}
-    assert words.reason(RowReport("mean_pooling", "missing"), row.promises["gradient"]) == "there is no `mean_pooling`"
+    assert (
+        words.reason(RowReport("mean_pooling", "missing"), row.guarantees["gradient"]) == "there is no `mean_pooling`"
+    )
 
 
 def test_the_command_writes_every_format_beside_the_table(current_folder):

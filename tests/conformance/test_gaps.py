@@ -34,7 +34,7 @@ def verdict(axis):
 def test_a_maximum_of_the_whole_batch_is_found():
     assert verdict(-1).verdict == "pass"
     (row,) = verdict(None).rows
-    assert "extreme scores" in [kept.promise for kept in row.broken if not kept.follows_from]
+    assert "extreme scores" in [kept.guarantee for kept in row.broken if not kept.follows_from]
 
 
 def mean_of_memory(x, mask=None):

@@ -56,7 +56,7 @@ def test_numpy_functions_have_no_gradient_and_it_reads_as_not_applicable():
     report = conformance.judge(types.SimpleNamespace(mean_pooling=my_mean), only=("mean_pooling",), **FEW)
     assert report.passed
     assert all(cell.gradient is None and cell.forward.passed for cell in report.rows[0].cells.values())
-    kept = report.rows[0].promises["finite gradients"]
+    kept = report.rows[0].guarantees["finite gradients"]
     assert (kept.status, kept.why) == ("n/a", "numpy arrays have no gradients")
 
 
@@ -97,7 +97,7 @@ def test_a_numpy_function_may_refuse_bfloat16_beside_other_dtypes():
         return attnpool_ref.dot_score(query, key)
 
     report = conformance.judge(types.SimpleNamespace(dot_score=score), only=("dot_score",), **FEW)
-    assert report.passed and report.rows[0].promises["mixed dtypes"].status == "held"
+    assert report.passed and report.rows[0].guarantees["mixed dtypes"].status == "held"
 
 
 def test_a_numpy_function_may_refuse_bfloat16_in_any_way():
@@ -216,25 +216,25 @@ def test_poison_that_reaches_only_a_gradient_is_rejected():
 
 
 def broken_by(function, row, **options):
-    """(promise, message of its first failure) of what is broken and follows from nothing else."""
+    """(guarantee, message of its first failure) of what is broken and follows from nothing else."""
     options = FEWEST | {"long": False} | options
     report = conformance.judge(types.SimpleNamespace(**{row: function}), only=(row,), **options)
-    return {kept.promise: kept.failures[0].message for kept in report.rows[0].broken if not kept.follows_from}
+    return {kept.guarantee: kept.failures[0].message for kept in report.rows[0].broken if not kept.follows_from}
 
 
 @left_as_found
-def test_a_function_that_jax_cannot_trace_breaks_one_promise_and_its_gradient_is_not_judged():
+def test_a_function_that_jax_cannot_trace_breaks_one_guarantee_and_its_gradient_is_not_judged():
     def reads_its_input(x, mask=None):
         return jnp.asarray(attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)))
 
     options = FEWEST | {"laws": True, "long": False, "whole_contract": True}
     (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options).rows
     (kept,) = row.broken
-    assert kept.promise == "jit and vmap" and kept.failures[0].message.startswith("JAX cannot trace it")
+    assert kept.guarantee == "jit and vmap" and kept.failures[0].message.startswith("JAX cannot trace it")
     assert row.partial == ["its gradient was never judged: JAX cannot trace it: TracerArrayConversionError"]
     assert all(cell.gradient is None for cell in row.cells.values())
     (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options | {"whole_contract": False}).rows
-    assert row.status == "partial" and row.promises["jit and vmap"].why.startswith(
+    assert row.status == "partial" and row.guarantees["jit and vmap"].why.startswith(
         "smallest (float32): JAX cannot trace"
     )
 

@@ -79,7 +79,7 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
     with pool_of(own, jobs=2, time_limit=1) as pool:
         report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
     assert [row.status for row in report.rows] == ["fail", "fail", "pass"]
-    (died,), (hung,) = (row.promises["an answer"].failures for row in report.rows[:2])
+    (died,), (hung,) = (row.guarantees["an answer"].failures for row in report.rows[:2])
     assert (died.dtype, died.message) == ("bfloat16", "smallest: the process ended with status 7")
     assert hung.message == "smallest: no answer within 1 s"
     assert told[-1][:2] == (6, 6)
@@ -229,7 +229,7 @@ def test_whatever_an_implementation_does_to_its_process_the_command_reports_all_
     assert result.returncode == 1, result.stderr
     rows = {row["name"]: row for row in json.loads(result.stdout)["rows"] if row["status"] != "missing"}
     found = {
-        name: next((f["message"] for kept in row["promises"].values() for f in kept["failures"]), row["status"])
+        name: next((f["message"] for kept in row["guarantees"].values() for f in kept["failures"]), row["status"])
         for name, row in rows.items()
     }
     assert found == {

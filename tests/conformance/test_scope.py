@@ -162,7 +162,7 @@ def test_a_skipped_guarantee_names_the_option_that_skips_it():
 
     def whys(**options):
         (row,) = conformance.judge(ref.mean_pooling, only=("mean_pooling",), dtypes=("float32",), **options).rows
-        return {name: kept.why for name, kept in row.promises.items()}
+        return {name: kept.why for name, kept in row.guarantees.items()}
 
     without_laws = whys(laws=False, long=False)
     assert {without_laws[name] for name in ("batch mates", "poison in shared arrays")} == {

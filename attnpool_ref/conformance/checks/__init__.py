@@ -4,7 +4,7 @@ A check of a case is called with a :class:`~attnpool_ref.conformance.checks.subj
 dtype), a case and its :class:`~attnpool_ref.conformance.checks.Situation`, and returns a
 :class:`~attnpool_ref.conformance.checks.agreement.Finding`, a list of them, or None if it does not apply to the case.
 Each finding names its guarantee. The name of a check is that of the guarantee that is broken if the check raises an
-error. :data:`~attnpool_ref.conformance.report.promises.PROMISES` describes each guarantee, the check that judges it, and
+error. :data:`~attnpool_ref.conformance.report.guarantees.GUARANTEES` describes each guarantee, the check that judges it, and
 which other guarantees explain its failure.
 """
 

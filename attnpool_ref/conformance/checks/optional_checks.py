@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance.checks.agreement import compare
-from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report import guarantees
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
 """Deviations that may be tolerated: rounding in the narrow dtype itself, a wider dtype of the result, other bits of the
@@ -61,8 +61,8 @@ def _note(subject, finding, tolerated):
     if not np.isfinite(finding.error):
         return finding.message
     if subject.is_narrow and NARROW in tolerated:
-        return f"rounded in {subject.dtype} itself, where float32 is promised"
-    return f"{finding.error / finding.allowed:.2g} times as far off as is promised"
+        return f"rounded in {subject.dtype} itself, where float32 is guaranteed"
+    return f"{finding.error / finding.allowed:.2g} times as far off as is allowed"
 
 
 def _noted(finding, note, excused=True):
@@ -85,9 +85,9 @@ def _is_optional(subject, case, situation, finding):
         return raised or finding.aspect == "shape" or (finding.aspect == "dtype" and ANY_DTYPE in subject.tolerated)
     if raised and finding.check == "the same answer twice":  # of arrays that are not contiguous
         return True
-    if promises.BY_NAME[finding.check].is_note:
+    if guarantees.BY_NAME[finding.check].is_note:
         return True
-    if finding.check == promises.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
+    if finding.check == guarantees.STATE and subject.adapter.name == "keras":  # a layer draws seeds where it is built
         return True
     if finding.check == "jit and vmap":
         return raised or "JAX cannot trace it" in finding.message
@@ -98,7 +98,7 @@ def _is_optional(subject, case, situation, finding):
     if finding.check == "NaN at a real token":  # an argmax is defined for inf, so the result need not be NaN
         infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
         return infinite or case.row.name in COMPARING
-    if finding.check == promises.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
+    if finding.check == guarantees.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
         return True  # without a mask, a 0 is a difference of values, whose rounding another check judges
     if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
         return True
@@ -109,7 +109,7 @@ def _is_optional(subject, case, situation, finding):
         return ", vectors of 1e" in case.title or (
             case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
         )
-    return kind == "tied" and finding.check == promises.GRADIENT
+    return kind == "tied" and finding.check == guarantees.GRADIENT
 
 
 def refuses(error):

@@ -62,16 +62,16 @@ def _suite(root, report, row):
     for name, value in facts.items():
         ET.SubElement(properties, "property", {"name": name, "value": words.printable(value)})
     owner = f"{report.candidate}.{row.name}"
-    promises = list(row.promises.values())
-    for kept in promises[:1] if row.status == MISSING else promises:
-        case = _case(suite, owner, kept.promise)
+    guarantees = list(row.guarantees.values())
+    for kept in guarantees[:1] if row.status == MISSING else guarantees:
+        case = _case(suite, owner, kept.guarantee)
         found = words.outcome(kept)
         if found == BROKEN:
             cause = f"{row.causes[0]}: " if row.causes else ""
             first = words.message(kept.failures[0]) if kept.failures else ""
-            following = row.following(kept.promise)
+            following = row.following(kept.guarantee)
             text = words.evidence(kept) + (f"\n\nWhat follows from it: {', '.join(following)}" if following else "")
-            _note(case, "failure", cause + first, text, "broken promise")
+            _note(case, "failure", cause + first, text, "broken guarantee")
         elif found != HELD:
             text = words.evidence(kept) if kept.failures else ""
             _note(case, "skipped", words.reason(row, kept), text, found)

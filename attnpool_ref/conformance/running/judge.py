@@ -9,7 +9,7 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, apply_waivers
-from attnpool_ref.conformance.report.promises import ANSWER
+from attnpool_ref.conformance.report.guarantees import ANSWER
 from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.rows import STOPPED, RowJudge, judge_each
 from attnpool_ref.conformance.scope import Scope, split
@@ -108,7 +108,7 @@ def _missing(row, fails):
     if fails:
         report.status = FAIL
         failure = Failure(row.name, ANSWER, "", f"there is no `{row.name}`", "", 0)
-        report.promises[ANSWER] = Kept(ANSWER, BROKEN, failures=[failure])
+        report.guarantees[ANSWER] = Kept(ANSWER, BROKEN, failures=[failure])
     return report
 
 
@@ -141,7 +141,7 @@ def check(candidate, name, **options: Any):
     if failure is not None:
         raise AssertionError(row.told(failure))
     if report.idle_waivers:
-        idle = "; ".join(f"{promise!r}: {why}" for promise, why in report.idle_waivers.items())
+        idle = "; ".join(f"{guarantee!r}: {why}" for guarantee, why in report.idle_waivers.items())
         raise AssertionError(f"{name}: a waiver waives nothing: {idle}")
     if row.status != PASS:
         why = row.partial or [unasked.why for unasked in row.unasked] or ["there is nothing to judge"]

@@ -165,7 +165,7 @@ class ProcessPool:
             case "failed", error if first:
                 raise error
             case "failed", _:
-                child.ended = "another process cannot import the candidate; judge it with --jobs 1"
+                child.ended = "another process cannot import the implementation; judge it with --jobs 1"
         if first and child.ended and not self._stopped:
             raise ValueError(f"{self.name} cannot be imported: {child.ended}")
         return child

@@ -30,9 +30,9 @@ from attnpool_ref.conformance.report import (
     Measure,
     RowReport,
     Unasked,
-    promises,
+    guarantees,
 )
-from attnpool_ref.conformance.report.promises import ANSWER, DTYPE, GRADIENT, SHAPE
+from attnpool_ref.conformance.report.guarantees import ANSWER, DTYPE, GRADIENT, SHAPE
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.suggestions import proposed
 from attnpool_ref.conformance.scope import Scope
@@ -104,7 +104,7 @@ class RowJudge:
         try:
             self.adapter = self._find_adapter()
         except NotApplicable as error:
-            self.report.unasked.append(Unasked("the row", str(error)))
+            self.report.unasked.append(Unasked("the function", str(error)))
             return
         held_dtypes = {value.dtype.name for value in self.subject.parameters.values()}
         first = sorted(
@@ -130,7 +130,7 @@ class RowJudge:
         for evidence in self._evidence if only_batched else ():
             evidence.cases.clear()
         found = [causes.Cause(self._proposal)] if self._proposal else []
-        found = found or causes.diagnose(self._evidence, self.report.promises)
+        found = found or causes.diagnose(self._evidence, self.report.guarantees)
         self.report.causes = [ONLY_BATCHED] * only_batched + [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
@@ -143,13 +143,13 @@ class RowJudge:
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
-        self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
+        self.report.notes += [f"{k}: {note}" for k, kept in self.report.guarantees.items() for note in kept.notes]
         self.report.ended = ended
-        broken = {kept.promise: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
-        for name, kept in self.report.promises.items():
+        broken = {kept.guarantee: {failure.dtype for failure in kept.failures} for kept in self.report.broken}
+        for name, kept in self.report.guarantees.items():
             if kept.status == BROKEN:
-                kept.follows_from = promises.explained_by(name, broken)
-            elif kept.notes and promises.BY_NAME[name].is_note and not self.scope.whole_contract:
+                kept.follows_from = guarantees.explained_by(name, broken)
+            elif kept.notes and guarantees.BY_NAME[name].is_note and not self.scope.whole_contract:
                 kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
             elif kept.status == NOT_APPLICABLE and not kept.why:
                 kept.why = kept.notes[0] if kept.notes else _why(name, self.report, self.subject, self.scope, broken)
@@ -220,7 +220,7 @@ class RowJudge:
         if not names:
             return ""
         return (
-            f"it holds {listed(names)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {listed(names)}: say which argument of the function each is, by its attribute (--parameter "
             f"ARGUMENT={names[0]}, parameters={{ARGUMENT: {names[0]!r}}})"
         )
 
@@ -348,7 +348,7 @@ class RowJudge:
             try:
                 found = run(name, check.run)
             except Untraceable as error:
-                report.promises[GRADIENT].why = self._untraceable = str(error)
+                report.guarantees[GRADIENT].why = self._untraceable = str(error)
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
@@ -369,7 +369,7 @@ class RowJudge:
 
     def _judge_long_sums(self, subject):
         """Runs the check of :data:`LONG_SUMS`; a failing case is reported without being shrunk."""
-        kept, message, found = self.report.promises[LONG_SUMS], "", None
+        kept, message, found = self.report.guarantees[LONG_SUMS], "", None
         self.watch.title = LONG_SUMS
         try:
             found = definition.sums_of_many_tokens(subject)
@@ -464,13 +464,13 @@ def unanswered(report, dtype, title, how):
 
     ``dtype`` and ``title`` are those of the last call, or ""; ``how`` is the way in which the judging ended, as text.
     """
-    for kept in report.promises.values():
+    for kept in report.guarantees.values():
         kept.why = "its process ended before it could report"
-    kept = report.promises[promises.ANSWER]
+    kept = report.guarantees[guarantees.ANSWER]
     kept.status, kept.why, kept.cases = BROKEN, "", 1
     kept.dtypes = [dtype] if dtype else []
     finding = f"{title}: {how}" if title else how
-    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, "", 10**9))
+    kept.failures.append(Failure(report.name, guarantees.ANSWER, dtype, finding, "", 10**9))
     report.ended = how
     report.partial.append(how)
     report.set_status()
@@ -486,25 +486,25 @@ def _why(name, report, subject, scope, broken):
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if not report.cases:
         return "nothing was judged"
-    if name == promises.WEIGHTS or name == "return_weights":
+    if name == guarantees.WEIGHTS or name == "return_weights":
         if not row.weights:
-            return "the row has no weights"
+            return "the function has no weights"
         if not calling.takes("return_weights"):
             return "it takes no `return_weights`"
     if name in _OF_MASKS:
         if not masks:
-            return "the row has no mask"
+            return "the function has no mask"
         if not any(calling.takes(k) for k in masks):
             return "it takes no mask"
         if subject.candidate.mask_form == "segments":
             return "packed tokens hold no padding"
     if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
         return f"{subject.adapter.name} arrays know neither jit nor vmap"
-    if name == promises.INTEGERS and not scope.whole_contract:
+    if name == guarantees.INTEGERS and not scope.whole_contract:
         return "only attnpool's own functions must keep it"
-    if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
+    if name in ("mixed dtypes", guarantees.INTEGERS) and "float64" not in scope.dtypes:
         return "judged only if float64 is"
-    if name in (promises.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
+    if name in (guarantees.GRADIENT, "finite gradients", gradients.REVERSE, gradients.FORWARD):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
@@ -524,9 +524,9 @@ def _why(name, report, subject, scope, broken):
     return "no case of this function applies"
 
 
-_OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
+_OF_MASKS = {guarantees.MASKED, guarantees.EMPTY, "padding amount", "padding side", "deleting is masking"}
 _OF_MASKS |= {f"{name} in padding" for name in POISONS}
 _OF_SHAPES = {"shapes", "arguments that broadcast", "padding side", "deleting is masking", "poison in shared arrays"}
-_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_PARTIAL_CALLS = {guarantees.VALUES, "ties and edges"}
 _OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
 _OF_LAWS |= {"NaN at a real token", "poison in shared arrays", "jit and vmap", "one program"}
